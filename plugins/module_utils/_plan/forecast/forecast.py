@@ -90,7 +90,7 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
         ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
         the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP,
-        beside another one or with answers that are late
+        beside another one or with answers that are late, or serves until the VIP has moved
     """
     cluster, refresh = cluster_of(plan), _refresh_ms(plan)
     watched = plan.get("watched") or {"haproxy": {**HAPROXY, "instances": list(cluster.vips), **_blind_links(plan)}}
@@ -149,7 +149,7 @@ def _lines(
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
             for event in scenario.events:
                 line = _line(event, cluster.addresses[vip], holder, outcomes, shared, scenario.back_later.get(event, 0))
-                lines.append(_lasting(line, cluster) if scenario.failure.kind == MUTE else line)
+                lines.append(_lasting(line, cluster) if _shows_late(scenario.failure) else line)
     for spec in watched.values():
         if vip in spec["instances"]:
             lines += [
@@ -187,8 +187,13 @@ def _line(
     }
 
 
+def _shows_late(failure: Failure) -> bool:
+    """Return whether what a failure does shows late: two hold the VIP, or one serves until it moves."""
+    return failure.kind == MUTE or failure.serves
+
+
 def _lasting(line: Dict[str, Any], cluster: Cluster) -> Dict[str, Any]:
-    """Return the line of a failure during which the holder and another member may both hold the VIP."""
+    """Return the line of a failure that has to last until its effects have shown."""
     return {**line, "after": line["after"] or line["before"], "lasts_ms": round(cluster.settling_time / 1000)}
 
 

@@ -63,6 +63,7 @@ def test_each_member_has_the_plane_on_its_own_interface():
 def test_the_vip_moves_to_a_member_whose_plane_runs_and_its_clients_are_served_meanwhile():
     (line,) = lost(plan())
     assert (line["before"], line["after"], line["back"], line["outage_ms"]) == ("lb1", "lb2", "lb1", 60)
+    assert line["lasts_ms"] > 3004, "a Backup takes over when Active_Down_Interval is over, and a drill waits for that"
 
 
 @pytest.mark.parametrize(
