@@ -163,6 +163,23 @@ def test_lasting_connections_end_when_another_member_has_the_address(link, addre
     assert result(process)["lasting"] == {"held": 5, "lost": 5}
 
 
+@pytest.mark.parametrize("address", [VIP, VIP6])
+@pytest.mark.parametrize("answers, lost", [(True, 0), (False, 5)])
+def test_lasting_connections_outlive_an_outage_and_are_lost_where_nobody_answers_at_its_end(
+    link, address, answers, lost
+):
+    assert link.lb1.python(MUTE, PORT).stdout.readline() == "ready\n"
+    link.lb1.take_over(address)
+    process = probing(link, address, lasting=5, duration=9)
+    keepalive = ("ss", "-Htno", "state", "established", "dport", "=", f":{PORT}")
+    wait_until(lambda: link.client.output(*keepalive).count("keepalive") == 5)
+    link.lb1.release(address)
+    pause(4.5)
+    if answers:
+        link.lb1.take_over(address)
+    assert result(process)["lasting"] == {"held": 5, "lost": lost}
+
+
 def test_a_probe_reports_a_stall_of_its_host_and_an_outage_that_is_shorter_by_no_more(serving):
     process = probing(serving, VIP6, **TAKEN_OVER)
     wait_for_probe(serving)

@@ -3,7 +3,8 @@
 """Connections that are open from the beginning of a probe to its end, and silent: how many does a failure end?
 
 The kernel asks the other side every second whether it still has the connection (TCP keepalive, RFC 9293, 3.8.4). After
-the address has moved, the new holder answers with RST: it does not know the connections of the former one.
+the address has moved, the new holder answers with RST if it does not know the connections of the former one. Where
+nobody answers, the kernel goes on asking: a connection may outlive that. One that is silent at the end is lost.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import socket
 from typing import Any, Dict, List, NamedTuple
 
 CONNECT_LIMIT_S = 1.0
-# Seconds of silence until the first question, seconds between two, and how many without an answer end a connection.
-KEEPALIVE = {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_KEEPCNT: 3}
+# Seconds of silence until the first question, seconds between two, and how many without an answer end a connection: it
+# takes longer than any failure of a drill.
+KEEPALIVE = {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_KEEPCNT: 120}
+UNANSWERED = 2  # questions: the answer to the last one may be on its way
+PROBES_AT = 3  # the place of tcpi_probes in struct tcp_info, linux/tcp.h
 READ_SIZE = 65536
 
 
@@ -49,12 +53,13 @@ def _connected(address: str, port: int) -> Any:
 
 
 def _has_ended(sock: Any) -> bool:
-    """Return whether the other side, or the kernel, has ended a connection. What a server has sent says nothing."""
+    """Return whether a connection has ended, or nobody answers for it. What a server has sent says nothing."""
     try:
         while sock.recv(READ_SIZE):
             pass
         return True
     except BlockingIOError:
-        return False
+        info: bytes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, PROBES_AT + 1)
+        return info[PROBES_AT] >= UNANSWERED
     except OSError:
         return True
