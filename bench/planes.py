@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import wrk
-from balancers import ORIGIN, PYTHON, PYZ, Process, haproxy_config, until
+from balancers import MAXCONN, ORIGIN, PYTHON, PYZ, Process, haproxy_config, until
 from support.netns.direct import PORT, Plane, behind_balancers
 from support.netns.links import VIP
 
@@ -101,7 +101,8 @@ def proxy(cluster, folder: Path, stack) -> str:
     servers = [{"name": host.name, "address": cluster.own(host), "port": PORT} for host in cluster.hosts]
     service = {"name": "balanced", "bind": [VIP], "port": PORT, "servers": servers}
     path = folder / "proxy.json"
-    path.write_text(json.dumps({"services": [service], "workers": 1, "status_socket": str(folder / "proxy.sock")}))
+    settings = {"workers": 1, "maxconn": MAXCONN, "status_socket": str(folder / "proxy.sock")}
+    path.write_text(json.dumps({"services": [service], **settings}))
     command = (PYTHON, str(PYZ), "proxy", "--config", str(path))
     stack.callback(Process(cluster.balancers[0], *command).stop)
     return VIP
