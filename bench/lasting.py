@@ -22,12 +22,13 @@ CHANGES = int(os.environ.get("CHANGES", "200"))
 CONNECTIONS = 1000
 INTERVAL = 0.1  # seconds between Advertisements
 STALL_AIM = 250  # ms
+ANSWER_LIMIT = 2  # seconds; a connection that gets no answer within them is lost
 
 # Asks on each connection once a second. For each line of its input it prints how many connections are lost so far, and
 # the longest time in milliseconds that an answer took since the last line.
 CLIENT = """
 import asyncio, json, sys, time
-vip, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+vip, port, count, limit = sys.argv[1], *map(int, sys.argv[2:])
 lost, longest = set(), [0.0]
 async def last(number, reader, writer):
     name = None
@@ -36,7 +37,7 @@ async def last(number, reader, writer):
         at = time.monotonic()
         try:
             writer.write(b"who?\\n")
-            answer = await asyncio.wait_for(reader.readline(), 10)
+            answer = await asyncio.wait_for(reader.readline(), limit)
         except (OSError, asyncio.TimeoutError):
             answer = b""
         longest[0] = max(longest[0], time.monotonic() - at)
@@ -62,12 +63,12 @@ class Lasting:
     """The connections of the client."""
 
     def __init__(self, cluster) -> None:
-        self._process = cluster.client.python(CLIENT, VIP, PORT, CONNECTIONS, stdin=subprocess.PIPE)
+        self._process = cluster.client.python(CLIENT, VIP, PORT, CONNECTIONS, ANSWER_LIMIT, stdin=subprocess.PIPE)
         assert self._process.stdout.readline() == "open\n", "the connections cannot be opened"
 
     def outcome(self):
         """Return how many are lost so far, and the longest answer since the last call, in milliseconds."""
-        time.sleep(2)  # until each has asked once more
+        time.sleep(ANSWER_LIMIT + 1.5)  # until each has asked once more, and was answered or is lost
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())

@@ -23,7 +23,7 @@ options:
       - V(haproxy_killed) and V(keepalived_killed) kill every process of the service with SIGKILL. A service
         that restarts itself does so. Reverting starts the service if it is not running.
       - V(haproxy_stopped) and V(keepalived_stopped) stop the service. Reverting starts it.
-      - V(direct_down) stops the direct plane, which hands its VIPs over and removes its table. Reverting starts it.
+      - V(direct_down) stops the direct plane. A member whose plane runs gets the VIPs. Reverting starts it.
       - V(haproxy_hung) suspends every process of HAProxy with SIGSTOP. It keeps its sockets and answers nobody.
         Reverting continues them with SIGCONT, and starts the service if a watchdog has ended it.
       - V(haproxy_reloaded) reloads HAProxy, and V(both_reloaded) HAProxy and keepalived. There is nothing to revert.
