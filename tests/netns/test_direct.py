@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -12,14 +13,14 @@ from support.netns.links import VIP, VIP6, skip_reason, temporary_link
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))  # loads rulesets, as root
 
-# Sends segments of a connection that nobody has.
+# Sends segments of connections that nobody has.
 STRANGERS = 20
 STRANGER = f"""
 import sys
 from scapy.all import IP, IPv6, TCP, send
 vip, port = sys.argv[1], int(sys.argv[2])
 ip = (IPv6 if ":" in vip else IP)(dst=vip)
-send([ip / TCP(sport=40000 + number, dport=port, flags="A", seq=1, ack=1) for number in range({STRANGERS})], verbose=0)
+send([ip / TCP(sport=40000 + at, dport=port, flags="A", seq=1, ack=1) for at in range({STRANGERS})], verbose=0)
 """
 
 
@@ -103,6 +104,22 @@ def test_a_packet_is_handed_on_once_whatever_the_servers_believe(cluster):
     handed_on = [number for host in hosts for number in counted(host, "dup to")]
     stayed = [number for host in hosts for number in counted(host, "dscp")]
     assert sum(handed_on) == sum(stayed) == STRANGERS
+
+
+@families
+def test_a_frame_is_handed_on_once_whatever_the_masters_believe(masters):
+    """Each master takes the next one for the only owner. A frame has no hop limit, so it would run in circles."""
+    hosts = masters.hosts
+    for host, other in zip(hosts, [*hosts[1:], hosts[0]]):
+        masters.balance(masters.servers(other, drains=[each for each in hosts if each is not other]), [host])
+    assert masters.client.python(STRANGER, masters.vip, PORT).wait(30) == 0
+    assert sum(sum(steered(host).values()) for host in hosts) == STRANGERS
+
+
+def steered(host):
+    """Return the packets that a balancer has handed on, by its counters."""
+    listed = json.loads(host.output("nft", "-j", "list", "counters"))["nftables"]
+    return {each["counter"]["name"]: each["counter"]["packets"] for each in listed if "counter" in each}
 
 
 def counted(host, rule):

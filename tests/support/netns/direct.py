@@ -99,10 +99,10 @@ class Cluster:
         path.write_text(text)
         node.output("nft", "--file", str(path))
 
-    def balance(self, servers):
+    def balance(self, servers, balancers=None):
         service = Service(self.vip, PORT, servers, BUCKETS)
         macs = {self.own(host): host.mac for host in self.hosts}
-        for node in self.balancers:
+        for node in balancers or self.balancers:
             self.load(node, rulesets.whole(rulesets.of_balancer([service], "eth0", macs, node.mac)))
 
     def give_second_chances(self, servers, hosts=None):

@@ -10,7 +10,8 @@ A server keeps what belongs to it: new connections, and packets of a socket that
 connection that began before a bucket moved. That packet gets a second chance: it is marked, and goes to the bucket's
 other server. A packet with the mark stays wherever it is, so none runs in circles, whatever tables the hosts have.
 
-A host may be both. What is its own then goes up to its network stack, and so does what another server has handed on.
+A host may be both. What is its own then goes up to its network stack, and so does what another host has handed on to
+it, as a server or as a balancer: two balancers may take each other for the owner, and a frame has no hop limit.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def of_server(services: Sequence[Service], interface: str, own: Collection[str])
     files = []
     for family in FAMILIES.values():
         pools = _pools([service for service in services if service.family == family])
-        entrances = ['iif "lo" accept', *(rule for pool in pools for rule in pool.entrances)]
+        entrances = [f'iifname != "{interface}" accept', *(rule for pool in pools for rule in pool.entrances)]
         blocks = [block for pool in pools for block in _second_chance(pool, interface, own)]
         hook = _base_chain("prerouting", "prerouting priority raw - 10", entrances)
         files.append(_file(family, SERVER, [*blocks, hook]))
@@ -164,11 +165,12 @@ def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> 
     blocks = [f"    counter {pool.counter(address)} {{ }}" for address in servers]
     blocks += [_elements(f"map {pool.name}_macs", "mark : ether_addr")]
     blocks += [_elements(f"map {pool.name}_packets", "ether_addr : counter")]
-    blocks += [_elements(f"set {pool.name}_here", "mark")] if here else []
+    if here:
+        blocks += [_elements(f"set {pool.name}_here", "mark"), _elements(f"set {pool.name}_others", "ether_addr")]
     counted = f'counter name "{pool.counter(here[0])}"' if here else ""
     kept = [f"meta mark @{pool.name}_here {counted} meta mark set 0 accept"] if here else []
     rules = [
-        *([f"{pool.is_handed_on} accept"] if kept else []),
+        *([f"{pool.is_handed_on} accept", f"ether saddr @{pool.name}_others accept"] if kept else []),
         f"meta mark set {pool.hashed}",
         *kept,
         f"ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs",
@@ -189,6 +191,7 @@ def _steered(pool: Pool, macs: Mapping[str, str], own: str) -> Dict[str, Dict[st
     }
     if any(macs[address] == own for address in servers):
         found[f"{pool.name}_here"] = {number: "" for number, mac in owners if mac == own}
+        found[f"{pool.name}_others"] = {macs[address]: "" for address in servers if macs[address] != own}
     return found
 
 
