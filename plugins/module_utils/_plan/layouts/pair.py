@@ -25,7 +25,7 @@ from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unsee
 from ..model import answers, binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
-from . import checks, direct, follow, loops, openings, pair_api, pair_presets, planner, resolver
+from . import checks, direct, follow, loops, openings, pair_api, pair_direct, pair_presets, planner, resolver
 from .checked_vips import CheckedVips
 from .members import Member, find_existing, find_placements, priorities
 from .pair_vips import read_vips
@@ -202,7 +202,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     checked = _checked(settings, vips, placements, members, faults)
     ranks = _priorities(settings, len(names), faults)
     own = {place_of("pair_services", at, services[at]): services[at] for at in planes if not faults}
-    plane = direct.read(settings, own, vips, placements, members, ranks, faults)
+    plane = pair_direct.read(settings, own, vips, placements, members, ranks, faults)
     pair = Pair(settings, vips, placements, services, checked, ranks, plane)
     return planner.Draft(
         vips=vips,
@@ -221,7 +221,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *pair_presets.without_effect(settings),
             *pair_api.certificate_warnings(settings, members),
             *checked.at_once(settings["preempt"]),
-            *direct.warnings(plane),
+            *pair_direct.warnings(plane),
         ],
         snippet=pair_api.snippet(settings, vips),
         follow=_follow(settings, services, vips, faults),
@@ -250,7 +250,7 @@ def _services(
     if own == [] and not pair_presets.fronts(settings):
         faults.append(f"{place} is empty, so that nothing would be served: name at least one service.")
     given = [*own, *pair_presets.services(settings)] if isinstance(own, list) else own
-    given, planes = direct.planes(given, place, faults)
+    given, planes = pair_direct.planes(given, place, faults)
     services, wrong = read_services(given, place)
     wrong += loops.faults(services, vips, members, place)
     answering = binds.of_answers(settings["answer_port"], "pair_answer_port")
