@@ -8,9 +8,9 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 
 
-def api_redirect(vips, port, to_port=None):
+def api_redirect(vips, port, to_port=None, direct_interface=""):
     try:
-        return nft_redirect.ruleset(vips, port if to_port is None else {port: to_port})
+        return nft_redirect.ruleset(vips, port if to_port is None else {port: to_port}, direct_interface)
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
 

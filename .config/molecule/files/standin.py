@@ -87,6 +87,8 @@ def node(name, address, version):
 
 
 class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # connections may last
+
     def do_GET(self):
         kind, url = self.server.kind, urlsplit(self.path)
         if kind is KINDS["api"] and url.path == "/api/v1/nodes":
@@ -103,6 +105,7 @@ class Handler(BaseHTTPRequestHandler):
         known = self.headers.get("Authorization") == f"Bearer {TOKEN}"
         self.send_response(200 if known else 401)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
         self.end_headers()
         if not known:
             self.write({"kind": "Status", "code": 401, "reason": "Unauthorized", "message": "a token is wanted"})

@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, List, Tuple
 
 from . import processes
 
+LOOPBACK = "lo"
 LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 SYSTEMD = "/run/systemd/system"  # exists where systemd runs, sd_booted(3)
 SELINUX = "/sys/fs/selinux/enforce"  # exists where SELinux is enabled, enforcing or not
@@ -43,7 +44,10 @@ def has_selinux() -> bool:
 
 
 def addresses(ip_json: str) -> List[Dict[str, Any]]:
-    """Return ``{interface, address, prefix, mac}`` for each address in the output of ``ip -json address``."""
+    """Return ``{interface, address, prefix, mac}`` for each address in the output of ``ip -json address``.
+
+    Those of the loopback interface say nothing of who holds a VIP: each server of direct return has it there.
+    """
     return [
         {
             "interface": link["ifname"],
@@ -53,7 +57,7 @@ def addresses(ip_json: str) -> List[Dict[str, Any]]:
         }
         for link in json.loads(ip_json or "[]")
         for info in link.get("addr_info", [])
-        if info.get("local")
+        if info.get("local") and link["ifname"] != LOOPBACK
     ]
 
 

@@ -15,13 +15,19 @@ NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 CONFIG = {"path": direct.CONFIG, "content": "{}\n", "unit": direct.UNIT}
 
 
-def called(host, *modules, file="direct.yml", archive=False, config=False, unit=False, check=False):
+SERVER = {"interface": "eth0", "services": [{"name": "masters"}]}
+
+
+def called(
+    host, *modules, file="direct.yml", archive=False, config=False, unit=False, check=False, prefix="pair", server=None
+):
     """Return the calls on a host, for an archive, a configuration and a unit that were changed or not."""
     variables = {
         **variables_of("layout"),
         "ansible_check_mode": check,
-        "__layout_host": host,
-        "__layout_me": {"direct": CONFIG},
+        "layout_definition": {"prefix": prefix},
+        "__layout_host": {"missing_packages": [], **host},
+        "__layout_me": {"direct": CONFIG, "direct_server": server or {}, "engine": "native"},
         "__layout_direct_files": [],
         "__layout_direct_written": {"changed": archive, "python": "/usr/bin/python3"},
         "__layout_direct_configured": {"changed": config},
@@ -83,6 +89,29 @@ def test_a_plane_that_is_not_wanted_leaves_nothing(host, stopped):
     assert given["files"] == [{"path": f"/etc/systemd/system/{direct.UNIT}", "state": "absent"}]
     (task,) = [task for task in tasks("layout", "stop_direct.yml") if DELETED in task]
     assert task["loop"][1:] == ["/etc/onprem-lb-direct", "{{ __layout_direct_down_file }}"]
+
+
+ROLE = "ansible.builtin.include_role"
+
+
+@pytest.mark.parametrize("server, roles", [(SERVER, ["onprem.lb.direct_server"]), (None, [])])
+def test_a_member_that_is_a_server_is_made_one_before_its_plane_starts(server, roles):
+    found = called(NOTHING, ROLE, SYSTEMD, archive=True, config=True, unit=True, server=server)
+    assert [given["name"] for module, given in found if module == ROLE] == roles
+    states = [given.get("state") or given.get("name") for _module, given in found]
+    assert states[-1] == "started" and (not roles or states.index(roles[0]) < len(states) - 1)
+
+
+@pytest.mark.parametrize(
+    "prefix, host, roles",
+    [("ipi", RUNS, ["onprem.lb.direct_server"]), ("ipi", NOTHING, []), ("pair", RUNS, [])],
+    ids=["masters", "masters without a plane", "a pair, whose member the user has made a server"],
+)
+def test_it_is_none_any_more_once_its_plane_has_stopped(prefix, host, roles):
+    found = called(host, ROLE, SYSTEMD, file="stop_direct.yml", prefix=prefix)
+    assert [given["name"] for module, given in found if module == ROLE] == roles
+    if roles:
+        assert found[0][1]["state"] == "stopped" and found[1][0] == ROLE
 
 
 def test_it_starts_before_the_router_tracks_it_and_stops_after_no_router_does():

@@ -23,7 +23,7 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         **defaults,
         **variables_of("layout"),
         "layout_definition": {"prefix": layout},
-        "__layout_host": {"unremovable": {}, "active_units": [], "enabled_units": []},
+        "__layout_host": {"unremovable": {}, "active_units": [], "enabled_units": [], "existing_units": []},
         "__layout_direct_deleted": {"changed": False},
         f"{layout}_down_file": "/run/lb.down",
         variable: trust_as_template("{{ no_such_variable.servers }}"),

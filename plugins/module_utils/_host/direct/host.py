@@ -9,6 +9,7 @@ import json
 import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
+from ..._agent.direct.server import command
 from ..._agent.keepalived import conf as keepalived_conf
 from .. import facts
 from ..reader import Reader
@@ -26,6 +27,7 @@ class Host(NamedTuple):
     :ivar rp_filters: how each interface, and ``all``, filters reverse paths: 1 is strict
     :ivar routed: the addresses of the VRRP routers that are configured here
     :ivar nft: the path of the program, '' without
+    :ivar is_server: whether it is a server of direct return already
     """
 
     addresses: Sequence[Mapping[str, Any]] = ()
@@ -34,6 +36,7 @@ class Host(NamedTuple):
     rp_filters: Mapping[str, str] = {}
     routed: Sequence[str] = ()
     nft: str = ""
+    is_server: bool = False
 
     @property
     def interface(self) -> str:
@@ -49,6 +52,7 @@ def read(reader: Reader) -> Host:
         rp_filters={path.split(os.sep)[-2]: reader.text(path).strip() for path in glob.glob(RP_FILTERS)},
         routed=_routed(reader),
         nft=reader.find("nft") or "",
+        is_server=bool(command.read(command.RECORD).checksum),
     )
 
 

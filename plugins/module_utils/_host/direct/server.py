@@ -12,7 +12,6 @@ from ..._agent.direct.server.setup import strangers
 from ..._agent.direct.settings import Service, Settings
 from .host import Host
 
-LOOPBACK = "lo"
 STRICT = 1  # rp_filter
 EVERY_ADDRESS = {4: "0.0.0.0", 6: "::"}
 
@@ -21,14 +20,14 @@ def obstacles(settings: Settings, host: Host) -> Faults:
     """Return what keeps a host from being a server."""
     here = [each for each in host.addresses if each["interface"] == settings.interface]
     if not here:
-        others = ", ".join(sorted({each["interface"] for each in host.addresses} - {LOOPBACK}))
+        others = ", ".join(sorted({each["interface"] for each in host.addresses}))
         return [f"interface is {settings.interface!r}, which has no address on this host: name one of {others}."]
-    foreign = strangers(settings, [each["address"] for each in host.addresses if each["interface"] != LOOPBACK])
+    foreign = strangers(settings, [each["address"] for each in host.addresses])
     return [
         *foreign,
         *_of_reverse_paths(settings, host),
         *(fault for service in settings.services for fault in _of_vips(service, host)),
-        *(fault for service in settings.services for fault in _of_listeners(service, host.listeners)),
+        *(fault for service in settings.services for fault in _of_listeners(service, host)),
         *(fault for service in settings.services for fault in _of_segment(service, settings.interface, here)),
     ]
 
@@ -49,7 +48,7 @@ def _of_reverse_paths(settings: Settings, host: Host) -> Iterator[str]:
 def _of_vips(service: Service, host: Host) -> Iterator[str]:
     for vip in service.balanced.bind:
         holders = [each["interface"] for each in host.addresses if each["address"] == vip]
-        strangers_to_vrrp = sorted({*holders} - {LOOPBACK}) if vip not in host.routed else []
+        strangers_to_vrrp = sorted({*holders}) if vip not in host.routed else []
         if strangers_to_vrrp:
             yield (
                 f"{vip}, a VIP of {service.balanced.name}, is on {', '.join(strangers_to_vrrp)} of this host, and no "
@@ -62,10 +61,15 @@ def _of_vips(service: Service, host: Host) -> Iterator[str]:
             )
 
 
-def _of_listeners(service: Service, listeners: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A socket that is bound to the VIP looks to the table of second chances as a connection does."""
+def _of_listeners(service: Service, host: Host) -> Iterator[str]:
+    """A socket that is bound to the VIP looks to the table of second chances as a connection does.
+
+    The program of a host that is a server already may be down: balancers notice that by themselves.
+    """
     name, port = service.balanced.name, service.balanced.port
-    there = [(_address(each["address"]), each["program"]) for each in listeners if each["port"] == port]
+    there = [(_address(each["address"]), each["program"]) for each in host.listeners if each["port"] == port]
+    if host.is_server and not there:
+        return
     for vip in map(ipaddress.ip_address, service.balanced.bind):
         every = EVERY_ADDRESS[vip.version]
         bound = [program for address, program in there if address == vip]

@@ -33,13 +33,14 @@ Service = Dict[str, Any]
 
 
 class Direct(NamedTuple):
-    """What a pair has read.
+    """What a layout has read.
 
     :ivar services: as the plane's configuration has them
     :ivar interfaces: of each member's plane
     :ivar weight: what the loss of its plane adds to a member's priority; 0 where VRRP does not react to it
     :ivar distance: between the first and the last priority
     :ivar stop_pause: for how many seconds a plane that stops keeps its table
+    :ivar members_serve: whether the members themselves are the servers
     """
 
     services: List[Service]
@@ -47,6 +48,7 @@ class Direct(NamedTuple):
     weight: int
     distance: int
     stop_pause: float
+    members_serve: bool = False
 
     def tracked(self, vip: Vip) -> List[Dict[str, Any]]:
         """Return what the instances of a VIP track."""
@@ -62,7 +64,7 @@ class Direct(NamedTuple):
     def watched(self, vips: Sequence[Vip], others: Sequence[str]) -> Dict[str, Dict[str, Any]]:
         """Return the loss of a plane, as `forecast.forecast` takes it.
 
-        :param others: what else the pair tracks
+        :param others: what else the layout tracks
         """
         lost = {
             "instances": [vip.name for vip in vips if self.concerns(vip)],
@@ -75,9 +77,17 @@ class Direct(NamedTuple):
         return {DIRECT: lost}
 
     def file(self, name: str) -> Dict[str, Any]:
-        """Return the configuration of a member's plane, as `config_files` takes it."""
+        """Return the configuration of a member's plane, as `config_files` takes it; nothing of one without a plane."""
+        if name not in self.interfaces:
+            return {}
         whole = {"interface": self.interfaces[name], "stop_pause": self.stop_pause, "services": self.services}
         return {"path": CONFIG, "content": json.dumps(whole, indent=2) + "\n", "unit": UNIT}
+
+    def server(self, name: str) -> Dict[str, Any]:
+        """Return what the role `direct_server` is called with on a member; nothing where that is no server."""
+        if not self.members_serve or name not in self.interfaces:
+            return {}
+        return {"interface": self.interfaces[name], "services": self.services}
 
 
 def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
@@ -85,11 +95,14 @@ def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
     planned = next((member for member in members.values() if member.direct), None)
     if planned is None:
         return ""
-    direct = json.loads(planned.direct["content"])["services"]
-    kept = [service["name"] for service in direct if vip.address in service["bind"]]
-    served = [service["name"] for service in planned.balancer.services if is_bound(service, vip)]
-    lost = ", ".join(name for name in served if name not in kept)
-    said = [f"kept: {', '.join(kept)}"] if kept else []
+    services, redirect = json.loads(planned.direct["content"])["services"], planned.balancer.redirect
+    if redirect and vip.address not in redirect.vips:
+        return ""  # the balancer serves nothing there
+    kept = {service["port"]: service["name"] for service in services if vip.address in service["bind"]}
+    ports = {to_port: port for port, to_port in redirect.ports.items()} if redirect else {}
+    served = [service for service in planned.balancer.services if is_bound(service, vip)]
+    lost = ", ".join(each["name"] for each in served if ports.get(each["port"], each["port"]) not in kept)
+    said = [f"kept: {', '.join(kept.values())}"] if kept else []
     return "; ".join([*said, *([f"lost when the VIP moves or the balancer ends: {lost}"] if lost else [])])
 
 

@@ -15,7 +15,20 @@ from ..dns import names
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
 from ..model import url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
-from . import checks, follow, ipi_api, ipi_cluster, ipi_presets, ipi_services, loops, nft_guard, planner, resolver
+from . import (
+    checks,
+    direct,
+    follow,
+    ipi_api,
+    ipi_cluster,
+    ipi_direct,
+    ipi_presets,
+    ipi_services,
+    loops,
+    nft_guard,
+    planner,
+    resolver,
+)
 from .checked_vips import CheckedVips
 from .ipi_cluster import Cluster
 from .ipi_presets import PRESETS, Check
@@ -37,6 +50,7 @@ class Ipi(NamedTuple):
     cluster: Cluster
     services: List[Dict[str, Any]]
     checked: CheckedVips
+    direct: Optional[direct.Direct] = None
 
     def balancer(self, name: str, engine: str) -> Balancer:
         settings, preset = self.cluster.settings, self.cluster.preset
@@ -44,13 +58,14 @@ class Ipi(NamedTuple):
             return Balancer(timeouts=preset.timeouts, stats_port=preset.ports["stats"])
         own = {"backend_lines": ipi_services.HAPROXY_LINES} if engine == engines.NATIVE else {}
         vips = [vip.address for vip in self.cluster.api.vips]
+        direct_interface = self.direct.interfaces[name] if self.direct else ""
         return Balancer(
             services=[{**service, **own} for service in self.services],
             monitors=ipi_services.monitors(self.cluster),
             down_file=self._down_file(name),
             timeouts=preset.timeouts,
             stats_port=preset.ports["stats"],
-            redirect=Redirect(vips, ipi_services.redirected(self.cluster)),
+            redirect=Redirect(vips, ipi_services.redirected(self.cluster), direct_interface),
             guard=nft_guard.ruleset(settings["machine_networks"]),
         )
 
@@ -67,7 +82,10 @@ class Ipi(NamedTuple):
         return Router(
             instances=[self._instance(name, vip) for vip in self.cluster.carried_by(name)],
             scripts=[*self._scripts(name), *self.checked.scripts(name)],
-            track_files=[{"name": DOWN, "path": down_file}] if down_file else [],
+            track_files=[
+                *([{"name": DOWN, "path": down_file}] if down_file else []),
+                *(self.direct.track_files if self.direct and name in self.direct.interfaces else []),
+            ],
         )
 
     def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
@@ -83,7 +101,7 @@ class Ipi(NamedTuple):
             "interface": placements[name][vip.address].interface,
             "vrid": vip.vrid,
             "version": version,
-            "priority": self._priority(name, vip),
+            "priority": self.priority(name, vip),
             "advert_interval": settings["advert_interval"],
             # The bootstrap host is the last to hold the VIP, whoever comes when.
             "preempt": preset.preempt or bool(is_api and self.cluster.bootstrap),
@@ -97,12 +115,15 @@ class Ipi(NamedTuple):
                 *({"name": check.name, "weight": check.weight} for check in self.cluster.checks_of(vip, name)),
                 *tracked["track_scripts"],
             ],
-            "track_files": [{"name": DOWN, "weight": 0}] if is_api and preset.events else [],
+            "track_files": [
+                *([{"name": DOWN, "weight": 0}] if is_api and preset.events else []),
+                *(self.direct.tracked(vip) if self.direct else []),
+            ],
             "track_interfaces": tracked["track_interfaces"],
             "notify": None,
         }
 
-    def _priority(self, name: str, vip: Vip) -> int:
+    def priority(self, name: str, vip: Vip) -> int:
         """Return a node's priority. Where a preset gives every node the same one, the addresses decide."""
         preset, is_api = self.cluster.preset, vip in self.cluster.api.vips
         base = preset.api_priority if is_api else preset.ingress_priority
@@ -167,11 +188,14 @@ class Ipi(NamedTuple):
 
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
+        others = [*([direct.DOWN] if self.direct else []), *self.checked.names]
         programs = {
-            name: {**spec, "blind_trackers": [*spec.get("blind_trackers", []), *self.checked.names]}
+            name: {**spec, "blind_trackers": [*spec.get("blind_trackers", []), *others]}
             for name, spec in self._watched_programs().items()
         }
-        return {**programs, **self.checked.watched(_trackers(self.cluster))}
+        trackers = _trackers(self.cluster)
+        lost = self.direct.watched(self.cluster.vips, [*trackers, *self.checked.names]) if self.direct else {}
+        return {**programs, **lost, **self.checked.watched([*trackers, direct.DOWN])}
 
     def _watched_programs(self) -> Dict[str, Dict[str, Any]]:
         """Return the VIPs that depend on each program."""
@@ -209,7 +233,10 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         return None
     cluster = ipi_cluster.read_cluster(members, settings, faults)
     checked = _checked(cluster, members, faults)
-    ipi = Ipi(cluster, ipi_services.services(cluster, faults), checked)
+    services = ipi_services.services(cluster, faults)
+    ipi = Ipi(cluster, services, checked)
+    priorities = [ipi.priority(name, vip) for vip in cluster.api.vips for name in masters]
+    ipi = ipi._replace(direct=ipi_direct.read(cluster, services, members, priorities, faults))
     vips = [vip.address for vip in cluster.vips]
     faults += names.bootstrap_faults(cluster.bootstrap_address, vips, loops.own_addresses(members))
     wrong = nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
@@ -226,10 +253,15 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         clients=ipi.clients,
         missing_programs=ipi.missing_programs,
         watched=ipi.watched(),
-        warnings=[*ipi_cluster.warnings(cluster, faults), *checked.at_once(cluster.preset.preempt)],
+        warnings=[
+            *ipi_cluster.warnings(cluster, faults),
+            *checked.at_once(cluster.preset.preempt),
+            *ipi_direct.warnings(ipi.direct, settings["preset"]),
+        ],
         snippet=ipi_api.snippet(cluster),
-        follow=_follow(cluster, ipi.services, faults),
+        follow=_follow(cluster, services, faults),
         resolver=resolver.of_cluster(settings, members, cluster.placements, faults),
+        direct=ipi.direct,
     )
 
 

@@ -26,7 +26,7 @@ from ..dns.names import bootstrap_address, cluster_name
 from ..model import values
 from ..model.plan import Vip
 from ..model.services import CHECK, changed_check
-from . import delivery, follow, ipi_presets, nft_guard, resolver
+from . import delivery, direct, follow, ipi_presets, nft_guard, resolver
 from .ipi_presets import FORMER_NAMES, PRESETS, Check, Preset
 from .ipi_vips import RoleVips
 from .members import Member, find_existing, find_placements
@@ -57,6 +57,7 @@ SETTINGS = {
     "bootstrap": Field(anything, ""),  # an address, or a member's name
     "bootstrap_complete": Field(boolean, False),
     "take_over": Field(boolean, False),
+    "plane": Field(one_of(*direct.PLANES), direct.PROXY),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "checks": Field(anything, []),

@@ -38,7 +38,7 @@ delete table {table}
 table {table} {{
     # From outside, and from pods on this host.
     chain prerouting {{
-        type nat hook prerouting priority -110; policy accept;
+        type nat hook prerouting priority -110; policy accept;{not_redirected}
         jump redirect_vips
     }}
     # From this host itself.
@@ -57,11 +57,17 @@ table {table} {{
 """
 
 
-def ruleset(vips: Sequence[Any], ports: Mapping[Any, Any]) -> str:
+# The API server answers it itself, whichever master holds the VIP.
+NOT_REDIRECTED = """
+        iifname "{}" return"""
+
+
+def ruleset(vips: Sequence[Any], ports: Mapping[Any, Any], direct_interface: str = "") -> str:
     """Return an nft file that puts the redirect in place of whatever redirect there was.
 
     :param vips: addresses of both families, each with or without a prefix length
     :param ports: by port of the VIPs, the one to which it leads
+    :param direct_interface: where what comes in is for direct return, and not redirected; '' for none
     :raises ValueError: with a sentence, if they cannot be redirected
     """
     pairs = {_port(port): _port(to_port) for port, to_port in ports.items()}
@@ -71,7 +77,9 @@ def ruleset(vips: Sequence[Any], ports: Mapping[Any, Any]) -> str:
     rules = "\n".join(f"        {_rule(vip, *pair)}" for vip in _addresses(vips) for pair in pairs.items())
     said = ", ".join(f"{port} of a VIP goes to {to_port} of the same VIP" for port, to_port in pairs.items())
     first = " and ".join(map(str, pairs))
-    return RULESET.format(table=TABLE, delete=DELETE, rules=rules, ports=said, first=first)
+    not_redirected = NOT_REDIRECTED.format(direct_interface) if direct_interface else ""
+    known = {"table": TABLE, "delete": DELETE, "not_redirected": not_redirected}
+    return RULESET.format(**known, rules=rules, ports=said, first=first)
 
 
 def _rule(vip: Address, port: int, to_port: int) -> str:

@@ -226,7 +226,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         snippet=pair_api.snippet(settings, vips),
         follow=_follow(settings, services, vips, faults),
         resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),
-        direct=plane.file if plane else lambda _name: {},
+        direct=plane,
     )
 
 

@@ -85,7 +85,7 @@ class Draft(NamedTuple):
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
-    direct: Callable[[str], Dict[str, Any]] = lambda _name: {}  # as `MemberPlan` has it
+    direct: Optional[direct.Direct] = None
 
 
 class Layout(NamedTuple):
@@ -317,7 +317,8 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         ),
         follow=following,
         resolver=resolver.planned(found.resolver, name, bool(following)),
-        direct=found.direct(name),
+        direct=found.direct.file(name) if found.direct else {},
+        direct_server=found.direct.server(name) if found.direct else {},
         unused=unused.unused(member["host"], choice.engine, *runs),
         pods=judged.delivery.options,
     )

@@ -38,6 +38,7 @@ class Redirect(NamedTuple):
 
     vips: List[str]
     ports: Dict[int, int]  # by port of the VIPs, that of the balancer
+    direct_interface: str = ""  # where what comes in is for the direct plane, and not redirected
 
 
 class Balancer(NamedTuple):
@@ -111,6 +112,7 @@ class MemberPlan(NamedTuple):
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
     direct: Dict[str, Any] = {}  # the configuration of its direct plane, as `config_files` takes it
+    direct_server: Dict[str, Any] = {}  # what the role of this name is called with, on a member that is a server
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
     moves_from: str = ""  # the delivery that goes, where another one comes: unit or pod
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units

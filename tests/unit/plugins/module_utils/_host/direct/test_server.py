@@ -26,9 +26,9 @@ def listener(text, port=6443, program="kube-apiserver"):
     return {"address": text, "port": port, "program": program, "pid": 7, "runs_in": ""}
 
 
-LOOPBACK, OWN, OWN6 = address("127.0.0.1", "lo", 8), address("192.0.2.1"), address("2001:db8::1", prefix=64)
+OWN, OWN6 = address("192.0.2.1"), address("2001:db8::1", prefix=64)
 GOOD = Host(
-    addresses=[LOOPBACK, OWN, OWN6, address("10.0.0.1", "eth1")],
+    addresses=[OWN, OWN6, address("10.0.0.1", "eth1")],
     listeners=[listener("::")],
     defaults=[{"gateway": "192.0.2.254", "dev": "eth0"}],
     rp_filters={"all": "0", "eth0": "2"},
@@ -126,15 +126,19 @@ def assert_refused(answer, sentence):
     [
         {"rp_filters": {"all": "1", "eth0": "2"}},
         {"rp_filters": {}},
-        {"addresses": [OWN, address("192.0.2.100", "lo", 32)]},
         {"addresses": [OWN, address("192.0.2.100", "eth0", 32)], "routed": ["192.0.2.100"]},
         {"listeners": [listener("0.0.0.0")]},
         {"listeners": [listener("::"), listener("192.0.2.100", 443)]},
     ],
-    ids=["loose", "no filter", "VIP on lo", "VIP of a VRRP router", "IPv4 alone", "VIP at another port"],
+    ids=["loose", "no filter", "VIP of a VRRP router", "IPv4 alone", "VIP at another port"],
 )
 def test_what_is_no_obstacle(host):
     assert found(**host).faults == []
+
+
+def test_the_program_of_a_host_that_is_a_server_already_may_be_down():
+    assert found(**listening(), is_server=True).faults == []
+    assert_refused(found(**listening("192.0.2.1"), is_server=True), "kube-apiserver at 192.0.2.1 alone listens")
 
 
 def test_ipv6_has_no_reverse_path_filter():

@@ -218,7 +218,7 @@ def test_a_check_that_may_be_answered_by_either_of_two_asks_both():
 def test_any_port_can_be_another_and_a_bad_choice_is_said():
     plan = planned(lb_port=30445, monitor_port=40000)
     assert plan.members["master-0"].balancer.services[0]["port"] == 30445
-    assert plan.members["master-0"].balancer.redirect == (["10.0.0.200"], {6443: 30445})
+    assert plan.members["master-0"].balancer.redirect == (["10.0.0.200"], {6443: 30445}, "")
     assert any("ipi_lb_port is 30445, which Kubernetes may give" in warning for warning in plan.warnings)
     assert any("ipi_monitor_port is 40000, which the kernel may give" in warning for warning in plan.warnings)
 
