@@ -14,6 +14,9 @@ import subprocess
 import sys
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 from support.netns.links import PORT, VIP, VIP6, sh, skip_reason, temporary_link
@@ -116,9 +119,9 @@ def listing(node):
 def redirect(tmp_path):
     """Return a function that loads the redirect's file on a node."""
 
-    def load(node, *vips):
+    def load(node, *vips, text="", **more):
         path = tmp_path / f"{node.name}.nft"
-        path.write_text(nft_redirect.ruleset(vips or (VIP, VIP6), {API: LB}))
+        path.write_text(text or nft_redirect.ruleset(vips or (VIP, VIP6), {API: LB}, **more))
         node.output("nft", "--file", str(path))
 
     return load
@@ -247,6 +250,19 @@ def test_the_redirect_moves_with_the_vip(masters, redirect, vip):
     assert ask(masters.client, vip) == f"lb2 haproxy at {vip}"
     assert ask(masters.lb2, vip) == f"lb2 haproxy at {vip}"
     assert ask(masters.lb1, vip) == f"lb2 haproxy at {vip}"
+
+
+@both_families
+def test_in_direct_return_clients_reach_the_api_server_and_a_master_and_its_pods_haproxy(masters, redirect, vip):
+    """The pod's packets are for a socket of haproxy's port: a second chance would lead them to another master."""
+    master = masters.lb1
+    servers = [Server(own(node, vip)) for node in masters.members]
+    redirect(master, direct_interface="eth0")
+    redirect(master, text=rulesets.of_server([Service(vip, API, servers, 256)], "eth0", [own(master, vip)]))
+    assert ask(masters.client, vip) == f"lb1 api at {vip}"
+    assert ask(master, vip) == f"lb1 haproxy at {vip}"
+    with Pod(master) as pod:
+        assert ask(pod, vip) == f"lb1 haproxy at {vip}"
 
 
 @both_families

@@ -37,6 +37,13 @@ def test_the_same_vips_give_the_same_file_however_they_are_written():
     assert nft_redirect.ruleset(["2001:DB8:0::10/64", "192.0.2.10/24", "192.0.2.10"], {"6443": "9445"}) == written
 
 
+def test_what_comes_in_for_direct_return_is_left_alone_and_what_the_host_sends_is_not():
+    text = nft_redirect.ruleset(VIPS, {6443: 9445}, "br-ex")
+    inside, _chain, outside = text.partition("chain output")
+    assert inside.count('iifname "br-ex" return') == 1 and "iifname" not in outside
+    assert "iifname" not in nft_redirect.ruleset(VIPS, {6443: 9445})
+
+
 def test_a_file_takes_the_old_table_away_before_it_defines_the_new_one():
     text = nft_redirect.ruleset(VIPS, {6443: 9445})
     order = [text.index(f"\n{what} {nft_redirect.TABLE}") for what in ("add table", "delete table", "table")]
