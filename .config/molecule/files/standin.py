@@ -153,6 +153,7 @@ class TlsHandler(Handler):
                 os.read(self.request.fileno(), 4096)
             os.write(self.request.fileno(), b"this port speaks TLS\n")
             raise
+        self.request.settimeout(60)
         super().setup()
 
 
