@@ -8,7 +8,7 @@ from typing import Iterator, List, NamedTuple, Sequence
 
 from ..._shared.engines import AGENT, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
 from .. import ownership
-from .snapshot import ROUTERS, WATCHED_UNITS, File, Snapshot
+from .snapshot import DIRECT_SERVER, ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"
 SYSCTL = "/etc/sysctl.d/"
@@ -50,18 +50,24 @@ def _is_of_others(file: File, configs: Sequence[str]) -> bool:
     return file.path in configs and not ownership.is_marked(file.content.decode(errors="replace"))
 
 
+def before_files(now: Snapshot, then: Snapshot) -> List[List[str]]:
+    """Return the commands before the files change: what a unit needs to stop, it must still find."""
+    return [["systemctl", "stop", DIRECT_SERVER]] if _stops(DIRECT_SERVER, now, then) else []
+
+
 def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
     """Return the commands after the files have changed, without those of the routers.
 
     :param changed: the paths of these files
     """
     others = [name for name in WATCHED_UNITS if name not in ROUTERS]
+    stopped = [name for name in reversed(others) if name != DIRECT_SERVER and _stops(name, now, then)]
     return [
         *([["systemctl", "daemon-reload"]] if any(path.startswith(SYSTEMD) for path in changed) else []),
         *_kernel(then, changed),
         *_tables(then, changed),
         *_enabling(now, then),
-        *(["systemctl", "stop", name] for name in reversed(others) if _stops(name, now, then)),
+        *(["systemctl", "stop", name] for name in stopped),
         *(command for name in others for command in _running(name, now, then, changed)),
     ]
 
@@ -115,6 +121,9 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
         is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
     if name == Daemon(DIRECT).unit:
         return _of_direct(name, is_part, changed)
+    if name == DIRECT_SERVER:
+        is_part = is_part or any("/onprem-lb-direct-server/" in path for path in changed)
+        return [["systemctl", "reload", name]] if is_part else []
     if name in UNITS[NATIVE]:
         is_loaded = then.configs.get(name.partition(".")[0]) in changed
         return [["systemctl", "reload", name]] if is_part or is_loaded else []

@@ -92,12 +92,14 @@ def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:
     """
     then, now = store.load(wanted).saved, member.now()
     changed = changes.of_files(now, then).paths
-    todo = [*changes.of_units(now, then, changed), *changes.of_routers(now, then, changed)]
+    first, others = changes.before_files(now, then), changes.of_units(now, then, changed)
     if dry:
+        todo = [*first, *others, *changes.of_routers(now, then, changed)]
         return {"paths": changed, "commands": [" ".join(each) for each in todo], "failed": []}
-    restoring.files(now, then)
     done: List[str] = []
-    failed = restoring.commands(member.run, changes.of_units(now, then, changed), done.append)
+    failed = restoring.commands(member.run, first, done.append)
+    restoring.files(now, then)
+    failed += restoring.commands(member.run, others, done.append)
     restoring.openings(member.firewall, then)
     failed += restoring.commands(member.run, changes.of_routers(now, then, changed), done.append)
     return {"paths": changed, "commands": done, "failed": failed}

@@ -33,15 +33,18 @@ OWN_FILES = (
     "/etc/onprem-lb-agent/*",
     "/etc/onprem-lb-follow/*",
     "/etc/onprem-lb-direct/*",
+    "/etc/onprem-lb-direct-server/*",
     "/etc/onprem-lb-*-members.json",
     "/usr/local/lib/onprem-lb-agent/*",
     "/usr/local/lib/onprem-lb-follow/*",
     "/usr/local/lib/onprem-lb-direct/*",
+    "/usr/local/lib/onprem-lb-direct-server/*",
     "/usr/local/lib/onprem-lb-keepalived/*",
     "/usr/local/lib/onprem-lb-metrics/*",
     *held_back.PATHS.values(),
 )
 AGENT_CONFIG = "/etc/onprem-lb-agent/vrrp.json"
+DIRECT_SERVER = Daemon(f"{DIRECT}-server").unit
 # In the order in which they start.
 WATCHED_UNITS = (
     UNITS[NATIVE].balancer,
@@ -49,6 +52,7 @@ WATCHED_UNITS = (
     "onprem-lb-down-file.path",
     "onprem-lb-machine-config.service",
     Daemon(FOLLOW).unit,
+    DIRECT_SERVER,
     Daemon(DIRECT).unit,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,

@@ -128,6 +128,7 @@ class Undo:
 
     def _files(self) -> Tuple[Snapshot, List[str]]:
         now = snapshot.take(self.run, self.then.configs, [], [])
+        self._commands(changes.before_files(now, self.then))
         changed = restoring.files(now, self.then)
         if changed:
             self._say(f"Restored {', '.join(changed)}.")

@@ -59,6 +59,18 @@ def test_a_file_that_was_not_there_goes_unless_another_hand_has_written_it():
     assert changes.of_files(others, then).delete == [KEEPALIVED_UNIT]
 
 
+def test_a_server_of_direct_return_stops_while_its_program_is_there_and_only_reloads_otherwise():
+    """Its stop is what takes the VIPs from the loopback interface."""
+    name, path = "onprem-lb-direct-server.service", "/etc/onprem-lb-direct-server/direct.json"
+    then = native()
+    now = then._replace(files=[*then.files, file(path)], units={**then.units, name: RUNS})
+    assert changes.before_files(now, then) == [["systemctl", "stop", name]]
+    assert way(now, then) == [[], []]
+    other = now._replace(files=[*then.files, file(path, f"{MARK}{{}}\n")])
+    assert changes.before_files(other, now) == []
+    assert way(other, now) == [[f"systemctl reload {name}"], []]
+
+
 @pytest.mark.parametrize(
     "path, command",
     [
