@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, restoring, snapshot, undo, undoing
-from support.states import STOPPED, Systemd, native
+from support.states import RUNS, STOPPED, Systemd, native
 
 FREE = undoing.Seen([], {})
 HELD = undoing.Seen([], {"192.0.2.10": ["aa:bb"]})
@@ -74,6 +74,13 @@ def test_where_nothing_changes_on_the_link_the_files_return_and_are_loaded(monke
         "firewall",
         "systemctl reload keepalived.service",
     ]
+
+
+def test_a_server_of_direct_return_stops_before_its_program_goes(monkeypatch):
+    name, now = "onprem-lb-direct-server.service", native(served="two")
+    host = Host(monkeypatch, now._replace(units={**now.units, name: RUNS}), "alone")
+    assert host.go(native())
+    assert host.events[:3] == [f"systemctl stop {name}", "files", "ready"]
 
 
 def test_the_router_of_another_one_stops_first_and_starts_last(monkeypatch, clock):
