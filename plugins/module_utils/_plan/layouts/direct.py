@@ -21,7 +21,9 @@ from ..model.services import ANY
 from .members import Member
 from .subnets import Placement
 
-PROXY, DIRECT = PLANES = ("proxy", "direct")
+PROXY, DIRECT, DRAINING = PLANES = ("proxy", "direct", "draining")
+# To whom the plane leaves new connections. Of a plane that drains, the older ones live on.
+NEW_CONNECTIONS = {DIRECT: "servers", DRAINING: "host"}
 DOWN = "direct_down"  # the track file that the plane writes
 UNIT = engines.Daemon(engines.DIRECT).unit
 CONFIG = "/etc/onprem-lb-direct/direct.json"
@@ -87,7 +89,8 @@ class Direct(NamedTuple):
         """Return what the role `direct_server` is called with on a member; nothing where that is no server."""
         if not self.members_serve or name not in self.interfaces:
             return {}
-        return {"interface": self.interfaces[name], "services": self.services}
+        services = [{**service, "new_connections": NEW_CONNECTIONS[DIRECT]} for service in self.services]
+        return {"interface": self.interfaces[name], "services": services}
 
 
 def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
@@ -98,12 +101,18 @@ def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
     services, redirect = json.loads(planned.direct["content"])["services"], planned.balancer.redirect
     if redirect and vip.address not in redirect.vips:
         return ""  # the balancer serves nothing there
-    kept = {service["port"]: service["name"] for service in services if vip.address in service["bind"]}
+    there = [service for service in services if vip.address in service["bind"]]
+    kept = {service["port"]: service["name"] for service in there if not _drains(service)}
     ports = {to_port: port for port, to_port in redirect.ports.items()} if redirect else {}
     served = [service for service in planned.balancer.services if is_bound(service, vip)]
     lost = ", ".join(each["name"] for each in served if ports.get(each["port"], each["port"]) not in kept)
-    said = [f"kept: {', '.join(kept.values())}"] if kept else []
+    older = [f"{service['name']} from before it drained" for service in there if _drains(service)]
+    said = [f"kept: {', '.join([*kept.values(), *older])}"] if there else []
     return "; ".join([*said, *([f"lost when the VIP moves or the balancer ends: {lost}"] if lost else [])])
+
+
+def _drains(service: Service) -> bool:
+    return bool(service.get("new_connections") == NEW_CONNECTIONS[DRAINING])
 
 
 def is_bound(service: Service, vip: Vip) -> bool:

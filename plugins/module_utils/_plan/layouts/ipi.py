@@ -58,7 +58,7 @@ class Ipi(NamedTuple):
             return Balancer(timeouts=preset.timeouts, stats_port=preset.ports["stats"])
         own = {"backend_lines": ipi_services.HAPROXY_LINES} if engine == engines.NATIVE else {}
         vips = [vip.address for vip in self.cluster.api.vips]
-        direct_interface = self.direct.interfaces[name] if self.direct else ""
+        direct_interface = self.direct.interfaces[name] if self.direct and settings["plane"] == direct.DIRECT else ""
         return Balancer(
             services=[{**service, **own} for service in self.services],
             monitors=ipi_services.monitors(self.cluster),

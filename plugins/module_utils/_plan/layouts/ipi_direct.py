@@ -38,7 +38,7 @@ def read(
     :param services: of the balancer, that of the API first
     :param priorities: of the masters for the API's VIPs
     """
-    if cluster.settings["plane"] != direct.DIRECT or not services:
+    if cluster.settings["plane"] == direct.PROXY or not services:
         return None
     wrong = [*_conflicts(cluster)]
     found = [] if wrong else _services(cluster, services[0])
@@ -70,23 +70,30 @@ def warnings(about: Optional[Direct], preset: str) -> List[str]:
 def _conflicts(cluster: Cluster) -> Iterator[str]:
     """Refuse what direct return does not go together with, yet."""
     settings = cluster.settings
+    plane = settings["plane"]
     if cluster.bootstrap or cluster.bootstrap_address:
         yield (
-            f"{PLACE} is direct while ipi_bootstrap is set: the bootstrap host is no server of direct return, so leave "
-            "it at proxy until ipi_bootstrap_complete is true."
+            f"{PLACE} is {plane} while ipi_bootstrap is set: the bootstrap host is no server of direct return, so "
+            "leave it at proxy until ipi_bootstrap_complete is true."
         )
     if settings["follow"]:
         yield (
-            f"{PLACE} is direct and ipi_follow is true, and the servers of direct return are those of the inventory: "
+            f"{PLACE} is {plane} and ipi_follow is true, and the servers of direct return are those of the inventory: "
             f"set {PLACE} to proxy, or ipi_follow to false."
         )
     if settings["delivery"] == engines.POD:
-        yield f"{PLACE} is direct, which runs as a unit, and ipi_delivery is pod: set one of them to its default."
+        yield f"{PLACE} is {plane}, which runs as a unit, and ipi_delivery is pod: set one of them to its default."
 
 
 def _services(cluster: Cluster, api: Dict[str, Any]) -> List[Service]:
     """Return the API server of each master, in each family that has a VIP."""
     check = without_defaults({**api["check"], **ONLY_PROXIED}, config.CHECK, ("type", "interval", "fall", "rise"))
+    shared = {
+        "port": cluster.settings["api_port"],
+        "proxy_port": cluster.preset.ports["lb"],
+        "new_connections": direct.NEW_CONNECTIONS[cluster.settings["plane"]],
+        "check": check,
+    }
     found = []
     for version, name in NAMES.items():
         vips = [vip.address for vip in cluster.api.vips if vip.version == version]
@@ -95,6 +102,6 @@ def _services(cluster: Cluster, api: Dict[str, Any]) -> List[Service]:
             for vip in vips[:1]
             for each in cluster.masters
         ]
-        service = {"name": name, "bind": vips, "port": cluster.settings["api_port"], "check": check, "servers": servers}
+        service = {"name": name, "bind": vips, **shared, "servers": servers}
         found += [service] if vips else []
     return found

@@ -201,7 +201,8 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     placements = find_placements(members, vips, "pair", faults)
     checked = _checked(settings, vips, placements, members, faults)
     ranks = _priorities(settings, len(names), faults)
-    own = {place_of("pair_services", at, services[at]): services[at] for at in planes if not faults}
+    direct_ones = {} if faults else {at: {**services[at], "plane": plane} for at, plane in planes.items()}
+    own = {place_of("pair_services", at, service): service for at, service in direct_ones.items()}
     plane = pair_direct.read(settings, own, vips, placements, members, ranks, faults)
     pair = Pair(settings, vips, placements, services, checked, ranks, plane)
     return planner.Draft(
@@ -240,13 +241,13 @@ def plan(members: List[Member], progress: Progress = unseen) -> Plan:
 
 def _services(
     settings: Dict[str, Any], vips: List[Vip], members: List[Member], faults: Faults
-) -> Tuple[List[Dict[str, Any]], List[int]]:
-    """Return the user's own services and those of the preset, and the numbers of those with `plane: direct`."""
+) -> Tuple[List[Dict[str, Any]], Dict[int, str]]:
+    """Return the user's own services and those of the preset, and the planes of those that are not only proxied."""
     own, place = [] if settings["services"] is None else settings["services"], "pair_services"
     missing = pair_presets.missing(settings)
     faults.extend(missing)
     if missing:
-        return [], []
+        return [], {}
     if own == [] and not pair_presets.fronts(settings):
         faults.append(f"{place} is empty, so that nothing would be served: name at least one service.")
     given = [*own, *pair_presets.services(settings)] if isinstance(own, list) else own

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults, place_of, shown
 from ..._agent.direct import config
@@ -15,7 +15,7 @@ from ..model.plan import Vip
 from ..model.services import SERVER, SERVICE
 from ..model.values import is_name
 from . import direct
-from .direct import DIRECT, LARGEST_WEIGHT, PLANES, PROXY, Direct, Service
+from .direct import LARGEST_WEIGHT, PLANES, PROXY, Direct, Service
 from .members import Member
 from .subnets import Placement
 
@@ -30,17 +30,17 @@ ONLY_PROXIED = ("balance", "maxconn", "send_proxy", "allow", "tls", "routes", "f
 ONLY_PROXIED_SERVER = ("maxconn", "backup", "options")
 
 
-def planes(given: Any, place: str, faults: Faults) -> Tuple[Any, List[int]]:
-    """Return services without their planes, and the numbers of those that are direct."""
+def planes(given: Any, place: str, faults: Faults) -> Tuple[Any, Dict[int, str]]:
+    """Return services without their planes, and the planes of those that have more than a proxy, by number."""
     if not isinstance(given, list):
-        return given, []
-    found = []
+        return given, {}
+    found = {}
     for at, item in enumerate(given):
         plane = item.get("plane", PROXY) if isinstance(item, dict) else PROXY
         if plane not in PLANES:
             faults.append(f"{place_of(place, at, item)}.plane is {shown(plane)}: choose one of {', '.join(PLANES)}.")
-        if plane == DIRECT:
-            found.append(at)
+        elif plane != PROXY:
+            found[at] = plane
     without = [
         {key: value for key, value in item.items() if key != "plane"} if isinstance(item, dict) else item
         for item in given
@@ -59,7 +59,7 @@ def read(
 ) -> Optional[Direct]:
     """Return the direct plane of a pair; None where no service has it, or where it cannot be.
 
-    :param services: those with `plane: direct`, as `read_services` returns them, by their places
+    :param services: those with a direct plane, as `read_services` returns them, each with its `plane`, by their places
     """
     if not services:
         return None
@@ -127,7 +127,8 @@ def _planned(service: Service, vips: Sequence[Vip]) -> Service:
     check = without_defaults(service["check"], config.CHECK, ("type", "interval", "fall", "rise"))
     families = {":" in server["address"] for server in servers if server["address"]}
     bind = [vip.address for vip in vips if direct.is_bound(service, vip) and (vip.version == 6) in families]
-    known = {**service, "bind": bind, "servers": servers, "check": check}
+    new_connections = direct.NEW_CONNECTIONS[service["plane"]]
+    known = {**service, "bind": bind, "servers": servers, "check": check, "new_connections": new_connections}
     return without_defaults(known, config.SERVICE, ("name", "bind", "port", "check", "servers"))
 
 

@@ -161,3 +161,11 @@ def test_nft_is_no_package_that_the_agent_would_install(engine, missing):
     host = {"name": "lb1", "host": {"missing_programs": ["nft"]}}
     assert len(direct.missing_programs(about, host, engine)) == missing
     assert direct.missing_programs(None, host, engine) == []
+
+
+def test_a_service_that_drains_leaves_new_connections_to_the_balancer():
+    given = plan({**API, "plane": "draining"})
+    assert planned(given)["services"][0]["new_connections"] == "host"
+    assert "new_connections" not in planned(plan())["services"][0]
+    said = _pair.planner.forecast_input(given)["vips"][0]["lasting"]
+    assert said == "kept: api from before it drained; lost when the VIP moves or the balancer ends: api"
