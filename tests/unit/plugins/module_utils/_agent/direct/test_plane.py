@@ -325,7 +325,7 @@ def test_a_reload_forgets_servers_that_are_no_more(judged):
 def test_services_share_maps_only_when_there_are_many_of_them():
     several = [{**API, "name": f"api{number}", "port": number, "check": {"type": "none"}} for number in range(1, 19)]
     few, many = (Case(written(services=several[:count])).writer.wanted[-1].elements for count in (16, 17))
-    assert (len(few), len(many)) == (32, 2)
+    assert (len(few), len(many)) == (64, 4)
 
 
 def test_after_a_stop_no_other_table_is_wanted(judged):

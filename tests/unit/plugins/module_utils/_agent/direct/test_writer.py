@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -28,12 +29,27 @@ def table(*up, port=6443):
 ALL, TWO, ONE = table(), table(*ADDRESSES[:2]), table(ADDRESSES[0])
 
 
+OURS = {"family": "netdev", "name": "onprem_lb_direct"}
+
+
+def listing(*tables):
+    return Ended(json.dumps({"nftables": [{"metainfo": {}}, *({"table": {**each, "handle": 1}} for each in tables)]}))
+
+
 class Case:
     """A writer, and what it has nft do."""
 
     def __init__(self):
         self.time, self.log, self.changes, self.texts, self.done = Time(), Counter(), 0, [], []
-        self.writer = Writer(self.time, self, self, self.changed, lambda: 1000.0)
+        self.tables, self.connections = [OURS], []  # those of the kernel at the start, and of this host's programs
+        self.writer = Writer(self.time, self, self, self.changed, self.connected, lambda: 1000.0)
+
+    def connected(self, places):
+        return [each for each in self.connections if (each.local, each.port) in places]
+
+    def list(self, what, done):
+        assert what == ["tables", "netdev"]
+        done(self.tables if isinstance(self.tables, Ended) else listing(*self.tables))
 
     def changed(self):
         self.changes += 1
@@ -126,6 +142,7 @@ def test_a_refused_table_leaves_what_there_is_and_is_tried_again_after_longer_an
         assert written.done == []
         written.time.advance(1)
         assert len(written.done) == 1
+    written.end()
     written.end()
     assert written.writer.fault is None and written.writer.in_force == table(port=443)
 
