@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Collection, Dict, Iterable
 
-from .rulesets import OPEN, OWN_PER_BUCKET, Place, Table, command, element
+from .rulesets import OWN_PER_BUCKET, Place, Table, command, element
 from .sockets import Connection
 
-ROOM = 8  # a part of the map that stays free for connections that begin meanwhile
+ROOM = 8  # a part of the set that stays free for connections that begin meanwhile
 
 
 def settling(table: Table, places: Collection[Place]) -> Table:
@@ -29,12 +29,12 @@ def settling(table: Table, places: Collection[Place]) -> Table:
 
 
 def noted(table: Table, connections: Iterable[Connection]) -> str:
-    """Return an nft file that notes the connections of this host's own programs, as many as a map takes."""
+    """Return an nft file that notes the connections of this host's own programs, as many as a set takes."""
     found: Dict[str, Dict[str, str]] = {}
     for each in connections:
         for place in table.sockets.get((each.local, each.port), ()):
             key = element(*place, each.client, each.client_port)
-            found.setdefault(table.places[place], {})[key] = OPEN
+            found.setdefault(table.places[place], {})[key] = ""
     return "".join(command("add", f"{pool}_own", _fitting(keys, _size(table, pool))) for pool, keys in found.items())
 
 

@@ -14,7 +14,7 @@ A host may be both. What is its own then goes up to its network stack, and so do
 it, as a server or as a balancer: two balancers may take each other for the owner, and a frame has no hop limit.
 
 A balancer's own programs, such as a proxy of the same service, have connections, too: those that are older than the
-table, and those of a service whose new connections are left to this host. A map has them, and they go up as well. As
+table, and those of a service whose new connections are left to this host. A set has them, and they go up as well. As
 conntrack does, it forgets one soon that is half open or closes, so that it has those that there are.
 """
 
@@ -33,7 +33,6 @@ SECOND_CHANCE = "0x3b"  # the DSCP that marks a packet, of those for local use (
 FAMILIES = {4: "ip", 6: "ip6"}
 ADDRESS_TYPES = {"ip": "ipv4_addr", "ip6": "ipv6_addr"}
 SYN = "tcp flags & (fin | syn | rst | ack) == syn"  # of a client
-OPEN, CLOSING = "0x6c620001", "0x6c620002"  # what a map has of a connection of this host
 KEPT, KEPT_SHORTLY = "1d", "5m"  # after the last packet: one that is open, and one that is half open or closes
 OWN_PER_BUCKET = 16  # connections that this host may have, for each bucket of a pool
 NO_LETTER = re.compile(r"[^0-9a-z]")  # what a counter's name cannot have of an address
@@ -222,7 +221,7 @@ def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> 
         *([f"{pool.is_handed_on} accept", f"ether saddr @{pool.name}_others accept"] if kept else []),
         f"{SYN} jump {pool.name}_new",
         f"{pool.place} @{pool.name}_settling accept",
-        f"meta mark set {pool.connection} map @{pool.name}_own goto {pool.name}_to_host",
+        f"{pool.connection} @{pool.name}_own goto {pool.name}_to_host",
         f"meta mark set {pool.hashed}",
         *kept,
         f"ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs",
@@ -233,29 +232,29 @@ def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> 
 
 
 def _of_this_host(pool: Pool) -> List[str]:
-    """Return the sets, the map and the chains of the connections that this host has itself.
+    """Return the sets and the chains of the connections that this host has itself.
 
-    A port that a client uses again is a new connection. One that does not fit into the map goes to the servers.
+    A port that a client uses again is a new connection. One that does not fit into the set goes to the servers.
     """
-    own, place = f"@{pool.name}_own", f"{ADDRESS_TYPES[pool.family]} . inet_service"
-    shortly = f"timeout {KEPT_SHORTLY} :"
+    own, closing = f"@{pool.name}_own", f"@{pool.name}_closing"
+    connection, place = pool.connection, f"{ADDRESS_TYPES[pool.family]} . inet_service"
+    shortly = f"{{ {connection} timeout {KEPT_SHORTLY} }}"
     size = OWN_PER_BUCKET * len(pool.buckets)
     options = f"flags dynamic, timeout; timeout {KEPT}; size {size}; "
     new = [
-        f"delete {own} {{ {pool.connection} : {OPEN} }}",
-        f"{pool.place} @{pool.name}_left add {own} {{ {pool.connection} {shortly} {OPEN} }} accept",
+        f"delete {own} {{ {connection} }} delete {closing} {{ {connection} }}",
+        f"{pool.place} @{pool.name}_left add {own} {shortly} accept",
     ]
-    closing = f"delete {own} {{ {pool.connection} : {OPEN} }} add {own} {{ {pool.connection} {shortly} {CLOSING} }}"
     to_host = [
-        f"meta mark {OPEN} tcp flags & (fin | rst) != 0 {closing} meta mark set 0 accept",
-        f"meta mark {OPEN} update {own} {{ {pool.connection} : {OPEN} }} meta mark set 0 accept",
-        f"meta mark {CLOSING} update {own} {{ {pool.connection} {shortly} {CLOSING} }} meta mark set 0 accept",
-        "meta mark set 0 accept",  # a map that is full
+        f"tcp flags & (fin | rst) != 0 update {closing} {shortly}",
+        f"{connection} {closing} update {closing} {shortly} update {own} {shortly} accept",
+        f"update {own} {{ {connection} }} accept",
     ]
     return [
         _elements(f"set {pool.name}_left", place),
         _elements(f"set {pool.name}_settling", place),
-        _elements(f"map {pool.name}_own", f"{place} . {place} : mark", options=options),
+        _elements(f"set {pool.name}_own", f"{place} . {place}", options=options),
+        _elements(f"set {pool.name}_closing", f"{place} . {place}", options=options),
         _chain(f"{pool.name}_new", new),
         _chain(f"{pool.name}_to_host", to_host),
     ]
