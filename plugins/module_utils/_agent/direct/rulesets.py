@@ -35,6 +35,7 @@ ADDRESS_TYPES = {"ip": "ipv4_addr", "ip6": "ipv6_addr"}
 SYN = "tcp flags & (fin | syn | rst | ack) == syn"  # of a client
 KEPT, KEPT_SHORTLY = "1d", "5m"  # after the last packet: one that is open, and one that is half open or closes
 OWN_PER_BUCKET = 16  # connections that this host may have, for each bucket of a pool
+MAPS = ("_macs", "_packets")  # the ends of their names; what else has elements is a set
 NO_LETTER = re.compile(r"[^0-9a-z]")  # what a counter's name cannot have of an address
 
 
@@ -132,6 +133,11 @@ class Table(NamedTuple):
     sockets: Mapping[Place, Sequence[Place]] = {}
     settling: FrozenSet[Place] = frozenset()
 
+    @property
+    def leaves(self) -> bool:
+        """Whether it leaves new connections to this host."""
+        return any(found for name, found in self.elements.items() if name.endswith("_left"))
+
 
 def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, str], own: str) -> Table:
     """Return the balancer's table.
@@ -155,9 +161,17 @@ def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, 
     return Table(structure, elements, counters, places, _sockets(pools))
 
 
-def whole(table: Table) -> str:
-    """Return an nft file that replaces the balancer's table by this one."""
-    return table.structure + "".join(command("add", name, found) for name, found in table.elements.items())
+def whole(table: Table, keep: bool = False) -> str:
+    """Return an nft file that replaces the balancer's table by this one.
+
+    :param keep: whether connections stay noted that this host has. nft refuses that where a set or a chain of the same
+        name is another one, and what the new table does not name stays, without a rule
+    """
+    added = "".join(command("add", name, found) for name, found in table.elements.items())
+    if not keep:
+        return table.structure + added
+    flushed = (f"flush {'map' if name.endswith(MAPS) else 'set'} netdev {BALANCER} {name}\n" for name in table.elements)
+    return table.structure.replace("delete table", "flush table", 1) + "".join(flushed) + added
 
 
 def change(before: Table, after: Table) -> Optional[str]:

@@ -46,6 +46,7 @@ class Writer:
         self._tried: Optional[Table] = None  # what was wanted in the last transaction
         self._known: Optional[Table] = None  # what the kernel has; None: to be written as a whole
         self._inherits: Optional[bool] = None  # whether the kernel has a table of an earlier run; None: not asked yet
+        self._cannot_keep = False  # whether nft has refused to keep what was noted
         self._settled: FrozenSet[Place] = frozenset()  # the places that do not leave everything to this host any more
         self._busy = False
         self._meddled = False  # whether another program has changed it since the last transaction began
@@ -119,8 +120,11 @@ class Writer:
         self._busy, self._meddled, self._tried = True, False, self._wanted
         self._since, self._asked = self._asked, None
         self.counts["whole"] += text is None
-        partly = text is not None
-        self._nft.load(self._noting(table, text), lambda ended: self._end(table, partly, ended))
+        keep = text is None and not self._cannot_keep and self._leaves(self._wanted)
+        partly = text is not None or keep
+        self._cannot_keep = keep  # unless the transaction succeeds
+        text = self._noting(table, text, keep)
+        self._nft.load(text, lambda ended: self._end(table, partly, ended))
 
     def _ask(self) -> None:
         """Find out whether the kernel has a table of an earlier run."""
@@ -145,12 +149,17 @@ class Writer:
         before = self._known.settling if self._known else frozenset()
         return handover.settling(wanted, wanted.places.keys() - self._settled - before)
 
-    def _noting(self, table: Table, change: Optional[str]) -> str:
+    def _leaves(self, wanted: Table) -> bool:
+        """Whether the kernel notes connections that begin while a table is written: no list of sockets has them."""
+        before = self._known.leaves if self._known else False
+        return bool(self._inherits or before or (self._settled and wanted.leaves))
+
+    def _noting(self, table: Table, change: Optional[str], keep: bool) -> str:
         """Return a transaction that also notes this host's own connections, where the kernel may not have them."""
         if change is not None and not (self._known and self._known.settling):
             return change
         noted = handover.noted(table, self._connections(table.sockets.keys()))
-        return (rulesets.whole(table) if change is None else change) + noted
+        return (rulesets.whole(table, keep) if change is None else change) + noted
 
     def _end(self, table: Table, partly: bool, ended: Ended) -> None:
         self._busy = False
@@ -166,7 +175,7 @@ class Writer:
             self._tell()
 
     def _accepted(self, table: Table) -> None:
-        self._known = None if self._meddled else table
+        self._known, self._cannot_keep = None if self._meddled else table, False
         if table.settling:  # the table that is wanted follows at once
             self._asked = self._since if self._asked is None else self._asked
             return
