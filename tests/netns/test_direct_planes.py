@@ -109,6 +109,7 @@ def test_those_to_which_a_redirect_leads_outlive_it_as_well(masters, start):
     assert lost == {} and len(shares) >= len(masters.hosts)
     assert before.lost() == newer.lost() == {}
     plane.restart()
+    assert plane.table(transactions=1, refused=0)
     assert before.lost() == newer.lost() == {}
 
 
@@ -132,6 +133,7 @@ def test_a_plane_that_is_out_of_use_may_start_and_stop(cluster, start):
     plane = start(cluster, new_connections="host")
     own = Lasting(cluster)
     plane.restart()
+    assert plane.table(transactions=1, refused=0)
     assert own.lost() == {}
     plane.stop()
     lost, shares = opener.stop()
