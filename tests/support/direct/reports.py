@@ -50,6 +50,7 @@ REPORT = {
             "bind": ["192.0.2.100"],
             "port": 6443,
             "buckets": 4096,
+            "new_connections": "servers",
             "state": "up",
             "usable": 1,
             "kept": False,

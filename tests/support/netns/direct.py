@@ -22,7 +22,7 @@ from support.netns.links import VIP, VIP6, temporary_link
 from support.paths import MODULE_UTILS
 from support.waiting import until
 
-PORT, CONNECTIONS, BUCKETS = 8443, 100, 4096
+PORT, PROXY_PORT, CONNECTIONS, BUCKETS = 8443, 9445, 100, 4096
 TABLE = ("netdev", "onprem_lb_direct")
 ENDS_IN = 20  # seconds
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
@@ -61,18 +61,67 @@ for _line in sys.stdin:
     print(json.dumps(collections.Counter(answer for answer, name in zip(now, first) if answer != name)), flush=True)
 """
 
+# Opens connections one after the other, which last, and goes on asking on them, until there is a line of its input.
+# Then it asks on all of them, and prints what those that are lost got, and which server has how many.
+OPENER = """
+import collections, itertools, json, select, socket, sys
+vip, port = sys.argv[1], int(sys.argv[2])
+lasting, lost = [], collections.Counter()
+def ask(at):
+    try:
+        lasting[at][0].sendall(b"who?\\n")
+        answer = lasting[at][0].recv(64).decode().strip() or "closed"
+    except OSError as error:
+        answer = type(error).__name__
+    lasting[at][1] = lasting[at][1] or answer
+    if answer != lasting[at][1]:
+        lost[answer] += 1
+for at in itertools.count():
+    try:
+        lasting.append([socket.create_connection((vip, port), 3), ""])
+    except OSError as error:
+        lost[type(error).__name__] += 1
+    else:
+        ask(len(lasting) - 1)
+        ask(at % len(lasting))
+    if at == 10:
+        print("open", flush=True)
+    if select.select([sys.stdin], [], [], 0.005)[0]:
+        break
+for at in range(len(lasting)):
+    ask(at)
+print(json.dumps([lost, collections.Counter(name for _connection, name in lasting)]), flush=True)
+"""
 
-def answer_with_its_name(host):
-    assert host.python(SERVER, host.name, PORT).stdout.readline() == "ready\n"
+# Asks on a connection, and for each line of its input resets it and asks on one that it opens from the same port.
+SAME_PORT = """
+import socket, struct, sys
+vip, port, source = sys.argv[1], int(sys.argv[2]), 0
+while True:
+    connection = socket.create_connection((vip, port), 3, ("", source))
+    source = connection.getsockname()[1]
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.sendall(b"who?\\n")
+    print(connection.recv(64).decode().strip(), flush=True)
+    if not sys.stdin.readline():
+        break
+    connection.close()
+"""
+
+
+def answer_with_its_name(host, name="", port=PORT):
+    assert host.python(SERVER, name or host.name, port).stdout.readline() == "ready\n"
 
 
 class Cluster:
     """Some balancers, the first of which has the VIP, some servers, and a client.
 
     :param serve: starts what a server has, and returns once it listens
+    :param proxy_port: to which redirects of the hosts lead
     """
 
-    def __init__(self, link, folder, vip, balancers, hosts, serve=answer_with_its_name):
+    def __init__(self, link, folder, vip, balancers, hosts, serve=answer_with_its_name, proxy_port=0):
+        self.proxy_port = proxy_port
         self.folder, self.vip, self.client = folder, vip, link.client
         self.balancers, self.hosts = list(balancers), list(hosts)
         for host in self.hosts:
@@ -99,15 +148,20 @@ class Cluster:
         path.write_text(text)
         node.output("nft", "--file", str(path))
 
-    def balance(self, servers, balancers=None):
-        service = Service(self.vip, PORT, servers, BUCKETS)
+    def service(self, servers, **more):
+        return Service(self.vip, PORT, servers, BUCKETS, proxy_port=self.proxy_port, **more)
+
+    def table(self, node, servers, **more):
         macs = {self.own(host): host.mac for host in self.hosts}
+        return rulesets.of_balancer([self.service(servers, **more)], "eth0", macs, node.mac)
+
+    def balance(self, servers, balancers=None):
         for node in balancers or self.balancers:
-            self.load(node, rulesets.whole(rulesets.of_balancer([service], "eth0", macs, node.mac)))
+            self.load(node, rulesets.whole(self.table(node, servers)))
 
     def give_second_chances(self, servers, hosts=None):
         for host in hosts or self.hosts:
-            self.load(host, rulesets.of_server([Service(self.vip, PORT, servers, BUCKETS)], "eth0", [self.own(host)]))
+            self.load(host, rulesets.of_server([self.service(servers)], "eth0", [self.own(host)]))
 
     def set_servers(self, servers):
         self.give_second_chances(servers)
@@ -140,6 +194,38 @@ class Lasting:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
+
+
+class Opener:
+    """The client opens connections one after the other, which last, until it is stopped."""
+
+    def __init__(self, cluster):
+        self.process = cluster.client.python(OPENER, cluster.vip, PORT, stdin=subprocess.PIPE)
+        assert self.process.stdout.readline() == "open\n"
+
+    def stop(self):
+        """Return what those that are lost got, and which server has how many."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+class SamePort:
+    """A connection of the client that it opens again and again from the same port."""
+
+    def __init__(self, cluster):
+        self.process = cluster.client.python(SAME_PORT, cluster.vip, PORT, stdin=subprocess.PIPE)
+        self.server = self._answer()
+
+    def open_again(self):
+        """Return which server has it now."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.server = self._answer()
+        return self.server
+
+    def _answer(self):
+        return self.process.stdout.readline().strip()
 
 
 class Plane:
@@ -190,6 +276,20 @@ class Plane:
     def serves(self):
         with contextlib.suppress(status_socket.Refused):
             return self.report()["table"]["in_force"]
+
+    def reload(self, **changes):
+        """Write the configuration, and return once the kernel has what it says, in another transaction."""
+        before = self.report()["table"]["transactions"]
+        self.write(**changes)
+        self.process.send_signal(signal.SIGHUP)
+        until(lambda: self.table(transactions=before + 1, in_force=True), lambda: self.log)
+
+    def restart(self, how=signal.SIGUSR2):
+        """End it so that its table stays, and start it again."""
+        self.process.send_signal(how)
+        self.process.wait(ENDS_IN)
+        assert self.has_table()
+        self.start()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

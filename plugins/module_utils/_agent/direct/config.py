@@ -12,7 +12,20 @@ import ipaddress
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..config import fields, file
-from ..config.schema import Faults, Field, anything, integer, list_of, place_of, read, repeated, same_names, shown
+from ..config.schema import (
+    Faults,
+    Field,
+    anything,
+    integer,
+    list_of,
+    one_of,
+    place_of,
+    port,
+    read,
+    repeated,
+    same_names,
+    shown,
+)
 from ..proxy import config as proxy
 from ..proxy import rules
 from . import settings
@@ -70,6 +83,8 @@ SERVICE = {
     "servers": proxy.SERVICE["servers"],
     "check": proxy.SERVICE["check"],
     "buckets": Field(_buckets, FEWEST),
+    "proxy_port": Field(port),
+    "new_connections": Field(one_of(settings.SERVERS, settings.HOST), settings.SERVERS),
 }
 SERVER = {key: proxy.SERVER[key] for key in ("name", "address", "port", "weight")}
 CHECK = {**proxy.CHECK, "slow_start": Field(_not_here, 0), "shutdown_sessions": Field(_not_here, False)}
@@ -139,7 +154,10 @@ def _host_answers(found: Parts, path: str, host: Any) -> List[Tuple[str, str, Op
 def _settings(found: Parts) -> settings.Settings:
     same = ("interface", "down_file", "nft", "status_socket")
     return settings.Settings(
-        services=tuple(settings.Service(_balanced(item), item["buckets"]) for item in found.services),
+        services=tuple(
+            settings.Service(_balanced(item), item["buckets"], item["proxy_port"] or 0, item["new_connections"])
+            for item in found.services
+        ),
         stop_pause=fields.microseconds(found.whole["stop_pause"]),
         **{key: found.whole[key] for key in same},
     )

@@ -18,7 +18,7 @@ from ..runtime import lifecycle, status_socket
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Earliest
 from ..runtime.sd_notify import Notifier
-from . import config, report
+from . import config, report, sockets
 from .down_file import DownFile
 from .macs import Macs
 from .nft import Ended, Nft
@@ -74,7 +74,7 @@ class Lifecycle(lifecycle.Lifecycle):
     def _open(self, settings: Settings, checks: ChecksProcess) -> None:
         self._nft, self._lister = Nft(self.loop, settings.nft), Nft(self.loop, settings.nft)
         self._changes = Changes()
-        self._writer = Writer(self.loop, self.log, self._nft, self._table_changed)
+        self._writer = Writer(self.loop, self.log, self._nft, self._table_changed, sockets.connections)
         self._macs = Macs(self.loop, self.log, Netlink(), self._link_changed)
         self._prober = Prober(self.loop, Wire(), self._paths_changed)
         self.plane = Plane(Edge(self.loop, self.log, checks, self._macs, self._writer, self._prober))

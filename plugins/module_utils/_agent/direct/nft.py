@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from collections import deque
@@ -38,6 +39,12 @@ class Job(NamedTuple):
     arguments: List[str]
     text: str  # its standard input
     done: Done
+
+
+def has_table(listed: str, family: str, name: str) -> bool:
+    """Return whether a list of tables has this one."""
+    tables = [item.get("table", {}) for item in json.loads(listed or '{"nftables": []}')["nftables"]]
+    return any((table.get("family"), table.get("name")) == (family, name) for table in tables)
 
 
 class Nft:

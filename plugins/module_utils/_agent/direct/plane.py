@@ -14,7 +14,7 @@ from . import proofs, rulesets
 from .buckets import Server
 from .macs import Macs
 from .prober import Prober
-from .settings import Service, Settings
+from .settings import HOST, Service, Settings
 from .writer import Writer
 
 JUDGEMENT = 3 * MILLION  # how long the first results of checks are waited for
@@ -242,4 +242,5 @@ def _service_of(service: Service, vip: str, owners: FrozenSet[str], group: str) 
         Server(server.address, max(1, server.weight), drains=server.address not in owners)
         for server in service.balanced.servers
     ]
-    return rulesets.Service(vip, service.balanced.port, servers, service.buckets, group)
+    left = service.new_connections == HOST
+    return rulesets.Service(vip, service.balanced.port, servers, service.buckets, group, service.proxy_port, left)

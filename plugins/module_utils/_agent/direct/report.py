@@ -62,6 +62,7 @@ def _service(service: Service, plane: Plane, packets: Packets) -> Report:
         "bind": list(balanced.bind),
         "port": balanced.port,
         "buckets": service.buckets,
+        "new_connections": service.new_connections,
         "state": UP if usable else DOWN,
         "usable": usable,
         "kept": bool(owners) and not usable,

@@ -12,13 +12,17 @@ other server. A packet with the mark stays wherever it is, so none runs in circl
 
 A host may be both. What is its own then goes up to its network stack, and so does what another host has handed on to
 it, as a server or as a balancer: two balancers may take each other for the owner, and a frame has no hop limit.
+
+A balancer's own programs, such as a proxy of the same service, have connections, too: those that are older than the
+table, and those of a service whose new connections are left to this host. A set has them, and they go up as well. As
+conntrack does, it forgets one soon that is half open or closes, so that it has those that there are.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Collection, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .buckets import Bucket, Server, table
 
@@ -27,7 +31,15 @@ SERVER = "onprem_lb_second_chance"
 SEED = 0x6C62  # of the hash; a fixed one, so that all hosts agree
 SECOND_CHANCE = "0x3b"  # the DSCP that marks a packet, of those for local use (RFC 2474, 6)
 FAMILIES = {4: "ip", 6: "ip6"}
+ADDRESS_TYPES = {"ip": "ipv4_addr", "ip6": "ipv6_addr"}
+SYN = "tcp flags & (fin | syn | rst | ack) == syn"  # of a client
+KEPT, KEPT_SHORTLY = "1d", "5m"  # after the last packet: one that is open, and one that is half open or closes
+OWN_PER_BUCKET = 16  # connections that this host may have, for each bucket of a pool
+MAPS = ("_macs", "_packets")  # the ends of their names; what else has elements is a set
 NO_LETTER = re.compile(r"[^0-9a-z]")  # what a counter's name cannot have of an address
+
+
+Place = Tuple[str, int]  # a VIP and a port
 
 
 class Service(NamedTuple):
@@ -36,6 +48,8 @@ class Service(NamedTuple):
     :ivar vip: without a prefix length
     :ivar buckets: how many, the same number on every host
     :ivar group: services of different groups share no map, even while they have the same servers
+    :ivar proxy_port: the port of this host to which a redirect leads connections; 0 without a redirect
+    :ivar left: whether new connections are left to this host's own programs
     """
 
     vip: str
@@ -43,6 +57,21 @@ class Service(NamedTuple):
     servers: Sequence[Server]
     buckets: int
     group: str = ""
+    proxy_port: int = 0
+    left: bool = False
+
+    @property
+    def place(self) -> Place:
+        return self.vip, self.port
+
+    @property
+    def sockets(self) -> Sequence[Place]:
+        """Return the local addresses of the connections that this host's own programs have of it."""
+        return list(dict.fromkeys([self.place, (self.vip, self.proxy_port or self.port)]))
+
+    @property
+    def is_redirected(self) -> bool:
+        return self.proxy_port not in (0, self.port)
 
     @property
     def family(self) -> str:
@@ -65,6 +94,14 @@ class Pool(NamedTuple):
         return f"jhash {self.family} saddr . tcp sport mod {len(self.buckets)} seed {SEED:#x}"
 
     @property
+    def place(self) -> str:
+        return f"{self.family} daddr . tcp dport"
+
+    @property
+    def connection(self) -> str:
+        return f"{self.place} . {self.family} saddr . tcp sport"
+
+    @property
     def is_handed_on(self) -> str:
         return f"{self.family} dscp {SECOND_CHANCE}"
 
@@ -84,11 +121,22 @@ class Table(NamedTuple):
     :ivar structure: all of it as nft reads it, but what its maps and sets have
     :ivar elements: that: by the name of the map or set what each key has, '' in a set
     :ivar counters: the service and the server that each counter is of: (VIP, port, server's address)
+    :ivar places: of its services, each with its pool's name
+    :ivar sockets: the places of the services, by the local address of a socket that a program of this host may have
+    :ivar settling: the places that leave everything to this host
     """
 
     structure: str
     elements: Mapping[str, Mapping[str, str]]
     counters: Mapping[str, Sequence[Tuple[str, int, str]]]
+    places: Mapping[Place, str] = {}
+    sockets: Mapping[Place, Sequence[Place]] = {}
+    settling: FrozenSet[Place] = frozenset()
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it leaves new connections to this host."""
+        return any(found for name, found in self.elements.items() if name.endswith("_left"))
 
 
 def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, str], own: str) -> Table:
@@ -108,12 +156,22 @@ def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, 
         for pool in pools
         for server in pool.services[0].servers
     }
-    return Table(_file("netdev", BALANCER, [*blocks, _base_chain("ingress", hook, entrances)]), elements, counters)
+    structure = _file("netdev", BALANCER, [*blocks, _base_chain("ingress", hook, entrances)])
+    places = {service.place: pool.name for pool in pools for service in pool.services}
+    return Table(structure, elements, counters, places, _sockets(pools))
 
 
-def whole(table: Table) -> str:
-    """Return an nft file that replaces the balancer's table by this one."""
-    return table.structure + "".join(_command("add", name, found) for name, found in table.elements.items())
+def whole(table: Table, keep: bool = False) -> str:
+    """Return an nft file that replaces the balancer's table by this one.
+
+    :param keep: whether connections stay noted that this host has. nft refuses that where a set or a chain of the same
+        name is another one, and what the new table does not name stays, without a rule
+    """
+    added = "".join(command("add", name, found) for name, found in table.elements.items())
+    if not keep:
+        return table.structure + added
+    flushed = (f"flush {'map' if name.endswith(MAPS) else 'set'} netdev {BALANCER} {name}\n" for name in table.elements)
+    return table.structure.replace("delete table", "flush table", 1) + "".join(flushed) + added
 
 
 def change(before: Table, after: Table) -> Optional[str]:
@@ -128,7 +186,7 @@ def change(before: Table, after: Table) -> Optional[str]:
         found = before.elements[name]
         dropped = {key: "" for key, value in found.items() if wanted.get(key) != value}
         added = {key: value for key, value in wanted.items() if found.get(key) != value}
-        commands += [_command("delete", name, dropped), _command("add", name, added)]
+        commands += [command("delete", name, dropped), command("add", name, added)]
     return "".join(commands)
 
 
@@ -153,7 +211,10 @@ def of_server(services: Sequence[Service], interface: str, own: Collection[str])
         pools = _pools([service for service in services if service.family == family])
         entrances = [f'iifname != "{interface}" accept', *(rule for pool in pools for rule in pool.entrances)]
         blocks = [block for pool in pools for block in _second_chance(pool, interface, own)]
-        hook = _base_chain("prerouting", "prerouting priority raw - 10", entrances)
+        # What a redirect has translated is known after conntrack alone, which nobody else needs for this.
+        redirected = any(service.is_redirected for pool in pools for service in pool.services)
+        priority = "mangle" if redirected else "raw - 10"
+        hook = _base_chain("prerouting", f"prerouting priority {priority}", entrances)
         files.append(_file(family, SERVER, [*blocks, hook]))
     return "".join(files)
 
@@ -165,12 +226,16 @@ def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> 
     blocks = [f"    counter {pool.counter(address)} {{ }}" for address in servers]
     blocks += [_elements(f"map {pool.name}_macs", "mark : ether_addr")]
     blocks += [_elements(f"map {pool.name}_packets", "ether_addr : counter")]
+    blocks += _of_this_host(pool)
     if here:
         blocks += [_elements(f"set {pool.name}_here", "mark"), _elements(f"set {pool.name}_others", "ether_addr")]
     counted = f'counter name "{pool.counter(here[0])}"' if here else ""
     kept = [f"meta mark @{pool.name}_here {counted} meta mark set 0 accept"] if here else []
     rules = [
         *([f"{pool.is_handed_on} accept", f"ether saddr @{pool.name}_others accept"] if kept else []),
+        f"{SYN} jump {pool.name}_new",
+        f"{pool.place} @{pool.name}_settling accept",
+        f"{pool.connection} @{pool.name}_own goto {pool.name}_to_host",
         f"meta mark set {pool.hashed}",
         *kept,
         f"ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs",
@@ -178,6 +243,43 @@ def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> 
         f'fwd to "{interface}"',
     ]
     return [*blocks, _chain(pool.name, rules)]
+
+
+def _of_this_host(pool: Pool) -> List[str]:
+    """Return the sets and the chains of the connections that this host has itself.
+
+    A port that a client uses again is a new connection. One that does not fit into the set goes to the servers.
+    """
+    own, closing = f"@{pool.name}_own", f"@{pool.name}_closing"
+    connection, place = pool.connection, f"{ADDRESS_TYPES[pool.family]} . inet_service"
+    shortly = f"{{ {connection} timeout {KEPT_SHORTLY} }}"
+    size = OWN_PER_BUCKET * len(pool.buckets)
+    options = f"flags dynamic, timeout; timeout {KEPT}; size {size}; "
+    new = [
+        f"delete {own} {{ {connection} }} delete {closing} {{ {connection} }}",
+        f"{pool.place} @{pool.name}_left add {own} {shortly} accept",
+    ]
+    to_host = [
+        f"tcp flags & (fin | rst) != 0 update {closing} {shortly}",
+        f"{connection} {closing} update {closing} {shortly} update {own} {shortly} accept",
+        f"update {own} {{ {connection} }} accept",
+    ]
+    return [
+        _elements(f"set {pool.name}_left", place),
+        _elements(f"set {pool.name}_settling", place),
+        _elements(f"set {pool.name}_own", f"{place} . {place}", options=options),
+        _elements(f"set {pool.name}_closing", f"{place} . {place}", options=options),
+        _chain(f"{pool.name}_new", new),
+        _chain(f"{pool.name}_to_host", to_host),
+    ]
+
+
+def _sockets(pools: Sequence[Pool]) -> Dict[Place, List[Place]]:
+    found: Dict[Place, List[Place]] = {}
+    for service in (service for pool in pools for service in pool.services):
+        for socket in service.sockets:
+            found.setdefault(socket, []).append(service.place)
+    return found
 
 
 def _steered(pool: Pool, macs: Mapping[str, str], own: str) -> Dict[str, Dict[str, str]]:
@@ -189,6 +291,8 @@ def _steered(pool: Pool, macs: Mapping[str, str], own: str) -> Dict[str, Dict[st
     found[f"{pool.name}_packets"] = {
         macs[address]: f'"{pool.counter(address)}"' for address in reversed(servers) if macs[address] != own
     }
+    found[f"{pool.name}_left"] = {element(*each.place): "" for each in pool.services if each.left}
+    found[f"{pool.name}_settling"] = {}
     if any(macs[address] == own for address in servers):
         found[f"{pool.name}_here"] = {number: "" for number, mac in owners if mac == own}
         found[f"{pool.name}_others"] = {macs[address]: "" for address in servers if macs[address] != own}
@@ -202,9 +306,10 @@ def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str
     1, and a connection, whose own address is the VIP, 0. Without `wildcard` it is half open, or waits in TIME_WAIT.
     """
     others = [(number, other) for number, bucket in enumerate(pool.buckets) for other in [_other(bucket, own)] if other]
-    kind = "ipv4_addr" if pool.family == "ip" else "ipv6_addr"
+    kind = f"mark : {ADDRESS_TYPES[pool.family]}"
+    redirected = any(service.is_redirected for service in pool.services)
     return [
-        _elements(f"map {pool.name}_others", f"mark : {kind}", (f"{number} : {other}" for number, other in others)),
+        _elements(f"map {pool.name}_others", kind, (f"{number} : {other}" for number, other in others)),
         _chain(
             f"{pool.name}_second_chance",
             [
@@ -217,6 +322,7 @@ def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str
         _chain(
             pool.name,
             [
+                *(["ct status dnat accept"] if redirected else []),  # the socket that has it has another port
                 f"{pool.is_handed_on} counter accept",
                 "tcp flags & (syn | rst) == syn accept",
                 "socket wildcard 0 accept",
@@ -245,15 +351,20 @@ def _pools(services: Sequence[Service]) -> List[Pool]:
     return [pool for pool in found.values() if pool.buckets]
 
 
-def _command(verb: str, name: str, elements: Mapping[str, str]) -> str:
+def element(*parts: object) -> str:
+    """Return what nft calls a concatenation."""
+    return " . ".join(map(str, parts))
+
+
+def command(verb: str, name: str, elements: Mapping[str, str]) -> str:
     """Return what adds or deletes elements, '' if there are none."""
     listed = ", ".join(f"{key} : {value}" if value else key for key, value in elements.items())
     return f"{verb} element netdev {BALANCER} {name} {{ {listed} }}\n" if listed else ""
 
 
-def _elements(name: str, kind: str, elements: Iterable[str] = ()) -> str:
+def _elements(name: str, kind: str, elements: Iterable[str] = (), options: str = "") -> str:
     listed = ", ".join(elements)
-    return f"    {name} {{ type {kind}; {f'elements = {{ {listed} }}; ' if listed else ''}}}"
+    return f"    {name} {{ type {kind}; {options}{f'elements = {{ {listed} }}; ' if listed else ''}}}"
 
 
 def _base_chain(name: str, hook: str, rules: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from ..proxy import settings as proxy
 from .buckets import FEWEST
 
 MILLION = 1_000_000
+SERVERS, HOST = "servers", "host"
 STATUS_SOCKET = "/run/onprem-lb-direct/status.sock"
 
 
@@ -18,6 +19,8 @@ class Service(NamedTuple):
 
     balanced: proxy.Service  # as the proxy would serve it; it listens at the VIPs
     buckets: int = FEWEST
+    proxy_port: int = 0  # of this host, to which a redirect leads the connections that its proxy serves; 0 without one
+    new_connections: str = SERVERS  # who gets them; HOST for this host's own programs
 
 
 class Settings(NamedTuple):

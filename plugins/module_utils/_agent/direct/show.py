@@ -10,6 +10,7 @@ from ..proxy.settings import STATES
 from ..proxy.views import text
 from ..runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, of_report
 from ..runtime.text_table import ago, columns, heading, problems, short, span
+from .settings import HOST
 
 PREFIX = "onprem_lb_direct"
 SERVICE_HEADS = ("SERVICE", "STATE", "SERVERS UP", "VIPS", "BUCKETS")
@@ -25,6 +26,7 @@ def table(report: Report, now: float) -> str:
         *problems(report),
         _table(report, now),
         *_kept(report),
+        *_left(report),
         *_paths(report),
         columns(SERVICE_HEADS, [_service(service) for service in report["services"]]),
         columns(SERVER_HEADS, [_server(service, each, now) for service in report["services"] for each in _of(service)]),
@@ -57,6 +59,12 @@ def _kept(report: Report) -> List[str]:
     kept = [service["name"] for service in report["services"] if service["kept"]]
     said = "No server is up with a path that is proven, so the last ones stay in the table"
     return [f"{said}: {', '.join(kept)}."] if kept else []
+
+
+def _left(report: Report) -> List[str]:
+    """Return whose new connections the servers do not get."""
+    left = [service["name"] for service in report["services"] if service["new_connections"] == HOST]
+    return [f"New connections are left to the programs of this host: {', '.join(left)}."] if left else []
 
 
 def _paths(report: Report) -> List[str]:

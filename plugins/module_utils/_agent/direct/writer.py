@@ -1,35 +1,53 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Keeps the kernel's table as it is wanted: each change is one transaction, and what others change is brought back."""
+"""Keeps the kernel's table as it is wanted: each change is one transaction, and what others change is brought back.
+
+A service that comes into the table has everything left to this host at first: see ``handover``. Not so where the kernel
+has a table of an earlier run, or had one until somebody has removed it: there are connections of its servers then.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Collection, Dict, FrozenSet, Iterable, List, Optional
 
 from ..runtime.loop import MILLION, Loop, Timer
-from . import rulesets
-from .nft import Ended
-from .rulesets import Table
+from . import handover, rulesets
+from .nft import Ended, has_table
+from .rulesets import Place, Table
+from .sockets import Connection
 
 FIRST_DELAY, LAST_DELAY = MILLION, 30 * MILLION  # after a transaction that was refused
 RESTORE_INTERVAL = MILLION  # two programs that keep changing the table must not take all of a processor
+
+Connections = Callable[[Collection[Place]], Iterable[Connection]]
 
 
 class Writer:
     """One table. What is wanted while a transaction is under way is written after it."""
 
     def __init__(
-        self, loop: Loop, log: Any, nft: Any, changed: Callable[[], None], wall: Callable[[], float] = time.time
+        self,
+        loop: Loop,
+        log: Any,
+        nft: Any,
+        changed: Callable[[], None],
+        connections: Connections,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """
         :param nft: an nft.Nft
         :param changed: called when ``in_force``, ``fault`` or the table have changed
+        :param connections: returns the connections that this host's own programs have at some places
         """
         self._loop, self._log, self._nft, self._changed, self._wall = loop, log, nft, changed, wall
+        self._connections = connections
         self._wanted: Optional[Table] = None
-        self._tried: Optional[Table] = None  # in the last transaction
+        self._tried: Optional[Table] = None  # what was wanted in the last transaction
         self._known: Optional[Table] = None  # what the kernel has; None: to be written as a whole
+        self._inherits: Optional[bool] = None  # whether the kernel has a table of an earlier run; None: not asked yet
+        self._cannot_keep = False  # whether nft has refused to keep what was noted
+        self._settled: FrozenSet[Place] = frozenset()  # the places that do not leave everything to this host any more
         self._busy = False
         self._meddled = False  # whether another program has changed it since the last transaction began
         self._asked: Optional[int] = None  # since when something is wanted that is not under way
@@ -45,8 +63,8 @@ class Writer:
 
     @property
     def in_force(self) -> Optional[Table]:
-        """The table that the kernel has, None if it has none, or another one."""
-        return self._known
+        """The table that the kernel has, None if it has none, or another one, or one that leaves all to this host."""
+        return None if self._known and self._known.settling else self._known
 
     def want(self, table: Table) -> None:
         """Have the kernel have this table."""
@@ -87,20 +105,61 @@ class Writer:
         self._nft.load(rulesets.removal(), done)
 
     def _write(self) -> None:
-        table = self._wanted
-        if table is None:
+        if self._wanted is None:
             return
-        text = rulesets.change(self._known, table) if self._known else None
+        if self._inherits is None:
+            self._ask()
+            return
+        table, before = self._next(self._wanted), self._known
+        text = rulesets.change(before, table) if before else None
         if text == "":
             self._asked = None
             self._tell()
             return
         self._cancel_retry()
-        self._busy, self._meddled, self._tried = True, False, table
+        self._busy, self._meddled, self._tried = True, False, self._wanted
         self._since, self._asked = self._asked, None
         self.counts["whole"] += text is None
-        partly = text is not None
-        self._nft.load(rulesets.whole(table) if text is None else text, lambda ended: self._end(table, partly, ended))
+        keep = text is None and not self._cannot_keep and self._leaves(self._wanted)
+        partly = text is not None or keep
+        self._cannot_keep = keep  # unless the transaction succeeds
+        text = self._noting(table, text, keep)
+        self._nft.load(text, lambda ended: self._end(table, partly, ended))
+
+    def _ask(self) -> None:
+        """Find out whether the kernel has a table of an earlier run."""
+        self._cancel_retry()
+        self._busy, self._tried = True, self._wanted
+        self._nft.list(["tables", "netdev"], self._take_tables)
+
+    def _take_tables(self, ended: Ended) -> None:
+        self._busy = False
+        if ended.fault:
+            self._fail(ended.fault)
+            self._changed()
+            self._tell()
+        else:
+            self._inherits = has_table(ended.output, "netdev", rulesets.BALANCER)
+            self._write()
+
+    def _next(self, wanted: Table) -> Table:
+        """Return the table on the way to the wanted one: itself unless some of its places come into use."""
+        if self._inherits:
+            return wanted
+        before = self._known.settling if self._known else frozenset()
+        return handover.settling(wanted, wanted.places.keys() - self._settled - before)
+
+    def _leaves(self, wanted: Table) -> bool:
+        """Whether the kernel notes connections that begin while a table is written: no list of sockets has them."""
+        before = self._known.leaves if self._known else False
+        return bool(self._inherits or before or (self._settled and wanted.leaves))
+
+    def _noting(self, table: Table, change: Optional[str], keep: bool) -> str:
+        """Return a transaction that also notes this host's own connections, where the kernel may not have them."""
+        if change is not None and not (self._known and self._known.settling):
+            return change
+        noted = handover.noted(table, self._connections(table.sockets.keys()))
+        return (rulesets.whole(table, keep) if change is None else change) + noted
 
     def _end(self, table: Table, partly: bool, ended: Ended) -> None:
         self._busy = False
@@ -116,7 +175,11 @@ class Writer:
             self._tell()
 
     def _accepted(self, table: Table) -> None:
-        self._known = None if self._meddled else table
+        self._known, self._cannot_keep = None if self._meddled else table, False
+        if table.settling:  # the table that is wanted follows at once
+            self._asked = self._since if self._asked is None else self._asked
+            return
+        self._inherits, self._settled = False, frozenset(table.places)
         self._failures, self.fault, self.written_at = 0, None, self._wall()
         if self._since is not None:
             self.took = self._loop.now() - self._since
@@ -125,9 +188,13 @@ class Writer:
     def _refused(self, partly: bool, fault: str) -> None:
         self.counts["refused"] += 1
         self._asked = self._since
+        was_settling = bool(self._known and self._known.settling)
         if partly:  # the kernel has another table than expected: the whole one does not depend on that
             self._known = None
-            return
+        if not partly or was_settling:
+            self._fail(fault)
+
+    def _fail(self, fault: str) -> None:
         self._failures += 1
         self.fault = fault
         self._log.fault("table", f"The table cannot be written, and the kernel keeps what it has: {fault}")

@@ -101,7 +101,8 @@ def setup(settings: Settings, own: Collection[str]) -> Setup:
 
 def _service(service: Service, vip: str) -> rulesets.Service:
     servers = [Server(server.address, max(1, server.weight)) for server in service.balanced.servers]
-    return rulesets.Service(vip, service.balanced.port, servers, service.buckets)
+    port, proxy_port = service.balanced.port, service.proxy_port
+    return rulesets.Service(vip, port, servers, service.buckets, proxy_port=proxy_port)
 
 
 def strangers(settings: Settings, own: Collection[str]) -> List[str]:

@@ -34,6 +34,12 @@ def test_a_good_one_becomes_settings():
     ]
     assert (first.balanced.health.type, first.balanced.health.interval) == ("https", 500_000)
     assert (second.balanced.bind, second.buckets) == (("2001:db8::100",), 8192)
+    assert (first.proxy_port, first.new_connections) == (0, "servers")
+
+
+def test_what_a_balancers_own_programs_get_is_a_setting():
+    settings, _faults = config.parse(with_service(proxy_port=9445, new_connections="host"))
+    assert (settings.services[0].proxy_port, settings.services[0].new_connections) == (9445, "host")
 
 
 def test_what_is_left_out_has_its_default():
@@ -53,6 +59,9 @@ def test_what_is_left_out_has_its_default():
         ({"mode": "http"}, ".mode is 'http': nobody between clients and servers reads HTTP here: write tcp, or leave"),
         ({"buckets": 1000}, ".buckets is 1000: a power of two from 256 to 65536 is wanted."),
         ({"buckets": 128}, ".buckets is 128: a power of two from 256 to 65536 is wanted."),
+        ({"proxy_port": 0}, ".proxy_port is 0: a port from 1 to 65535 is wanted."),
+        ({"proxy_port": "9445x"}, ".proxy_port is '9445x': a port from 1 to 65535 is wanted."),
+        ({"new_connections": "proxy"}, ".new_connections is 'proxy': one of servers, host is wanted."),
         ({"servers": ["192.0.2.1"]}, ".servers has one: name at least two, or leave the service to a proxy."),
         (
             {"servers": [f"192.0.2.{each}" for each in range(101, 230)]},

@@ -325,7 +325,16 @@ def test_a_reload_forgets_servers_that_are_no_more(judged):
 def test_services_share_maps_only_when_there_are_many_of_them():
     several = [{**API, "name": f"api{number}", "port": number, "check": {"type": "none"}} for number in range(1, 19)]
     few, many = (Case(written(services=several[:count])).writer.wanted[-1].elements for count in (16, 17))
-    assert (len(few), len(many)) == (32, 2)
+    assert (len(few), len(many)) == (64, 4)
+
+
+def test_who_gets_new_connections_and_where_a_redirect_leads_are_in_the_table(judged):
+    before = judged.writer.wanted[-1]
+    judged.configure(with_service(new_connections="host", proxy_port=9445))
+    found = judged.writer.wanted[-1]
+    assert (before.leaves, found.leaves) == (False, True) and found.structure == before.structure
+    assert found.sockets["192.0.2.100", 9445] == [("192.0.2.100", 6443)]
+    assert judged.owners() == {A, B, C}, "the connections that there are stay with them"
 
 
 def test_after_a_stop_no_other_table_is_wanted(judged):

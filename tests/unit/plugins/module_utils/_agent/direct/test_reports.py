@@ -142,6 +142,13 @@ def test_a_server_that_does_not_answer_for_the_vip_is_named_with_the_reason():
     assert "does not answer" not in show.table(REPORT, 1000.0)
 
 
+def test_whose_new_connections_are_left_to_this_host_is_said():
+    service = {**REPORT["services"][0], "new_connections": "host"}
+    said = "\n\nNew connections are left to the programs of this host: api.\n\n"
+    assert said in show.table({**REPORT, "services": [service]}, 1000.0)
+    assert "New connections" not in show.table(REPORT, 1000.0)
+
+
 def test_a_plane_that_has_written_nothing_yet_has_a_report():
     report = changed(in_force=False, written_at=None, took=None)
     assert "The table on eth0 is not there, brought" in show.table(report, 1000.0)

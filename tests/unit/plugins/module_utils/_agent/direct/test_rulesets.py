@@ -37,6 +37,11 @@ def commands(text):
     ]
 
 
+def filled(table):
+    """Return the elements of the maps and sets that have any."""
+    return {name: elements for name, elements in table.elements.items() if elements}
+
+
 def test_services_of_the_same_servers_share_their_buckets():
     found = balancer(service(6443, FIRST, SECOND), service(443, SECOND, FIRST), service(9345, THIRD))
     assert [name for name in found.elements if "macs" in name] == ["servers_0_macs", "servers_1_macs"]
@@ -58,7 +63,7 @@ def test_a_bucket_has_the_mac_of_its_owner():
 
 def test_the_whole_table_has_all_elements_in_one_file():
     found = balancer(service(6443, FIRST, SECOND))
-    assert {name: elements for verb, name, elements in commands(whole(found))} == found.elements
+    assert {name: elements for verb, name, elements in commands(whole(found))} == filled(found)
     assert whole(found).startswith("add table netdev onprem_lb_direct\ndelete table netdev onprem_lb_direct\n")
 
 
@@ -133,3 +138,71 @@ def test_each_family_has_a_table_of_its_own():
     four, _separator, rest = text.partition("add table ip6 ")
     assert "ip daddr" in four and "ip6" not in four
     assert "ip6 daddr 2001:db8::100" in rest and "ip daddr" not in rest
+
+
+def rules(text, chain):
+    """Return the rules of a chain."""
+    return [line.strip() for line in re.search(rf"chain {chain} \{{\n(.*?)\n    \}}", text, re.DOTALL)[1].splitlines()]
+
+
+def left(*services, **more):
+    return balancer(*(each._replace(left=True) for each in services), **more)
+
+
+CONNECTION = "ip daddr . tcp dport . ip saddr . tcp sport"
+
+
+@pytest.mark.parametrize("macs", [MACS, {**MACS, FIRST.address: OWN}], ids=["balancer", "balancer and server"])
+def test_what_this_host_has_itself_is_looked_for_before_a_server_is(macs):
+    found = rules(balancer(service(6443, FIRST, SECOND), macs=macs).structure, "servers_0")
+    first = 2 if OWN in macs.values() else 0  # what another host has handed on stays anyway
+    assert found[first : first + 3] == [
+        "tcp flags & (fin | syn | rst | ack) == syn jump servers_0_new",
+        "ip daddr . tcp dport @servers_0_settling accept",
+        f"{CONNECTION} @servers_0_own goto servers_0_to_host",
+    ]
+    assert "jhash" in found[first + 3] and "accept" in "".join(found[:first] or ["accept"])
+
+
+def test_a_port_that_a_client_uses_again_is_a_new_connection():
+    first, second = rules(balancer(service(6443, FIRST, SECOND)).structure, "servers_0_new")
+    assert f"delete @servers_0_own {{ {CONNECTION} }}" in first and "accept" not in first
+    assert second.startswith("ip daddr . tcp dport @servers_0_left add @servers_0_own {") and second.endswith(" accept")
+
+
+def test_who_gets_new_connections_is_a_change_of_elements():
+    one, other = service(6443, FIRST, SECOND), service(443, FIRST, SECOND)
+    before, after = balancer(one, other), balancer(one, other._replace(left=True))
+    assert (before.leaves, after.leaves) == (False, True)
+    assert commands(change(before, after)) == [("add", "servers_0_left", {"192.0.2.100 . 443": ""})]
+    assert commands(change(after, before)) == [("delete", "servers_0_left", {"192.0.2.100 . 443": ""})]
+
+
+def test_a_table_may_keep_what_is_noted():
+    text = whole(left(service(6443, FIRST, SECOND)), keep=True)
+    assert text.startswith("add table netdev onprem_lb_direct\nflush table netdev onprem_lb_direct\n")
+    flushed = re.findall(r"^flush (\w+) netdev onprem_lb_direct servers_0_(\w+)$", text, re.MULTILINE)
+    assert flushed == [("map", "macs"), ("map", "packets"), ("set", "left"), ("set", "settling")]
+    assert "delete table" not in text and text.index("flush map") < text.index("add element")
+
+
+def test_the_sockets_of_a_service_are_at_its_port_and_where_a_redirect_leads():
+    found = balancer(service(6443, FIRST, SECOND)._replace(proxy_port=9445), service(443, THIRD))
+    six, four = ("192.0.2.100", 6443), ("192.0.2.100", 443)
+    assert found.sockets == {six: [six], ("192.0.2.100", 9445): [six], four: [four]}
+    assert found.places == {six: "servers_0", four: "servers_1"}
+
+
+def test_what_a_redirect_has_translated_gets_no_second_chance():
+    redirected = service(6443, FIRST, SECOND)._replace(proxy_port=9445)
+    text = rulesets.of_server([redirected], "eth0", [FIRST.address])
+    four, _separator, six = text.partition("add table ip6 ")
+    assert rules(four, "servers_0")[0] == "ct status dnat accept"
+    assert "hook prerouting priority mangle;" in four
+    assert "hook prerouting priority raw - 10;" in six, "conntrack is not needed there"
+
+
+@pytest.mark.parametrize("proxy_port", [0, 6443])
+def test_without_a_redirect_conntrack_is_not_needed(proxy_port):
+    text = rulesets.of_server([service(6443, FIRST, SECOND)._replace(proxy_port=proxy_port)], "eth0", [FIRST.address])
+    assert "ct " not in text and text.count("priority raw - 10;") == 2

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import handover, rulesets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.nft import Ended
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.sockets import Connection
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.writer import Writer
 from support.agent.loops import SECOND, Time
 
@@ -28,12 +30,27 @@ def table(*up, port=6443):
 ALL, TWO, ONE = table(), table(*ADDRESSES[:2]), table(ADDRESSES[0])
 
 
+OURS = {"family": "netdev", "name": "onprem_lb_direct"}
+
+
+def listing(*tables):
+    return Ended(json.dumps({"nftables": [{"metainfo": {}}, *({"table": {**each, "handle": 1}} for each in tables)]}))
+
+
 class Case:
     """A writer, and what it has nft do."""
 
     def __init__(self):
         self.time, self.log, self.changes, self.texts, self.done = Time(), Counter(), 0, [], []
-        self.writer = Writer(self.time, self, self, self.changed, lambda: 1000.0)
+        self.tables, self.connections = [OURS], []  # those of the kernel at the start, and of this host's programs
+        self.writer = Writer(self.time, self, self, self.changed, self.connected, lambda: 1000.0)
+
+    def connected(self, places):
+        return [each for each in self.connections if (each.local, each.port) in places]
+
+    def list(self, what, done):
+        assert what == ["tables", "netdev"]
+        done(self.tables if isinstance(self.tables, Ended) else listing(*self.tables))
 
     def changed(self):
         self.changes += 1
@@ -127,6 +144,7 @@ def test_a_refused_table_leaves_what_there_is_and_is_tried_again_after_longer_an
         written.time.advance(1)
         assert len(written.done) == 1
     written.end()
+    written.end()
     assert written.writer.fault is None and written.writer.in_force == table(port=443)
 
 
@@ -195,3 +213,155 @@ def test_after_its_removal_no_table_is_written(written):
     written.time.advance(60 * SECOND)
     assert ended == [Ended("")] and written.done == []
     assert written.texts[-1] == "add table netdev onprem_lb_direct\ndelete table netdev onprem_lb_direct\n"
+
+
+WEB = ("192.0.2.100", 443)
+CONNECTION = Connection("192.0.2.100", 6443, "192.0.2.7", 40000)
+NOTED = "add element netdev onprem_lb_direct servers_0_own { 192.0.2.100 . 6443 . 192.0.2.7 . 40000 }\n"
+
+
+@pytest.fixture
+def first(case):
+    """One whose kernel has no table at the start, and whose host has a connection."""
+    case.tables, case.connections = [{"family": "ip", "name": "onprem_lb_direct"}], [CONNECTION]
+    return case
+
+
+def leaving(*up, port=6443):
+    servers = [Server(address, drains=address not in (up or ADDRESSES)) for address in ADDRESSES]
+    return rulesets.of_balancer(
+        [Service("192.0.2.100", port, servers, 256, left=True)], "eth0", MACS, "02:00:00:00:00:99"
+    )
+
+
+def test_the_first_table_leaves_everything_to_the_host_and_the_next_notes_what_it_has(first):
+    first.writer.want(ALL)
+    assert first.texts[0].startswith(rulesets.whole(handover.settling(ALL, ALL.places)))
+    first.end()
+    assert first.writer.in_force is None and first.writer.took is None
+    assert first.texts[1] == rulesets.change(handover.settling(ALL, ALL.places), ALL) + NOTED
+    first.time.advance(SECOND)
+    first.end()
+    assert first.writer.in_force == ALL and first.writer.took == SECOND
+    assert first.done == [] and first.writer.counts == {"transactions": 2, "whole": 1, "refused": 0, "restored": 0}
+
+
+def test_connections_that_begin_before_the_second_table_are_in_it(first):
+    first.connections = []
+    first.writer.want(ALL)
+    first.connections = [CONNECTION]
+    first.end()
+    assert first.texts[1].endswith(NOTED)
+
+
+def test_new_connections_may_stay_with_the_host(first):
+    first.writer.want(leaving())
+    first.end()
+    assert "servers_0_settling" in first.texts[1] and "servers_0_left" not in first.texts[1]
+    first.end()
+    assert first.writer.in_force == leaving()
+
+
+def test_where_the_kernel_has_a_table_nothing_is_left_to_the_host(case):
+    case.connections = [CONNECTION]
+    case.writer.want(ALL)
+    assert case.texts == [rulesets.whole(ALL, keep=True) + NOTED]
+    case.end()
+    assert case.writer.in_force == ALL and case.done == []
+
+
+def test_a_table_of_an_earlier_run_that_cannot_be_kept_is_replaced_at_once(case):
+    case.writer.want(ALL)
+    case.end(REFUSED)
+    assert case.texts[1] == rulesets.whole(ALL) and case.writer.fault is None
+    case.end()
+    case.writer.want(table(port=443))
+    case.end()
+    case.end()
+    assert case.writer.in_force == table(port=443)
+
+
+def test_each_whole_table_notes_what_the_host_has_and_a_change_does_not(written):
+    written.connections = [CONNECTION]
+    written.writer.want(TWO)
+    written.end()
+    assert NOTED not in written.texts[-1]
+    written.writer.lost("gone")
+    written.time.advance(0)
+    assert written.texts[-1] == rulesets.whole(TWO) + NOTED
+
+
+def test_a_service_that_comes_into_the_table_settles_and_no_other_one(written):
+    servers = [Server(address) for address in ADDRESSES]
+    services = [Service("192.0.2.100", port, servers, 256) for port in (6443, 443)]
+    wanted = rulesets.of_balancer(services, "eth0", MACS, "02:00:00:00:00:99")
+    written.writer.want(wanted)
+    assert written.texts == [rulesets.whole(handover.settling(wanted, [WEB]))]
+    written.end()
+    assert written.texts[1:] == [rulesets.change(handover.settling(wanted, [WEB]), wanted)]
+    written.end()
+    assert written.writer.in_force == wanted
+
+
+def test_a_table_that_is_lost_while_it_settles_begins_again(first):
+    first.writer.want(ALL)
+    first.writer.lost("gone")
+    first.end()
+    first.time.advance(0)
+    assert first.wrote() == ["whole", "whole"] and first.writer.in_force is None
+    first.end()
+    first.end()
+    assert first.writer.in_force == ALL
+
+
+def test_what_is_refused_while_it_settles_is_tried_again_after_longer_and_longer(first):
+    """Such as more connections than a set takes."""
+    first.writer.want(ALL)
+    for wait in (1, 2, 4, 8, 16, 30, 30):
+        first.end()
+        first.end(REFUSED)
+        assert (first.writer.in_force, first.writer.fault, first.done) == (None, REFUSED, [])
+        first.time.advance(wait * SECOND - 1)
+        assert first.done == []
+        first.time.advance(1)
+        assert first.wrote()[-1:] == ["whole"]
+    first.end()
+    first.end()
+    assert (first.writer.in_force, first.writer.fault) == (ALL, None)
+
+
+def test_what_is_wanted_while_it_settles_is_next(first):
+    first.writer.want(ALL)
+    first.writer.want(TWO)
+    first.end()
+    first.end()
+    assert first.wrote() == ["whole", "change"] and first.writer.in_force == TWO
+
+
+def test_who_waits_while_it_settles_hears_when_it_has(first):
+    heard = []
+    first.writer.want(ALL)
+    first.writer.when_written(heard.append)
+    first.end()
+    assert heard == []
+    first.end()
+    assert heard == [None]
+
+
+def test_while_new_connections_are_left_to_the_host_a_whole_table_keeps_what_is_noted(written):
+    written.writer.want(leaving())
+    written.end()
+    assert written.wrote() == ["change"]
+    written.writer.lost("gone")
+    written.time.advance(0)
+    assert written.texts == [rulesets.whole(leaving(), keep=True)]
+
+
+def test_without_a_word_of_the_kernel_nothing_is_written(case):
+    case.tables = Ended("", REFUSED)
+    case.writer.want(ALL)
+    assert (case.texts, case.writer.fault, case.changes) == ([], REFUSED, 1)
+    case.tables = [OURS]
+    case.time.advance(SECOND)
+    case.end()
+    assert (case.writer.in_force, case.writer.fault) == (ALL, None)
