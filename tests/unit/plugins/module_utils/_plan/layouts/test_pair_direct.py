@@ -110,7 +110,7 @@ def test_a_plane_that_stops_keeps_its_table_for_longer_than_the_vip_needs_to_mov
 
 
 REFUSED = [
-    ({"plane": "fast"}, "pair_services[0] (api).plane is 'fast': choose one of proxy, direct."),
+    ({"plane": "fast"}, "pair_services[0] (api).plane is 'fast': choose one of proxy, direct, draining."),
     ({"mode": "http"}, ".mode is 'http': nobody between clients and servers reads HTTP here: write tcp, or leave"),
     ({"balance": "source"}, ".balance is 'source', which only a proxy can do: leave it out, or set plane to proxy."),
     ({"send_proxy": True}, ".send_proxy is True, which only a proxy can do: leave it out, or set plane to proxy."),
