@@ -89,7 +89,7 @@ class Direct(NamedTuple):
         """Return what the role `direct_server` is called with on a member; nothing where that is no server."""
         if not self.members_serve or name not in self.interfaces:
             return {}
-        services = [{**service, "new_connections": NEW_CONNECTIONS[DIRECT]} for service in self.services]
+        services = [{key: service[key] for key in service if key != "new_connections"} for service in self.services]
         return {"interface": self.interfaces[name], "services": services}
 
 
