@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import re
+import socket
 import sys
 from typing import Collection, Iterator, List, NamedTuple
 
@@ -53,4 +53,6 @@ def _address(text: str) -> str:
     found = bytes.fromhex(text)
     if sys.byteorder == "little":
         found = b"".join(found[at : at + WORD][::-1] for at in range(0, len(found), WORD))
-    return str(ipaddress.ip_address(found[len(MAPPED) :] if found.startswith(MAPPED) else found))
+    if found.startswith(MAPPED):
+        found = found[len(MAPPED) :]
+    return socket.inet_ntop(socket.AF_INET if len(found) == WORD else socket.AF_INET6, found)
