@@ -14,7 +14,9 @@ No comparison involves the wall clock, which may be set back.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._agent.runtime import status_socket
@@ -23,11 +25,14 @@ from .._shared.pods import MANIFESTS
 from . import facts, pod_programs, pods
 from .reader import Reader, show
 
-PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID")
+PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID", "ExecMainStartTimestampMonotonic")
+# What is restarted for a new version, and for whatever else its unit says. The others hand over, or are reloaded.
+RESTARTED = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit, "onprem-lb-metrics.service")
 UNIT_FILES = "/etc/systemd/"
 KERNEL_SETTINGS = "/etc/sysctl.d/"
 # haproxy's new worker starts this long before or after the record is written. A refused reload starts none.
 WORKER_SLACK = 2.0  # seconds
+MILLION = 1_000_000
 
 
 class InForce(NamedTuple):
@@ -38,6 +43,7 @@ class InForce(NamedTuple):
     config: str = ""  # the path of the configuration that it has loaded; '' if that is not known
     checksum: str = ""  # its SHA-256 when it was loaded
     in_fault: Dict[str, str] = {}  # the VRRP instances in FAULT, each with the reason
+    age: float = 0.0  # for how many seconds its main process has run
 
 
 class Record(NamedTuple):
@@ -198,7 +204,9 @@ def _in_force(
     properties: Dict[str, str], config: str = "", checksum: str = "", in_fault: Optional[Dict[str, str]] = None
 ) -> InForce:
     active = properties.get("ActiveState") in ("active", "reloading")
-    return InForce(active, properties.get("NeedDaemonReload") == "yes", config, checksum, in_fault or {})
+    started = int(properties.get("ExecMainStartTimestampMonotonic") or 0) / MILLION
+    age = time.monotonic() - started
+    return InForce(active, properties.get("NeedDaemonReload") == "yes", config, checksum, in_fault or {}, age)
 
 
 DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
@@ -251,7 +259,9 @@ def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
     if path.startswith(KERNEL_SETTINGS):
         return kernel_settings_differ(reader, path)
     if path.startswith(UNIT_FILES):
-        return [f"systemd has not read {path} since it changed."] if found.unit_outdated else []
+        is_older = unit in RESTARTED and found.active and found.age > age_of(path) > 0
+        older = [f"{unit} has run since before {path} changed."] if is_older else []
+        return [f"systemd has not read {path} since it changed."] if found.unit_outdated else older
     if path.startswith(MANIFESTS):
         return [f"The kubelet has not read {path} since it changed."] if found.unit_outdated else []
     sentence = unloaded(unit, found if found.config == path else found._replace(config=path, checksum=""))
@@ -269,6 +279,14 @@ def kernel_settings_differ(reader: Reader, path: str) -> List[str]:
         if value and value != wanted:
             sentences.append(f"{name} is {value}, and {path} says {wanted}.")
     return sentences
+
+
+def age_of(path: str) -> float:
+    """Return for how many seconds a file is as it is; less than none where it is not there, or the clock was set."""
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except OSError:
+        return -1.0
 
 
 def checksum(path: str) -> str:

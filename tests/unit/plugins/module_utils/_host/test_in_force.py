@@ -113,6 +113,38 @@ def test_a_drop_in_that_systemd_has_not_read_is_not_in_force(host, unit, state):
     assert in_force.stale(reader(outdated.replace("yes", "no")), [(unit, path)]) == []
 
 
+@pytest.mark.parametrize("unit", ["onprem-lb-follow.service", "onprem-lb-direct.service", "onprem-lb-metrics.service"])
+@pytest.mark.parametrize(
+    "state, process, file, is_older",
+    [
+        ("active", 60, 50, True),
+        ("active", 40, 50, False),
+        ("inactive", 60, 50, False),
+        ("active", 60, -50, False),
+    ],
+    ids=["a run was interrupted before the restart", "restarted since", "stopped", "the clock was set back"],
+)
+def test_a_process_that_is_older_than_its_unit_is_of_an_earlier_version(
+    monkeypatch, unit, state, process, file, is_older
+):
+    path = f"/etc/systemd/system/{unit}"
+    monkeypatch.setattr(in_force.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr(in_force, "age_of", lambda _path: float(file))
+    started = (1000 - process) * 1_000_000
+    shown = f"ActiveState={state}\nNeedDaemonReload=no\nMainPID=7\nExecMainStartTimestampMonotonic={started}\n"
+    sentences = [f"{unit} has run since before {path} changed."]
+    assert in_force.stale(reader(shown), [(unit, path)]) == (sentences if is_older else [])
+    assert in_force.stale(reader(shown), [(HAPROXY, path)]) == []
+
+
+def test_the_age_of_a_file_is_since_its_last_change(tmp_path):
+    path = tmp_path / "unit"
+    assert in_force.age_of(str(path)) < 0
+    path.write_text("")
+    os.utime(path, (0, 1000))
+    assert in_force.age_of(str(path)) == pytest.approx(in_force.time.time() - 1000, abs=60)
+
+
 class Kernel(Reader):
     """A host with these files."""
 
