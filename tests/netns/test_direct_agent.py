@@ -203,8 +203,24 @@ def test_a_restart_for_another_version_keeps_the_table_and_the_connections(plane
     plane.process.send_signal(signal.SIGUSR2)
     assert plane.process.wait(LIMIT) == 0
     assert plane.has_table() and lasting.lost() == {}
+    written = os.stat(plane.down_file)
+    assert plane.down_file.read_text() == "0\n"
     plane.start()
     assert lasting.lost() == {} and plane.owners() == names(*cluster.hosts)
+    assert plane.down_file.read_text() == "0\n"
+    assert os.stat(plane.down_file).st_mtime_ns == written.st_mtime_ns, "a 1 in between would move the VIP"
+
+
+def test_orders_outlast_a_restart(plane, cluster):
+    first, second, _third = cluster.hosts
+    plane.order("drain", first)
+    plane.order("maint", second)
+    plane.order("ready", second)
+    plane.process.send_signal(signal.SIGUSR2)
+    assert plane.process.wait(LIMIT) == 0
+    plane.start()
+    assert {server["name"]: server["order"] for server in plane.servers()}[first.name] == "drain"
+    assert plane.owners() == names(*cluster.hosts) - {first.name}
 
 
 def test_what_was_killed_is_followed_by_one_that_replaces_its_table(plane, cluster):

@@ -25,10 +25,18 @@ class DownFile:
         self._timer: Optional[Timer] = None
 
     def use(self, path: str) -> None:
-        """Write to this file from now on, to none if it is ''."""
+        """Write to this file from now on, to none if it is ''. What an earlier run has left there stays at first."""
         if path != self._path:
-            written, self._path, self._written = self._written, path, None
-            self._write(written or DOWN)
+            wanted, self._path = self._written, path
+            self._written = self._left()
+            self._write(wanted or self._written or DOWN)
+
+    def _left(self) -> Optional[str]:
+        """Return what the file says; None if that is nothing."""
+        with contextlib.suppress(OSError), open(self._path, encoding="ascii", errors="replace") as file:
+            found = file.read().strip()
+            return found if found in (UP, DOWN) else None
+        return None
 
     @property
     def is_up(self) -> bool:

@@ -22,6 +22,7 @@ from . import config, report, sockets
 from .down_file import DownFile
 from .macs import Macs
 from .nft import Ended, Nft
+from .orders import OrdersFile
 from .packets import Packets
 from .plane import Edge, Plane
 from .prober import Prober
@@ -65,6 +66,7 @@ class Lifecycle(lifecycle.Lifecycle):
             self._open(settings, checks)
             self._watch_signals()
             self.plane.apply(settings)
+            self._repeat_orders()
             self._feed_watchdog()
             self.loop.run()
         finally:
@@ -80,6 +82,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self.plane = Plane(Edge(self.loop, self.log, checks, self._macs, self._writer, self._prober))
         self._status = self._open_status_socket(settings.status_socket)
         self._down_file.use(settings.down_file)
+        self._orders = OrdersFile(settings.status_socket, self.log)
         self.loop.watch(self._changes.fileno(), self._take_changes)
 
     def stop(self) -> None:
@@ -177,9 +180,8 @@ class Lifecycle(lifecycle.Lifecycle):
         """The table is there, or it is not."""
         if self.stopping:
             return
-        there = self.plane.in_force is not None
-        self._down_file.report(there)
-        if there and not self._ready:
+        self._down_file.report(self.plane.is_there)
+        if self.plane.in_force is not None and not self._ready:
             self._ready = True
             self._notify_ready()
             self.log.info(f"onprem.lb {VERSION} hands connections on by {self.path}.")
@@ -198,12 +200,23 @@ class Lifecycle(lifecycle.Lifecycle):
     def _open_status_socket(self, path: str) -> status_socket.UnixSocketServer:
         answer = admin.answers(
             lambda: self._send_report,
-            lambda request: admin.execute(self.plane.health, request),
+            self._obey,
             lambda done: self._writer.when_written(lambda fault: done(bool(fault))),
             self._reload_for,
             lambda _late: f"The table is not changed yet: {self._writer.fault}",
         )
         return status_socket.UnixSocketServer(self.loop, path, answer)
+
+    def _obey(self, request: Any) -> admin.Reply:
+        found = admin.execute(self.plane.health, request)
+        self._orders.write(self.plane.health.orders())
+        return found
+
+    def _repeat_orders(self) -> None:
+        """Give the servers the orders that they had in an earlier run."""
+        for key, order in self._orders.read().items():
+            if key in self.plane.health:
+                self.plane.health.command(key, order)
 
     def _send_report(self, reply: Callable[[bytes], None]) -> None:
         def counted() -> None:

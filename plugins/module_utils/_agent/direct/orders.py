@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from typing import Any, Dict
@@ -40,10 +39,6 @@ class OrdersFile:
             self._log.cured("orders", "Orders outlast a restart again.")
         except OSError as error:
             self._log.fault("orders", f"Orders will not outlast a restart: {self._path}: {in_words(error)}.")
-
-    def remove(self) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self._path)
 
 
 def known(data: Any) -> Orders:

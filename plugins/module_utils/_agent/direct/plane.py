@@ -101,6 +101,11 @@ class Plane:
         """The table that the kernel has."""
         return self.writer.in_force if self.macs.link else None
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the kernel has the table, or one of an earlier run."""
+        return bool(self.macs.link and self.writer.is_there)
+
     def stop(self) -> None:
         """Want no other table from now on."""
         self._stopped = True

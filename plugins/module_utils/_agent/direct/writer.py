@@ -66,6 +66,11 @@ class Writer:
         """The table that the kernel has, None if it has none, or another one, or one that leaves all to this host."""
         return None if self._known and self._known.settling else self._known
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the kernel has the table, or one of an earlier run."""
+        return self.in_force is not None or bool(self._inherits)
+
     def want(self, table: Table) -> None:
         """Have the kernel have this table."""
         self._wanted = table
@@ -140,6 +145,7 @@ class Writer:
             self._tell()
         else:
             self._inherits = has_table(ended.output, "netdev", rulesets.BALANCER)
+            self._changed()
             self._write()
 
     def _next(self, wanted: Table) -> Table:

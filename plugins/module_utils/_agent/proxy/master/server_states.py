@@ -219,6 +219,10 @@ class Health:
         if entry and entry.check and entry.healthy:
             self._checks.report_failure(key, why)
 
+    def orders(self) -> Dict[str, str]:
+        """Return the orders by server, without those that are ready."""
+        return {key: entry.admin_state for key, entry in self._servers.items() if entry.admin_state != READY}
+
     def command(self, key: str, order: str) -> None:
         """Apply an order: drain (no new connections), maint (as if it were down), or ready."""
         entry = self._servers[key]

@@ -35,8 +35,6 @@ def test_what_was_ordered_is_read_again(file, tmp_path):
     file.write({"api/a": "drain", "api/b": "maint"})
     assert file.read() == {"api/a": "drain", "api/b": "maint"}
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    file.remove()
-    assert (file.read(), list(tmp_path.iterdir())) == ({}, [])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "nonsense", '{"api/a": "ready", "api/b": "stop", "api/c": ["drain"]}'])

@@ -81,6 +81,20 @@ def test_until_there_is_a_table_the_vip_is_not_wanted(down_file, said):
     assert said() == "0\n" and down_file.is_up
 
 
+@pytest.mark.parametrize("left, expected", [("0\n", "0\n"), ("1\n", "1\n"), ("", "1\n"), ("nonsense", "1\n")])
+def test_what_an_earlier_run_has_left_stays_until_it_is_known_whether_its_table_is_there(
+    time, log, tmp_path, left, expected
+):
+    path = tmp_path / "down"
+    path.write_text(left)
+    made = DownFile(time, log)
+    made.use(str(path))
+    assert path.read_text() == expected
+    made.report(False)
+    time.advance(PATIENCE)
+    assert path.read_text() == "1\n"
+
+
 def test_a_table_that_is_back_soon_moves_no_vip(down_file, said, time):
     down_file.report(True)
     down_file.report(False)

@@ -96,7 +96,15 @@ def test_the_first_table_is_written_as_a_whole_and_a_change_as_a_change(case):
     case.writer.want(TWO)
     assert case.wrote() == ["whole", "change"]
     case.end()
-    assert (case.writer.in_force, case.writer.fault, case.changes) == (TWO, None, 2)
+    assert (case.writer.in_force, case.writer.fault, case.changes) == (TWO, None, 3)
+
+
+@pytest.mark.parametrize("tables, there", [([OURS], True), ([{**OURS, "family": "inet"}], False), ([], False)])
+def test_a_table_of_an_earlier_run_counts_until_it_is_replaced(case, tables, there):
+    case.tables = tables
+    assert not case.writer.is_there
+    case.writer.want(ALL)
+    assert (case.writer.is_there, case.writer.in_force, case.changes) == (there, None, 1)
 
 
 def test_the_same_table_is_not_written_again(written):
