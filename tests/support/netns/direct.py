@@ -121,7 +121,7 @@ class Cluster:
     """
 
     def __init__(self, link, folder, vip, balancers, hosts, serve=answer_with_its_name, proxy_port=0):
-        self.proxy_port = proxy_port
+        self.proxy_port, self.serve = proxy_port, serve
         self.folder, self.vip, self.client = folder, vip, link.client
         self.balancers, self.hosts = list(balancers), list(hosts)
         for host in self.hosts:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a server of direct return has: VIPs on its loopback interface, settings of ARP, and its tables. Pure."""
+"""What a server of direct return has: VIPs on its loopback interface, settings of the kernel, and its tables. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from ..settings import Service, Settings
 
 # A server neither answers ARP requests for the VIPs nor asks in their name. IPv6 does neither for addresses of lo.
 ARP = {"arp_ignore": "1", "arp_announce": "2"}
+# An ICMP message that a packet is too big goes to the VIP, and so to the balancer. TCP finds that out by itself then,
+# in either family (RFC 4821).
+TCP = {"net/ipv4/tcp_mtu_probing": "1"}
 
 
 class Setup(NamedTuple):
@@ -94,7 +97,7 @@ def setup(settings: Settings, own: Collection[str]) -> Setup:
     interfaces = ("all", settings.interface) if any(":" not in vip for vip in vips) else ()
     return Setup(
         tuple(str(ipaddress.ip_interface(vip)) for vip in vips),
-        {f"net/ipv4/conf/{name}/{key}": value for name in interfaces for key, value in ARP.items()},
+        {**{f"net/ipv4/conf/{name}/{key}": value for name in interfaces for key, value in ARP.items()}, **TCP},
         rulesets.of_server(services, settings.interface, own),
     )
 
@@ -147,7 +150,8 @@ def changes(wanted: Setup, found: Found, record: Record) -> Changes:
 
 def _is_given_back(name: str, wanted: Setup, found: Found) -> bool:
     """Whether a setting is wanted no more, and still is as it was wanted."""
-    return name not in wanted.kernel and found.kernel.get(name) == ARP[name.rpartition("/")[2]]
+    asked_for = TCP.get(name) or ARP[name.rpartition("/")[2]]
+    return name not in wanted.kernel and found.kernel.get(name) == asked_for
 
 
 def both(before: Record, after: Record) -> Record:

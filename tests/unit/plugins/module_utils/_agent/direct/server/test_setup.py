@@ -14,7 +14,8 @@ from support.direct.configs import API6, with_service, written
 OWN = ("192.0.2.1", "2001:db8::1")
 CHANGED = "The table of second chances was changed or removed since it was loaded."
 IGNORE, ANNOUNCE = "net/ipv4/conf/all/arp_ignore", "net/ipv4/conf/all/arp_announce"
-AT_FIRST = Found({"127.0.0.1/8"}, {IGNORE: "0", ANNOUNCE: "0"}, {})
+PROBING = "net/ipv4/tcp_mtu_probing"
+AT_FIRST = Found({"127.0.0.1/8"}, {IGNORE: "0", ANNOUNCE: "0", PROBING: "0"}, {})
 TABLES = {"ip": "a", "ip6": "b"}
 
 
@@ -41,8 +42,16 @@ def test_it_has_its_vips_alone_in_their_networks_and_is_silent_about_them():
     assert found.kernel["net/ipv4/conf/eth0/arp_announce"] == found.kernel[ANNOUNCE] == "2"
 
 
-def test_ipv6_alone_needs_no_setting():
-    assert wanted(written(services=[API6])).kernel == {}
+def test_ipv6_alone_needs_no_setting_of_arp():
+    assert wanted(written(services=[API6])).kernel == {PROBING: "1"}
+
+
+def test_what_tcp_did_before_comes_back():
+    found, record = in_force(wanted())
+    assert found.kernel[PROBING] == "1"
+    assert setup.changes(NOTHING, found, record).given_back[PROBING] == "0"
+    others = {**found.kernel, PROBING: "2"}
+    assert PROBING not in setup.changes(NOTHING, found._replace(kernel=others), record).given_back
 
 
 def test_its_table_has_every_server_whatever_its_weight():

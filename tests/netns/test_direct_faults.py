@@ -1,0 +1,210 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes wrong around direct return: serving goes on, and what is lost is what the documentation says.
+
+The first member is the balancer, the next three are the servers, and the last one is a stranger.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
+from support.netns.direct import PORT, Cluster, Lasting, Plane
+from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason, temporary_link
+from support.netns.namespaces import inside
+from support.waiting import until
+
+pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
+FLOOD = 100_000  # SYNs
+SMALL_MTU = 1400
+LONG = 3000  # bytes: more than one segment
+BEHIND = {
+    VIP: ("198.51.100.0/24", "198.51.100.1", "198.51.100.2"),
+    VIP6: ("2001:db8:2::/64", "2001:db8:2::1", "2001:db8:2::2"),
+}
+
+# Sends SYNs from many addresses of the link to the VIP, as fast as it can, and prints how many a second.
+FLOODER = """
+import socket, sys, time
+from scapy.all import Ether, IP, IPv6, TCP, raw
+vip, port, mac, own, count = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
+six = ":" in vip
+def frame(number):
+    source = f"2001:db8::9:{number:x}" if six else f"192.0.2.{130 + number % 100}"
+    ip = (IPv6 if six else IP)(src=source, dst=vip)
+    return raw(Ether(src=own, dst=mac) / ip / TCP(sport=1024 + number * 31 % 60000, dport=port, flags="S", seq=number))
+frames = [frame(number) for number in range(2000)]
+with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as link:
+    link.bind(("eth0", 0))
+    begin = time.monotonic()
+    for number in range(count):
+        link.send(frames[number % len(frames)])
+print(int(count / (time.monotonic() - begin)), flush=True)
+"""
+
+# Prints how many bytes an answer has.
+LONG_ANSWER = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), 3) as connection:
+    connection.settimeout(20)
+    connection.sendall(sys.argv[3].encode() + b"\\n")
+    received = 0
+    while received < int(sys.argv[3]):
+        data = connection.recv(65536)
+        if not data:
+            break
+        received += len(data)
+print(received, flush=True)
+"""
+# Answers each line with as many bytes as it says.
+LONG_SERVER = """
+import socketserver, socket, sys
+class Server(socketserver.ThreadingTCPServer):
+    address_family, allow_reuse_address, daemon_threads = socket.AF_INET6, True, True
+    def server_bind(self):
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+    def handle_error(self, request, client_address):
+        pass  # a check resets its connection
+class Answer(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            self.wfile.write(b"x" * int(line))
+server = Server(("::", int(sys.argv[2])), Answer)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+
+def answer_at_length(host):
+    assert host.python(LONG_SERVER, host.name, PORT).stdout.readline() == "ready\n"
+
+
+@pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
+def vip(request):
+    return request.param
+
+
+@pytest.fixture
+def cluster(vip, tmp_path):
+    with temporary_link(5) as link:
+        made = Cluster(link, tmp_path, vip, link.members[:1], link.members[1:4])
+        made.give_second_chances(made.servers(*made.hosts))
+        yield made
+
+
+@pytest.fixture
+def plane(cluster, tmp_path):
+    made = Plane(cluster, tmp_path)
+    try:
+        yield made
+    except BaseException:
+        sys.stderr.write(made.log)
+        raise
+    finally:
+        made.close()
+
+
+def stranger(cluster):
+    return cluster.balancers[0].link.members[4]
+
+
+def names(*hosts):
+    return {host.name for host in hosts}
+
+
+def test_a_flood_of_syns_cuts_no_connection_and_new_ones_succeed_after_it(plane, cluster):
+    lasting, balancer, attacker = Lasting(cluster), cluster.balancers[0], stranger(cluster)
+    flood = attacker.python(FLOODER, cluster.vip, PORT, balancer.mac, attacker.mac, FLOOD)
+    assert lasting.lost() == {}
+    rate = int(flood.stdout.readline())
+    print(f"{rate} SYNs a second")
+    assert flood.wait(60) == 0
+    assert lasting.lost() == {}
+    assert set(Lasting(cluster).shares) == names(*cluster.hosts)
+    assert plane.owners() == names(*cluster.hosts)
+
+
+def test_a_stranger_with_the_address_of_a_server_gets_no_connection(plane, cluster):
+    """It announces itself, and the checks ask it: nothing listens there, or it has no VIP."""
+    first, second, third = cluster.hosts
+    lasting, other = Lasting(cluster), stranger(cluster)
+    other.ip("addr", "add", f"{cluster.own(third)}/{64 if ':' in cluster.vip else 24}", "dev", "eth0", *nodad(cluster))
+    assert other.python(ANNOUNCE, cluster.own(third)).wait(10) == 0
+    until(lambda: plane.owners() == names(first, second), lambda: plane.log)
+    assert other.mac not in plane.macs()
+    assert set(Lasting(cluster).shares) == names(first, second)
+    other.ip("addr", "flush", "dev", "eth0")
+    assert third.python(ANNOUNCE, cluster.own(third)).wait(10) == 0
+    until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
+    assert lasting.lost() == {}, "its own connections stayed with it"
+
+
+def nodad(cluster):
+    return ["nodad"] if ":" in cluster.vip else []
+
+
+def test_a_server_that_reboots_loses_its_own_connections_alone_and_comes_back(plane, cluster):
+    first, second, third = cluster.hosts
+    lasting = Lasting(cluster)
+    third.ip("link", "set", "eth0", "down")
+    plane.kill_server(third)
+    third.ip("addr", "del", f"{cluster.vip}/{128 if ':' in cluster.vip else 32}", "dev", "lo")
+    third.output("nft", "flush ruleset")
+    until(lambda: plane.owners() == names(first, second), lambda: plane.log)
+    assert set(Lasting(cluster).shares) == names(first, second)
+    third.ip("link", "set", "eth0", "up")
+    if ":" in cluster.vip:
+        third.ip("addr", "add", f"{cluster.own(third)}/64", "dev", "eth0", "nodad")
+    third.ip("addr", "add", f"{cluster.vip}/{128 if ':' in cluster.vip else 32}", "dev", "lo")
+    cluster.serve(third)
+    cluster.give_second_chances(cluster.servers(*cluster.hosts), [third])
+    until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
+    newer = Lasting(cluster)
+    assert set(newer.shares) == names(*cluster.hosts) and newer.lost() == {}
+    assert sum(lasting.lost().values()) == lasting.shares[third.name]
+
+
+def test_a_smaller_mtu_on_the_way_is_found_by_the_servers_themselves(vip, tmp_path):
+    """A router on the way says that a packet is too big, to the VIP, which is no server's."""
+    with temporary_link(5) as link:
+        cluster = Cluster(link, tmp_path, vip, link.members[:1], link.members[1:4], serve=answer_at_length)
+        through_a_router(cluster, link.members[4])
+        plane = Plane(cluster, tmp_path)
+        settings, _faults = config.parse(plane.path.read_text())
+        try:
+            for host in cluster.hosts:
+                host.ip("addr", "del", f"{vip}/{128 if ':' in vip else 32}", "dev", "lo")
+                with inside(host.namespace):
+                    command.apply(settings, str(tmp_path / host.name / "record.json"))
+            until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
+            answers = [link.client.python(LONG_ANSWER, vip, PORT, LONG) for _each in range(8)]
+            assert [json.loads(each.stdout.readline()) for each in answers] == [LONG] * 8
+        finally:
+            plane.close()
+
+
+def through_a_router(cluster, router):
+    """Put the client behind a router, on a link with a smaller MTU, of which it does not know itself."""
+    client, six = cluster.client, ":" in cluster.vip
+    far, near, network = (
+        ("2001:db8:2::1", "2001:db8:2::2", "2001:db8:2::/64")
+        if six
+        else ("198.51.100.1", "198.51.100.2", "198.51.100.0/24")
+    )
+    router.ip("link", "add", "far", "type", "veth", "peer", "far", "netns", client.namespace)
+    client.ip("link", "set", "eth0", "down")
+    prefix = network.partition("/")[2]
+    for node, address in ((router, far), (client, near)):
+        node.ip("addr", "add", f"{address}/{prefix}", "dev", "far", *(["nodad"] if six else []))
+        node.ip("link", "set", "far", "up")
+    router.ip("link", "set", "far", "mtu", str(SMALL_MTU))
+    client.ip("route", "add", "default", "via", far)
+    router.set_forwarding(True)
+    for node in (*cluster.balancers, *cluster.hosts):
+        node.ip("route", "add", network, "via", cluster.own(router))
