@@ -23,6 +23,8 @@ from .members import Member
 
 NAMES = {4: ipi_services.BACKEND, 6: f"{ipi_services.BACKEND}6"}  # a service has one family
 PLACE = "ipi_plane"
+# Seconds. A proxy passes what one master refuses on to the next one. Here its clients see that until it is noticed.
+LONGEST_INTERVAL = 1
 ONLY_PROXIED = {"slow_start": 0, "shutdown_sessions": False}  # of a preset's check
 
 
@@ -87,7 +89,14 @@ def _conflicts(cluster: Cluster) -> Iterator[str]:
 
 def _services(cluster: Cluster, api: Dict[str, Any]) -> List[Service]:
     """Return the API server of each master, in each family that has a VIP."""
-    check = without_defaults({**api["check"], **ONLY_PROXIED}, config.CHECK, ("type", "interval", "fall", "rise"))
+    interval = min(api["check"]["interval"], LONGEST_INTERVAL)
+    check = {
+        **api["check"],
+        **ONLY_PROXIED,
+        "interval": interval,
+        "fast_interval": config.CHECK["fast_interval"].default,
+    }
+    check = without_defaults(check, config.CHECK, ("type", "interval", "fall", "rise"))
     shared = {
         "port": cluster.settings["api_port"],
         "proxy_port": cluster.preset.ports["lb"],

@@ -40,6 +40,12 @@ def test_each_master_hands_the_api_on_to_all_of_them_and_is_one_of_its_servers()
         assert given.members[name].direct_server == {"interface": "ens192", "services": [service]}
 
 
+@pytest.mark.parametrize("given, expected", [({}, 1), ({"interval": 0.5}, 0.5), ({"interval": 3}, 1)])
+def test_a_dead_api_server_is_noticed_soon(given, expected):
+    check = planned(plan(server_check=given))["services"][0]["check"]
+    assert check["interval"] == expected and "fast_interval" not in check
+
+
 def test_workers_have_no_part_in_it_and_without_the_variable_nobody_has():
     assert (plan().members["worker-0"].direct, plan().members["worker-0"].direct_server) == ({}, {})
     assert plan(plane="proxy").members["master-0"].direct == {}
