@@ -13,10 +13,10 @@ import threading
 import time
 from typing import Any, Dict, Iterable, List, Tuple
 
+from .._agent.net import socket_tables
 from . import processes
 
 LOOPBACK = "lo"
-LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp
 SYSTEMD = "/run/systemd/system"  # exists where systemd runs, sd_booted(3)
 SELINUX = "/sys/fs/selinux/enforce"  # exists where SELinux is enabled, enforcing or not
 OS_RELEASE = "/etc/os-release"
@@ -80,7 +80,7 @@ def links_of(vips: Iterable[str], found: List[Dict[str, Any]]) -> Dict[str, List
         for info in found:
             network = ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
             on_link = links.setdefault(info["interface"], [])
-            if info["interface"] != "lo" and ipaddress.ip_address(vip) in network and vip not in on_link:
+            if info["interface"] != LOOPBACK and ipaddress.ip_address(vip) in network and vip not in on_link:
                 on_link.append(vip)
     return {interface: on_link for interface, on_link in links.items() if on_link}
 
@@ -90,17 +90,10 @@ def listening_sockets(table: str) -> List[Dict[str, Any]]:
     sockets = []
     for line in table.splitlines()[1:]:
         fields = line.split()
-        if len(fields) > 9 and fields[3] == LISTEN:
+        if len(fields) > 9 and fields[3] == socket_tables.LISTEN:
             address, port = fields[1].split(":")
-            sockets.append({"address": _address(address), "port": int(port, 16), "inode": fields[9]})
+            sockets.append({"address": socket_tables.address(address), "port": int(port, 16), "inode": fields[9]})
     return sockets
-
-
-def _address(text: str) -> str:
-    """Read an address that the kernel prints as 32-bit words in the host's byte order (little-endian wherever haproxy
-    runs)."""
-    words = [bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8)]
-    return str(ipaddress.ip_address(b"".join(words)))
 
 
 def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
@@ -109,7 +102,7 @@ def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
     ``runs_in`` is the unit, container or pod of the program, in words.
     """
     sockets = []
-    for name in ("net/tcp", "net/tcp6"):
+    for name in socket_tables.TABLES:
         path = os.path.join(root, name)
         if os.path.exists(path):
             with open(path, encoding="ascii") as table:

@@ -11,6 +11,7 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import sockets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.sockets import Connection
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import socket_tables
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 FOUR, SIX = (VIP, 6443), (VIP6, 6443)
@@ -22,7 +23,7 @@ MAPPED = "0000000000000000FFFF0000"
 
 @pytest.fixture(autouse=True)
 def little(monkeypatch):
-    monkeypatch.setattr(sockets.sys, "byteorder", "little")
+    monkeypatch.setattr(socket_tables.sys, "byteorder", "little")
 
 
 def table(local=LOCAL, client=CLIENT, state="01"):
@@ -48,7 +49,7 @@ def test_one_of_ipv6_as_well():
 
 
 def test_on_a_big_endian_host_the_words_are_the_other_way_round(monkeypatch):
-    monkeypatch.setattr(sockets.sys, "byteorder", "big")
+    monkeypatch.setattr(socket_tables.sys, "byteorder", "big")
     assert listed(table("C0000264:192B", "C0000207:9C40")) == [Connection(VIP, 6443, "192.0.2.7", 40000)]
 
 
