@@ -11,7 +11,7 @@ from ansible.template import Templar, trust_as_template
 from support.paths import ROLES
 from support.roles import tasks, variables_of
 
-CONFIGURING = ("configure.yml", "wave.yml", "router.yml")
+CONFIGURING = ("configure.yml", "direct.yml", "wave.yml", "router.yml")
 CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
 
 
@@ -46,7 +46,7 @@ def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
 def test_what_a_layout_configures_is_what_it_has_checked():
     checked = {role for role, _file in map(included, tasks("layout", "check.yml"))} - {"", "{{ __layout_component }}"}
     configured = {role for name in CONFIGURING for role, _f in map(included, tasks("layout", name))}
-    assert checked.union(components(), components(native=False)) == configured - {""} == {*ALL, "ipi"}
+    assert checked.union(components(), components(native=False)) == configured - {""} == {*ALL, "ipi", "direct_server"}
 
 
 ALL = ("haproxy", "keepalived", "agent")
