@@ -57,7 +57,7 @@ class Server:
     def state(self):
         """Return all that is changed there: the addresses of lo, the settings, and the ruleset."""
         links = json.loads(self.node.output("ip", "-json", "address", "show", "dev", "lo"))
-        settings = self.node.output("sysctl", IGNORE, "net/ipv4/conf/eth0/arp_announce")
+        settings = self.node.output("sysctl", IGNORE, "net/ipv4/conf/eth0/arp_announce", "net/ipv4/tcp_mtu_probing")
         return links, settings, self.node.output("nft", "list", "ruleset")
 
 
@@ -68,7 +68,7 @@ def server(link, tmp_path):
 
 def test_it_is_in_force_once_applied_and_as_before_once_removed(server):
     before = server.state()
-    assert len(server.differences()) == 7
+    assert len(server.differences()) == 8
     server.apply()
     assert server.differences() == []
     server.apply()
