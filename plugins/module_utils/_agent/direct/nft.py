@@ -149,9 +149,15 @@ class Process:
 
 def _spawn(command: List[str], source: int, output: int, errors: int) -> int:
     descriptors = [(os.POSIX_SPAWN_DUP2, each, number) for number, each in enumerate((source, output, errors))]
+    # A service manager may send SIGTERM to all processes of a unit, also to the one that removes the table.
     # Python ignores SIGPIPE, and what is ignored stays so.
     return os.posix_spawn(
-        command[0], command, ENVIRONMENT, file_actions=descriptors, setsigmask=(), setsigdef=(signal.SIGPIPE,)
+        command[0],
+        command,
+        ENVIRONMENT,
+        file_actions=descriptors,
+        setsigmask=(signal.SIGTERM,),
+        setsigdef=(signal.SIGPIPE,),
     )
 
 

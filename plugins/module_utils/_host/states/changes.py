@@ -21,6 +21,8 @@ TABLES = {
 # What has a program of its own, which is started anew with each change of its files.
 STARTED_ANEW = ("onprem-lb-metrics.service", Daemon(FOLLOW).unit)
 NOT_WAITED_FOR = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit)
+# A plane removes its table, if it is ended as its unit says. A server takes its VIPs from lo, by its program.
+STOPPED_FIRST = (Daemon(DIRECT).unit, DIRECT_SERVER)
 LOADS = {
     UNITS[AGENT].balancer: "/etc/onprem-lb-agent/proxy.json",
     UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
@@ -52,7 +54,7 @@ def _is_of_others(file: File, configs: Sequence[str]) -> bool:
 
 def before_files(now: Snapshot, then: Snapshot) -> List[List[str]]:
     """Return the commands before the files change: what a unit needs to stop, it must still find."""
-    return [["systemctl", "stop", DIRECT_SERVER]] if _stops(DIRECT_SERVER, now, then) else []
+    return [["systemctl", "stop", name] for name in STOPPED_FIRST if _stops(name, now, then)]
 
 
 def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
@@ -61,7 +63,7 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
     :param changed: the paths of these files
     """
     others = [name for name in WATCHED_UNITS if name not in ROUTERS]
-    stopped = [name for name in reversed(others) if name != DIRECT_SERVER and _stops(name, now, then)]
+    stopped = [name for name in reversed(others) if name not in STOPPED_FIRST and _stops(name, now, then)]
     return [
         *([["systemctl", "daemon-reload"]] if any(path.startswith(SYSTEMD) for path in changed) else []),
         *_kernel(then, changed),

@@ -58,6 +58,11 @@ def test_a_failure_is_a_sentence(loop, program, script, fault):
     assert ended(loop, lambda done: runner.load("", done)).fault == f"{runner.program} {fault}"
 
 
+def test_a_signal_to_all_processes_of_the_unit_does_not_end_it(loop, program):
+    """The table would stay, and hand connections on with nobody who takes dead servers out."""
+    assert ended(loop, lambda done: program("kill -TERM $$; echo done").load("", done)) == nft.Ended("done\n")
+
+
 def test_a_program_that_is_missing_is_a_sentence(loop, tmp_path):
     runner = nft.Nft(loop, str(tmp_path / "none"))
     assert ended(loop, lambda done: runner.load("", done)).fault.endswith("cannot be run: no such file or directory.")

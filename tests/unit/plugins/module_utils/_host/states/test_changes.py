@@ -59,6 +59,14 @@ def test_a_file_that_was_not_there_goes_unless_another_hand_has_written_it():
     assert changes.of_files(others, then).delete == [KEEPALIVED_UNIT]
 
 
+def test_a_plane_stops_while_its_unit_says_how_and_before_the_server_beside_it():
+    """Without KillMode=mixed systemd ends the transaction that removes the table."""
+    plane, server, then = "onprem-lb-direct.service", "onprem-lb-direct-server.service", native()
+    now = then._replace(units={**then.units, server: RUNS, plane: RUNS})
+    assert changes.before_files(now, then) == [["systemctl", "stop", plane], ["systemctl", "stop", server]]
+    assert way(now, then) == [[], []]
+
+
 def test_a_server_of_direct_return_stops_while_its_program_is_there_and_only_reloads_otherwise():
     """Its stop is what takes the VIPs from the loopback interface."""
     name, path = "onprem-lb-direct-server.service", "/etc/onprem-lb-direct-server/direct.json"
