@@ -11,10 +11,9 @@ from __future__ import annotations
 import functools
 import os
 import signal
-import sys
 
 import pytest
-from support.netns.direct import TABLE, Lasting, Plane, behind_balancers
+from support.netns.direct import TABLE, Lasting, Plane, behind_balancers, running_plane
 from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason
 from support.waiting import until
 
@@ -31,14 +30,8 @@ def cluster(request, tmp_path):
 
 @pytest.fixture
 def plane(cluster, tmp_path):
-    made = Plane(cluster, tmp_path)
-    try:
+    with running_plane(cluster, tmp_path) as made:
         yield made
-    except BaseException:
-        sys.stderr.write(made.log)
-        raise
-    finally:
-        made.close()
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ The first member is the balancer, the next three are the servers, and the last o
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
-from support.netns.direct import PORT, Cluster, Lasting, Plane
+from support.netns.direct import PORT, Cluster, Lasting, Plane, running_plane
 from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import until
@@ -100,14 +99,8 @@ def cluster(vip, tmp_path):
 
 @pytest.fixture
 def plane(cluster, tmp_path):
-    made = Plane(cluster, tmp_path)
-    try:
+    with running_plane(cluster, tmp_path) as made:
         yield made
-    except BaseException:
-        sys.stderr.write(made.log)
-        raise
-    finally:
-        made.close()
 
 
 def stranger(cluster):

@@ -80,7 +80,7 @@ def links_of(vips: Iterable[str], found: List[Dict[str, Any]]) -> Dict[str, List
         for info in found:
             network = ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
             on_link = links.setdefault(info["interface"], [])
-            if info["interface"] != LOOPBACK and ipaddress.ip_address(vip) in network and vip not in on_link:
+            if ipaddress.ip_address(vip) in network and vip not in on_link:
                 on_link.append(vip)
     return {interface: on_link for interface, on_link in links.items() if on_link}
 

@@ -8,7 +8,9 @@ A file on disk is what a daemon would load. What it has loaded is known
 - of the agent's daemons from the report at their status sockets,
 - of a static pod from the record that the first process of its container writes, and from its manifest.
 
-No comparison involves the wall clock, which may be set back.
+No comparison of these involves the wall clock, which may be set back. One does: that of the age of a process with the
+age of its unit's file, for the processes that are restarted for a new version. Where the clock was set back between the
+two, a run restarts such a process once too often, or not at all.
 """
 
 from __future__ import annotations

@@ -334,3 +334,16 @@ class Plane:
 
     def kill_server(self, host):
         os.kill(host.processes[0].pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def running_plane(cluster, folder):
+    """A plane on the cluster's first balancer; if a test fails, with its log."""
+    made = Plane(cluster, folder)
+    try:
+        yield made
+    except BaseException:
+        sys.stderr.write(made.log)
+        raise
+    finally:
+        made.close()

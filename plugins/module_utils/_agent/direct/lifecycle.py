@@ -209,7 +209,8 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _obey(self, request: Any) -> admin.Reply:
         found = admin.execute(self.plane.health, request)
-        self._orders.write(self.plane.health.orders())
+        if "done" in found:
+            self._orders.write(self.plane.health.orders())
         return found
 
     def _repeat_orders(self) -> None:
