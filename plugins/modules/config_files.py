@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: config_files
-short_description: Replace configuration files together, after their programs have checked them
+short_description: Replace configuration files together, once their programs accept them, and have units run with them
 version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
@@ -16,6 +16,8 @@ description:
   - Only if all of them pass are they moved into place, each atomically. A bad file never reaches its path, and it keeps
     the others unchanged, too.
   - A file of which haproxy would ignore lines is refused as well. Other warnings of the programs are shown.
+  - Then systemd reads its units anew, where a file of one is gone or O(units) have changed ones, and the O(units) run
+    with the new files.
 options:
   files:
     description: The files as they should be.
@@ -75,6 +77,39 @@ options:
     type: list
     elements: path
     default: []
+  folders:
+    description: Folders to delete with all that they contain, after O(files).
+    type: list
+    elements: path
+    default: []
+  units:
+    description:
+      - Systemd units that are to run with O(files), or not at all.
+      - Those that are not to run stop before a file changes. The others start after that, in this order.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name of the unit.
+        type: str
+        required: true
+      state:
+        description: Whether it is to run, also after a reboot.
+        type: str
+        choices: [started, stopped]
+        default: started
+      on_change:
+        description:
+          - What becomes of it where it runs and one of O(files) that names it has changed.
+          - With V(reloaded), a change of the unit itself restarts it.
+        type: str
+        choices: [restarted, reloaded, unchanged]
+        default: restarted
+      wait:
+        description: Whether to wait until it has started.
+        type: bool
+        default: true
   secrets:
     description: Texts to mask in diffs and logs, beside the passwords that O(files) contain.
     type: list
@@ -104,6 +139,15 @@ EXAMPLES = r"""
         mode: "0640"
         check: haproxy
   notify: Reload haproxy
+
+- name: Have a unit run as its file says
+  onprem.lb.config_files:
+    files:
+      - path: /etc/systemd/system/watch.path
+        content: "{{ lookup('ansible.builtin.template', 'watch.path.j2') }}"
+        unit: watch.path
+    units:
+      - name: watch.path
 """
 
 RETURN = r"""
@@ -114,10 +158,16 @@ stale:
   returned: success
   sample: ["keepalived.service has not loaded /etc/keepalived/keepalived.conf since it changed."]
 paths:
-  description: The files that were changed.
+  description: The files and folders that were changed.
   type: list
   elements: str
   returned: success
+commands:
+  description: The commands that had the units run so.
+  type: list
+  elements: str
+  returned: success
+  sample: ["systemctl daemon-reload", "systemctl enable watch.path", "systemctl restart watch.path"]
 unchecked:
   description: Files that could not be checked because their program is not installed yet (check mode on a new host).
   type: list
@@ -126,7 +176,7 @@ unchecked:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import files, in_force, masking
+from ansible_collections.onprem.lb.plugins.module_utils._host import config_files, files, masking, units
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 FILE = {
@@ -140,6 +190,13 @@ FILE = {
     "unit": {"type": "str"},
 }
 
+UNIT = {
+    "name": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
+    "on_change": {"type": "str", "choices": ["restarted", "reloaded", "unchanged"], "default": "restarted"},
+    "wait": {"type": "bool", "default": True},
+}
+
 
 def main():
     module = AnsibleModule(
@@ -147,32 +204,30 @@ def main():
             "files": {"type": "list", "elements": "dict", "required": True, "options": FILE},
             "set_aside": {"type": "list", "elements": "path", "default": []},
             "put_back": {"type": "list", "elements": "path", "default": []},
+            "folders": {"type": "list", "elements": "path", "default": []},
+            "units": {"type": "list", "elements": "dict", "default": [], "options": UNIT},
             "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
         },
         supports_check_mode=True,
     )
-    wanted = module.params["files"]
     # Masked even if the caller did not list them in `secrets`, and also as they are written in the file.
-    module.no_log_values.update(password for item in wanted for password in masking.passwords(item["content"]))
-    reader = Reader.of(module)
+    contents = (item["content"] for item in module.params["files"])
+    module.no_log_values.update(password for content in contents for password in masking.passwords(content))
+    reader, move = Reader.of(module), files.mover(module)
     try:
-        pending = [
-            *files.set_aside(module.params["set_aside"]),
-            *files.changes(wanted),
-            *files.put_back(module.params["put_back"]),
-        ]
-        stale = in_force.stale(reader, [(item["unit"], item["path"]) for item in wanted if item["unit"]])
-        checked = files.replace_all(pending, reader.find, reader.run, files.mover(module), dry=module.check_mode)
-    except (files.Refused, OSError) as error:
+        planned = config_files.plan(reader, module.params)
+        checked = (config_files.check if module.check_mode else config_files.carry_out)(planned, reader, move)
+    except (files.Refused, units.Failed, OSError) as error:
         module.fail_json(msg=str(error))
     for warning in checked.warnings:
         module.warn(warning)
     module.exit_json(
-        changed=bool(pending or stale),
-        paths=[change.path for change in pending],
+        changed=planned.changes,
+        paths=planned.paths,
+        commands=planned.commands,
         unchecked=checked.unchecked,
-        stale=stale,
-        diff=[change.diff for change in pending] + [{"prepared": f"{sentence}\n"} for sentence in stale],
+        stale=planned.stale,
+        diff=planned.diff,
     )
 
 

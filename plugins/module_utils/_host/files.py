@@ -16,7 +16,7 @@ import grp
 import os
 import re
 import tempfile
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from . import keepalived_test, masking, ownership
 from .reader import Find, Run
@@ -78,12 +78,15 @@ def set_aside(paths: Iterable[str]) -> List[Change]:
     return [Change(path, _on_disk(path)[0], None, 0, "none", keeps=True) for path in paths if os.path.lexists(path)]
 
 
-def put_back(paths: Iterable[str]) -> List[Change]:
-    """Return the changes that bring kept files back. One whose place is taken stays where it is."""
+def put_back(paths: Iterable[str], gone: Collection[str] = ()) -> List[Change]:
+    """Return the changes that bring kept files back. One whose place is taken stays where it is.
+
+    :param gone: places that are taken, and will be free by then
+    """
     return [
         Change(path, None, _on_disk(ownership.kept(path))[0], 0, "none", puts_back=True)
         for path in paths
-        if os.path.lexists(ownership.kept(path)) and (not os.path.lexists(path) or _is_kept(path))
+        if os.path.lexists(ownership.kept(path)) and (not os.path.lexists(path) or _is_kept(path) or path in gone)
     ]
 
 
@@ -231,13 +234,19 @@ def _write_candidate(change: Change, beside: bool) -> str:
     return candidate
 
 
-def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> None:
-    """Move every candidate into place; if one cannot be moved, restore the earlier files."""
-    if pending and records.has_returned():
+def refuse_after_return() -> None:
+    """Refuse what a run wants that has given no sign of life for too long."""
+    if records.has_returned():
         raise Refused(
             "This member has returned to its settings of before, because the run gave no sign of life for too long: "
             "repeat onprem.lb.site."
         )
+
+
+def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> None:
+    """Move every candidate into place; if one cannot be moved, restore the earlier files."""
+    if pending:
+        refuse_after_return()
     done: List[Change] = []
     try:
         for change in pending:

@@ -20,6 +20,7 @@ Find = Callable[[str], Optional[str]]
 DAY = 86400.0
 MILLION = 1_000_000
 JOURNAL_LINES = 20000  # more than keepalived logs in a day of errors
+LAST_LINES = 6  # that an error repeats
 SOURCE_TIMEOUT = 4.0  # seconds for a package source to answer
 APT_SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources")
 APT_SETTINGS = ("/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*")
@@ -32,6 +33,14 @@ def show(run: Run, units: Sequence[str], properties: Sequence[str]) -> List[Dict
     """Return properties of units. systemd prints a paragraph for every unit, even for one that does not exist."""
     output = run(["systemctl", "show", f"--property={','.join(properties)}", *units])[1]
     return [dict(line.partition("=")[::2] for line in text.splitlines()) for text in output.strip().split("\n\n")]
+
+
+def last_words(run: Run, unit: str) -> str:
+    """Return the last lines that a unit's own programs have logged, in one line."""
+    options = ["--output=cat", f"--lines={LAST_LINES}", "--no-pager", "--quiet"]
+    lines = run(["journalctl", "--unit", unit, *options])[1].splitlines()
+    own = [line for line in lines if not re.match(rf"{re.escape(unit)}: |(Start|Stopp|Fail)", line)]
+    return " ".join(own or lines)
 
 
 def content(path: str) -> bytes:

@@ -101,7 +101,8 @@ def test_a_check_writes_nothing_and_sees_the_very_files_that_are_written(role, f
     (task,) = [task for task in tasks(role, file) if "onprem.lb.config_files" in task]
     assert task["check_mode"] is True and task["diff"] is False
     writing = tasks(role, file.replace("nftables_check", "nftables").replace("check", "configure"))
-    assert task["onprem.lb.config_files"] in [each.get("onprem.lb.config_files") for each in writing]
+    written = [each["onprem.lb.config_files"]["files"] for each in writing if "onprem.lb.config_files" in each]
+    assert task["onprem.lb.config_files"]["files"] in written
 
 
 def test_the_agent_is_checked_before_its_role_opens_the_firewall():

@@ -86,9 +86,11 @@ def test_a_plane_that_is_not_wanted_leaves_nothing(host, stopped):
     found = called(host, SYSTEMD, file="stop_direct.yml")
     assert [given["state"] for _module, given in found if "state" in given] == stopped
     ((_module, given),) = called(host, FILES, file="stop_direct.yml")
-    assert given["files"] == [{"path": f"/etc/systemd/system/{direct.UNIT}", "state": "absent"}]
-    (task,) = [task for task in tasks("layout", "stop_direct.yml") if DELETED in task]
-    assert task["loop"][1:] == ["/etc/onprem-lb-direct", "{{ __layout_direct_down_file }}"]
+    assert [(each["path"], each["state"]) for each in given["files"]] == [
+        (f"/etc/systemd/system/{direct.UNIT}", "absent"),
+        ("/run/onprem-lb-direct.down", "absent"),
+    ]
+    assert given["folders"] == ["/usr/local/lib/onprem-lb-direct", "/etc/onprem-lb-direct"]
 
 
 ROLE = "ansible.builtin.include_role"

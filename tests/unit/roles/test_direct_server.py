@@ -27,7 +27,6 @@ def known(host=None, changed=False, **others):
         "__direct_server_files": [],
         "__direct_server_host": host or RUNS,
         "__direct_server_configured": {"changed": changed},
-        "__direct_server_deleted": {"changed": True},
         "__direct_server_verified": GOOD,
         "item": "",
         **others,
@@ -92,16 +91,11 @@ def test_nothing_changes_before_the_preflight_is_over():
     }
 
 
-def test_a_removal_stops_the_unit_before_its_program_is_deleted():
-    found = calls("direct_server", known(), SYSTEMD, FILES, DELETED, tasks_from="remove.yml")
-    assert [module for module, _given in found] == [SYSTEMD, FILES, DELETED, SYSTEMD]
-    assert found[0][1] == {"name": UNIT, "enabled": False, "state": "stopped"}
-    assert all(each["own_only"] for each in found[1][1]["files"])
-
-
-def test_a_removal_where_there_is_nothing_stops_nothing():
-    given = known(host=NOTHING, __direct_server_deleted={"changed": False})
-    assert calls("direct_server", given, SYSTEMD, tasks_from="remove.yml") == []
+def test_a_removal_stops_the_unit_and_deletes_what_is_its_own():
+    ((_module, given),) = calls("direct_server", known(), SYSTEMD, FILES, DELETED, tasks_from="remove.yml")
+    assert given["units"] == [{"name": UNIT, "state": "stopped"}]
+    assert all(each["own_only"] and each["state"] == "absent" for each in given["files"])
+    assert given["folders"] == ["/usr/local/lib/onprem-lb-direct-server", "/etc/onprem-lb-direct-server"]
 
 
 def test_a_foreign_file_is_kept_and_comes_back():

@@ -14,9 +14,9 @@ from ansible_collections.onprem.lb.plugins.filter.follow import follow_files
 from support.paths import ROLES
 from support.roles import REFUSE, calls, tasks, variables_of
 
-SYSTEMD, FILES, DELETED = "ansible.builtin.systemd_service", "onprem.lb.config_files", "ansible.builtin.file"
+SYSTEMD, FILES = "ansible.builtin.systemd_service", "onprem.lb.config_files"
 ARCHIVE = "onprem.lb.agent_archive"
-UNIT = "onprem-lb-follow.service"
+UNIT, CONFIG = "onprem-lb-follow.service", "/etc/onprem-lb-follow/follow.json"
 RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT]}
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 PLAN = {
@@ -42,58 +42,34 @@ def slurped(data):
     return base64.b64encode((data if isinstance(data, str) else yaml.safe_dump(data)).encode()).decode()
 
 
-def called(host, *modules, wanted=True, check=False, archive=False, config=False, unit=False, pause=False):
-    """Return the calls on a host, for an archive, a configuration and a unit that were changed or not."""
+def given_to(*modules, wanted=True):
+    """Return the calls on a host that follows its cluster, or does no more."""
     variables = {
         **variables_of("layout"),
-        "ansible_check_mode": check,
-        "__layout_host": host,
-        "__layout_me": {"follow": PLAN if wanted else {}},
-        "__layout_follow_found": {"config": {}, "credentials": [], "secrets": []},
-        "__layout_changes": pause,
-        "__layout_follow_unit_files": [],
-        "__layout_follow_written": {"changed": archive, "python": "/usr/bin/python3"},
-        "__layout_follow_configured": {"changed": config},
-        "__layout_follow_unit_written": {"changed": unit},
+        "__layout_me": {"follow": PLAN if wanted else {}, "engine": "native"},
+        "__layout_follow_found": {"config": {"path": CONFIG, "unit": UNIT}, "credentials": [], "secrets": []},
     }
+    variables["__layout_follow_unit_file"].pop("content")  # see tests/golden/follow.service
     return calls("layout", variables, *modules, tasks_from="follow.yml")
 
 
-@pytest.mark.parametrize(
-    "host, changed, states",
-    [
-        (NOTHING, {"archive": True, "config": True, "unit": True}, ["restarted"]),
-        (RUNS, {"archive": True}, ["restarted"]),
-        (RUNS, {"unit": True}, ["restarted"]),
-        (RUNS, {"config": True}, ["reloaded"]),
-        ({**RUNS, "active_units": []}, {}, ["started"]),
-        (RUNS, {"pause": True}, ["started"]),
-        ({**RUNS, "enabled_units": []}, {}, ["started"]),
-        (RUNS, {}, []),
-        (NOTHING, {"archive": True, "unit": True, "check": True}, []),
-    ],
-    ids=[
-        "first run",
-        "a new version",
-        "a new unit",
-        "new settings",
-        "stopped",
-        "paused",
-        "disabled",
-        "second run",
-        "check mode",
-    ],
-)
-def test_it_is_started_where_it_does_not_run_what_is_wanted(host, changed, states):
-    assert [given["state"] for _module, given in called(host, SYSTEMD, **changed)] == states
+def test_it_is_reloaded_for_its_configuration_and_restarted_for_a_new_unit_or_version():
+    (_module, _credentials), (_module, given) = given_to(FILES)
+    assert given["units"] == [{"name": UNIT, "state": "started", "on_change": "reloaded"}]
+    assert [(each["path"], each["unit"]) for each in given["files"]] == [
+        (f"/etc/systemd/system/{UNIT}", UNIT),
+        (CONFIG, UNIT),
+    ]
+    assert given["folders"] == []
+    unit = variables_of("layout")["__layout_follow_unit_file"]
+    assert "checksum=__layout_follow_written.checksum" in unit["content"]
 
 
-@pytest.mark.parametrize("host, states", [(RUNS, ["stopped"]), ({**NOTHING, "existing_units": [UNIT]}, [])])
-def test_who_follows_no_more_stops_it_and_leaves_nothing_of_it(host, states):
-    assert [given["state"] for _module, given in called(host, SYSTEMD, wanted=False)] == states
-    (task,) = [task for task in tasks("layout", "stop_follow.yml") if DELETED in task]
-    assert len(task["loop"]) == 3
-    assert called(host, ARCHIVE, wanted=False) == []
+def test_who_follows_no_more_stops_it_and_leaves_nothing_of_it():
+    ((_module, given),) = given_to(FILES, ARCHIVE, wanted=False)
+    assert [(unit["name"], unit["state"]) for unit in given["units"]] == [(UNIT, "stopped")]
+    assert [(each["path"], each["state"]) for each in given["files"]] == [(f"/etc/systemd/system/{UNIT}", "absent")]
+    assert given["folders"] == ["/usr/local/lib/onprem-lb-follow", "/etc/onprem-lb-follow", "/var/lib/onprem-lb-follow"]
 
 
 def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
@@ -170,4 +146,4 @@ def test_the_differences_of_credentials_are_shown_to_nobody():
 
 def test_a_removal_stops_it_before_its_balancer():
     names = [task["name"] for task in yaml.safe_load((ROLES / "layout" / "tasks" / "absent.yml").read_text())]
-    assert names.index("Remove | Stop what follows the cluster") < names.index("Remove | haproxy")
+    assert names.index("Remove | What follows the cluster") < names.index("Remove | haproxy")

@@ -14,53 +14,37 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import wr
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
-SYSTEMD, FILES, DELETED = "ansible.builtin.systemd_service", "onprem.lb.config_files", "ansible.builtin.file"
+FILES = "onprem.lb.config_files"
 FILE = "/var/lib/prometheus/node-exporter/onprem-lb.prom"
 UNIT = "onprem-lb-metrics.service"
 RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT]}
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 
 
-def called(host, *modules, file=FILE, check=False, archive=False, unit=False):
-    """Return the calls on a host, for an archive and a unit that were changed or not."""
+def called(*modules, file=FILE):
+    """Return the calls on a host, with the metrics in a file or without them."""
     variables = {
         **variables_of("layout"),
-        "ansible_check_mode": check,
-        "__layout_host": host,
         "__layout_settings": {"metrics_file": file},
         "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": "[]"}},
-        "__layout_metrics_files": [],
-        "__layout_metrics_written": {"changed": archive, "python": "/usr/bin/python3"},
-        "__layout_metrics_unit_written": {"changed": unit},
+        "__layout_metrics_unit": "[Unit]\n",  # see tests/golden/metrics.service
     }
     return calls("layout", variables, *modules, tasks_from="metrics.yml")
 
 
-@pytest.mark.parametrize(
-    "host, changed, states",
-    [
-        (NOTHING, {"archive": True, "unit": True}, ["restarted"]),
-        (RUNS, {"archive": True}, ["restarted"]),
-        (RUNS, {"unit": True}, ["restarted"]),
-        ({**RUNS, "active_units": []}, {}, ["started"]),
-        ({**RUNS, "enabled_units": []}, {}, ["started"]),
-        (RUNS, {}, []),
-        (NOTHING, {"archive": True, "unit": True, "check": True}, []),
-    ],
-    ids=["first run", "a new version", "a new unit", "stopped", "disabled", "second run", "check mode"],
-)
-def test_it_is_started_where_it_does_not_run_what_is_wanted(host, changed, states):
-    assert [given["state"] for _module, given in called(host, SYSTEMD, **changed)] == states
+def test_a_new_unit_or_version_restarts_it():
+    (_module, _archive), (_module, given) = called("onprem.lb.agent_archive", FILES)
+    assert given["units"] == [{"name": UNIT, "state": "started"}] and given["folders"] == []
+    ((path, state, unit),) = [(each["path"], each["state"], each["unit"]) for each in given["files"]]
+    assert (path, state, unit) == (f"/etc/systemd/system/{UNIT}", "present", UNIT)
+    assert "checksum=__layout_metrics_written.checksum" in variables_of("layout")["__layout_metrics_unit"]
 
 
-@pytest.mark.parametrize("host, states", [(RUNS, ["stopped"]), ({**NOTHING, "existing_units": [UNIT]}, [])])
-def test_without_a_file_it_is_stopped_and_its_program_deleted(host, states):
-    found = called(host, SYSTEMD, DELETED, file="")
-    assert [given["state"] for module, given in found if module == SYSTEMD] == states
-    assert [given for module, given in found if module == DELETED] == [
-        {"path": "/usr/local/lib/onprem-lb-metrics", "state": "absent"}
-    ]
-    assert called(host, "onprem.lb.agent_archive", file="") == []
+def test_without_a_file_it_is_stopped_and_its_unit_and_program_deleted():
+    ((_module, given),) = called("onprem.lb.agent_archive", FILES, file="")
+    assert given["units"] == [{"name": UNIT, "state": "stopped"}]
+    assert [each["state"] for each in given["files"]] == ["absent"]
+    assert given["folders"] == ["/usr/local/lib/onprem-lb-metrics"]
 
 
 @pytest.mark.parametrize(

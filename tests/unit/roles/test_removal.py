@@ -24,16 +24,19 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         **variables_of("layout"),
         "layout_definition": {"prefix": layout},
         "__layout_host": {"unremovable": {}, "active_units": [], "enabled_units": [], "existing_units": []},
-        "__layout_direct_deleted": {"changed": False},
         f"{layout}_down_file": "/run/lb.down",
         variable: trust_as_template("{{ no_such_variable.servers }}"),
     }
-    (_module, direct), (_module, removed) = calls("layout", variables, FILES, tasks_from="absent.yml")
-    assert direct["files"] == [{"path": "/etc/systemd/system/onprem-lb-direct.service", "state": "absent"}]
-    assert {"path": "/etc/systemd/system/onprem-lb-metrics.service", "state": "absent"} in removed["files"]
-    assert {"path": "/etc/systemd/system/onprem-lb-follow.service", "state": "absent"} in removed["files"]
-    assert {"path": "/etc/systemd/system/onprem-lb-shutdown.service", "state": "absent"} in removed["files"]
-    assert {"path": "/run/lb.down", "state": "absent"} in removed["files"]
+    removed = [given for _module, given in calls("layout", variables, FILES, tasks_from="absent.yml")]
+    units = {unit["name"]: unit["state"] for given in removed for unit in given.get("units", [])}
+    assert set(units.values()) == {"stopped"}
+    paths = [file["path"] for given in removed for file in given["files"] if file["state"] == "absent"]
+    names = [
+        f"onprem-lb-{name}" for name in ("follow.service", "metrics.service", "shutdown.service", "down-file.path")
+    ]
+    assert sorted(units) == sorted(names)
+    assert {f"/etc/systemd/system/{name}" for name in [*names, "onprem-lb-direct.service"]} < set(paths)
+    assert "/run/lb.down" in paths
 
 
 def test_what_other_programs_may_use_is_installed_and_not_recorded_for_a_removal():

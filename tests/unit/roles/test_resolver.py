@@ -114,16 +114,20 @@ def removal(family="Debian", paths=(), running=True, **host):
     seen = {**RUNS, "missing_packages": [], "own_packages": ["dnsmasq"], "recorded_packages": ["dnsmasq"], **host}
     variables = {
         **known(__resolver_names=names, __resolver_host=seen, __resolver_told={"paths": list(paths)}),
-        "__resolver_deleted": {"changed": True},
-        "item": UNIT,
     }
-    return calls("resolver", variables, RESOLV_CONF, SYSTEMD, COMMAND, APT, DNF, tasks_from="remove.yml")
+    return calls("resolver", variables, RESOLV_CONF, SYSTEMD, FILES, COMMAND, APT, DNF, tasks_from="remove.yml")
 
 
 def test_a_removal_gives_the_host_its_names_back_before_the_resolver_stops():
-    modules = [(module, given.get("name")) for module, given in removal(paths=[RESOLVED])]
-    assert modules[0][0] == RESOLV_CONF
-    assert modules.index((SYSTEMD, "systemd-resolved.service")) < modules.index((SYSTEMD, UNIT))
+    found = removal(paths=[RESOLVED])
+    assert found[0][0] == RESOLV_CONF
+    told = [module for module, _given in found].index(SYSTEMD)
+    (stops,) = [at for at, (_module, given) in enumerate(found) if given.get("units")]
+    assert found[told][1]["name"] == "systemd-resolved.service" and told < stops
+    assert [(unit["name"], unit["state"]) for unit in found[stops][1]["units"]] == [
+        (WATCH, "stopped"),
+        (UNIT, "stopped"),
+    ]
 
 
 def test_a_removal_takes_away_only_the_packages_that_it_has_installed():

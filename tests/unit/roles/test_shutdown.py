@@ -9,65 +9,44 @@ import yaml
 from support.paths import ROLES
 from support.roles import calls, tasks, variables_of
 
-SYSTEMD, FILES = "ansible.builtin.systemd_service", "onprem.lb.config_files"
+FILES = "onprem.lb.config_files"
 UNIT = "onprem-lb-shutdown.service"
-RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT]}
-NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 
 
-def called(host, *modules, routes=True, changed=False, check=False, pods=None):
-    """Return the calls on a node, with a VRRP router or without one, for a unit that was changed or not."""
+def given_to(*, routes=True, pods=None):
+    """Return what the unit's module is given on a node, with a VRRP router or without one."""
     of_role = variables_of("layout")
     of_role["__layout_shutdown_files"][0].pop("content")  # see tests/golden/shutdown.service
     variables = {
         **of_role,
-        "ansible_check_mode": check,
         "layout_definition": yaml.safe_load((ROLES / "ipi" / "vars" / "main.yml").read_text())["__ipi_layout"],
-        "__layout_host": host,
         "__layout_me": {"router": {"instances": [{}] if routes else []}, "pods": pods or {}},
-        "__layout_shutdown_written": {"changed": changed},
     }
-    return calls("layout", variables, *modules, tasks_from="shutdown.yml")
+    ((_module, given),) = calls("layout", variables, FILES, tasks_from="shutdown.yml")
+    return given
 
 
 @pytest.mark.parametrize(
-    "host, options, states",
+    "options, state, file",
     [
-        (NOTHING, {"changed": True}, ["started"]),
-        (RUNS, {"changed": True}, ["started"]),
-        ({**RUNS, "active_units": []}, {}, ["started"]),
-        ({**RUNS, "enabled_units": []}, {}, ["started"]),
-        (RUNS, {}, []),
-        (NOTHING, {"changed": True, "check": True}, []),
-        (RUNS, {"routes": False}, ["stopped"]),
-        (NOTHING, {"routes": False}, []),
-        (RUNS, {"pods": {"agent_image": "an-image"}}, ["stopped"]),
+        ({}, "started", "present"),
+        ({"routes": False}, "stopped", "absent"),
+        ({"pods": {"agent_image": "an-image"}}, "stopped", "absent"),
     ],
-    ids=[
-        "first",
-        "new unit",
-        "stopped",
-        "disabled",
-        "second",
-        "check mode",
-        "no router",
-        "never had one",
-        "static pods",
-    ],
+    ids=["router", "no router", "static pods"],
 )
-def test_it_runs_where_a_router_does_and_is_never_restarted_which_would_stop_that(host, options, states):
-    assert [given["state"] for _module, given in called(host, SYSTEMD, **options)] == states
+def test_it_runs_where_a_router_does(options, state, file):
+    given = given_to(**options)
+    assert [(unit["name"], unit["state"]) for unit in given["units"]] == [(UNIT, state)]
+    assert [(each["path"], each["state"]) for each in given["files"]] == [(f"/etc/systemd/system/{UNIT}", file)]
+
+
+def test_no_change_restarts_it_which_would_stop_the_router():
+    assert [unit["on_change"] for unit in given_to()["units"]] == ["unchanged"]
 
 
 def test_no_run_waits_for_it_because_it_waits_for_programs_that_may_need_the_vip():
-    ((_module, given),) = called(NOTHING, SYSTEMD, changed=True)
-    assert given["no_block"] is True
-
-
-@pytest.mark.parametrize("routes, state", [(True, "present"), (False, "absent")])
-def test_its_unit_is_written_where_a_router_runs_and_deleted_elsewhere(routes, state):
-    ((_module, given),) = called(RUNS, FILES, routes=routes)
-    assert [(file["path"], file["state"]) for file in given["files"]] == [(f"/etc/systemd/system/{UNIT}", state)]
+    assert [unit["wait"] for unit in given_to()["units"]] == [False]
 
 
 def test_a_router_that_a_node_gives_up_is_not_stopped_before_the_others_are_proved():

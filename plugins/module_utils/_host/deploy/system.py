@@ -20,7 +20,7 @@ from ..._agent.runtime import status_socket
 from ..._agent.vrrp.core import packet
 from ..._shared.engines import DAEMONS, HAPROXY, KEEPALIVED, NATIVE, UNITS, Daemon
 from .. import facts, obstacles, processes, reader
-from ..reader import Find, Run, show
+from ..reader import Find, Run, last_words, show
 from .steps import ConflictingService, Unit
 from .units import Paths
 
@@ -28,7 +28,6 @@ PATHS = Paths()
 
 APPLY_TIMEOUT = 40.0  # seconds for a running daemon to apply a change
 POLL_INTERVAL = 0.05
-JOURNAL_LINES = 6  # that an error repeats
 CHANGED = "StateChangeTimestampMonotonic"
 PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "NeedDaemonReload", "MainPID")
 
@@ -272,7 +271,7 @@ class Host:
     def _restart(self, unit: str) -> None:
         code, _out, err = self.run(["systemctl", "restart", unit])
         if code:
-            raise Failed(f"{unit} does not start: {self._journal(unit) or err.strip()}")
+            raise Failed(f"{unit} does not start: {last_words(self.run, unit) or err.strip()}")
 
     def _signal(self, daemon: Daemon, unit: Unit, number: int) -> None:
         """Send a signal, and wait until the daemon has notified systemd of RELOADING and then of READY."""
@@ -287,7 +286,7 @@ class Host:
         deadline = time.monotonic() + APPLY_TIMEOUT
         while not done():
             if time.monotonic() > deadline:
-                journal = self._journal(daemon.unit)
+                journal = last_words(self.run, daemon.unit)
                 raise Failed(f"{daemon.unit} did not go over to what is new within {APPLY_TIMEOUT:g} s: {journal}")
             time.sleep(POLL_INTERVAL)
 
@@ -297,13 +296,6 @@ class Host:
 
     def _property(self, unit: str, name: str) -> str:
         return show(self.run, [unit], [name])[0].get(name, "")
-
-    def _journal(self, unit: str) -> str:
-        options = ["--output=cat", f"--lines={JOURNAL_LINES}", "--no-pager", "--quiet"]
-        output = self.run(["journalctl", "--unit", unit, *options])[1]
-        lines = output.splitlines()
-        own = [line for line in lines if not re.match(r"onprem-lb-\w+\.service: |(Start|Stopp|Fail)", line)]
-        return " ".join(own or lines)
 
     def _must(self, command: List[str]) -> None:
         code, out, err = self.run(command)

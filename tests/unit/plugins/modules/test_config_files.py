@@ -179,3 +179,100 @@ def test_a_file_of_others_makes_room_and_comes_back(tmp_path):
     run(config_files, {"files": [gone]})
     run(config_files, {"files": [gone], "put_back": [str(cfg), str(drop_in)]})
     assert (sorted(os.listdir(tmp_path)), cfg.read_text()) == (["haproxy.cfg", "limits.conf"], "theirs\n")
+
+
+UNIT = "watch.path"
+
+
+class Systemd:
+    """A systemd with one unit, which sees which of some files are there at each of its commands."""
+
+    def __init__(self, folder, state="inactive", enabled=False, outdated=False):
+        self.folder, self.state, self.enabled, self.outdated, self.seen = folder, state, enabled, outdated, []
+
+    def __call__(self, words):
+        if words[1] == "show":
+            enabled, outdated = ("enabled" if self.enabled else "disabled"), ("yes" if self.outdated else "no")
+            properties = f"ActiveState={self.state}\nUnitFileState={enabled}\nNeedDaemonReload={outdated}\n"
+            return (0, f"Id={UNIT}\n{properties}", "")
+        self.seen.append((words[1], sorted(os.listdir(self.folder))))
+        return (0, "", "")
+
+
+def of_a_unit(tmp_path, monkeypatch, systemd, check=False, **given):
+    """Return the result for a unit whose file is in a folder that counts as systemd's."""
+    monkeypatch.setattr(in_force, "UNIT_FILES", f"{tmp_path}/")
+    monkeypatch.setattr(config_files.config_files.units, "UNIT_FILES", f"{tmp_path}/")
+    file = {"path": str(tmp_path / UNIT), "content": "[Path]\n", "unit": UNIT, **given.pop("file", {})}
+    arguments = {"files": [file], "units": [{"name": UNIT, **given.pop("run_so", {})}], **given}
+    return run(config_files, arguments, Programs({"systemctl": systemd}), check=check)
+
+
+def test_a_unit_runs_with_the_file_that_was_written_before(tmp_path, monkeypatch):
+    systemd = Systemd(tmp_path)
+    done = of_a_unit(tmp_path, monkeypatch, systemd)
+    assert done["changed"]
+    assert systemd.seen == [("daemon-reload", [UNIT]), ("enable", [UNIT]), ("restart", [UNIT])]
+    assert done["commands"] == ["systemctl daemon-reload", f"systemctl enable {UNIT}", f"systemctl restart {UNIT}"]
+    again = Systemd(tmp_path, "active", enabled=True)
+    assert not of_a_unit(tmp_path, monkeypatch, again)["changed"] and again.seen == []
+
+
+def test_a_file_that_systemd_has_not_read_is_read_and_the_unit_restarted(tmp_path, monkeypatch):
+    (tmp_path / UNIT).write_text("[Path]\n")
+    systemd = Systemd(tmp_path, "active", enabled=True, outdated=True)
+    assert of_a_unit(tmp_path, monkeypatch, systemd)["changed"]
+    assert [verb for verb, _files in systemd.seen] == ["daemon-reload", "restart"]
+
+
+def test_a_unit_stops_before_its_file_goes_and_systemd_forgets_it(tmp_path, monkeypatch):
+    (tmp_path / UNIT).write_text("[Path]\n")
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "agent.pyz").write_text("")
+    systemd = Systemd(tmp_path, "active", enabled=True)
+    gone = {"file": {"state": "absent"}, "run_so": {"state": "stopped"}, "folders": [str(tmp_path / "program")]}
+    said = of_a_unit(tmp_path, monkeypatch, systemd, check=True, **gone)
+    assert said["changed"] and systemd.seen == [] and len(os.listdir(tmp_path)) == 2
+    done = of_a_unit(tmp_path, monkeypatch, systemd, **gone)
+    there = ["program", UNIT]
+    assert systemd.seen == [("disable", there), ("stop", there), ("daemon-reload", [])]
+    assert done["paths"] == said["paths"] == [str(tmp_path / UNIT), str(tmp_path / "program")]
+    assert done["commands"] == said["commands"] and done["diff"] == said["diff"]
+    assert not of_a_unit(tmp_path, monkeypatch, Systemd(tmp_path), **gone)["changed"]
+
+
+def test_systemd_forgets_a_drop_in_that_goes_although_no_unit_is_named(tmp_path, monkeypatch):
+    (tmp_path / UNIT).write_text("[Path]\n")
+    systemd = Systemd(tmp_path)
+    of_a_unit(tmp_path, monkeypatch, systemd, file={"state": "absent", "unit": None}, units=[])
+    assert systemd.seen == [("daemon-reload", [])]
+
+
+def test_a_unit_that_fails_is_said_and_its_file_stays_for_the_next_run(tmp_path, monkeypatch):
+    def fails(words):
+        return (1, "", "Unit watch.path is masked.") if words[1] == "enable" else Systemd(tmp_path)(words)
+
+    monkeypatch.setattr(in_force, "UNIT_FILES", f"{tmp_path}/")
+    file = {"path": str(tmp_path / UNIT), "content": "[Path]\n", "unit": UNIT}
+    programs = Programs({"systemctl": fails, "journalctl": ""})
+    result = run(config_files, {"files": [file], "units": [{"name": UNIT}]}, programs)
+    assert result["failed"] and result["msg"] == f"`systemctl enable {UNIT}` failed: Unit watch.path is masked."
+    assert os.listdir(tmp_path) == [UNIT]
+
+
+def test_a_run_that_the_member_has_returned_from_stops_no_unit(tmp_path, monkeypatch):
+    monkeypatch.setattr(config_files.files.records, "has_returned", lambda: True)
+    systemd = Systemd(tmp_path, "active", enabled=True)
+    gone = {"file": {"state": "absent"}, "run_so": {"state": "stopped"}}
+    result = of_a_unit(tmp_path, monkeypatch, systemd, **gone)
+    assert result["failed"] and "has returned to its settings of before" in result["msg"] and systemd.seen == []
+
+
+def test_the_file_of_others_comes_back_where_ours_goes_in_the_same_call(tmp_path):
+    path = tmp_path / "a.service"
+    path.write_text("# Managed by Ansible, onprem.lb.test.\n")
+    (tmp_path / "a.service.before-onprem-lb").write_text("of others\n")
+    given = {"files": [{"path": str(path), "state": "absent", "own_only": True}], "put_back": [str(path)]}
+    run(config_files, given)
+    assert (os.listdir(tmp_path), path.read_text()) == (["a.service"], "of others\n")
+    assert not run(config_files, given)["changed"]
