@@ -72,8 +72,8 @@ def test_units_are_stopped_for_good_before_the_pods_start_and_removed_at_the_end
 
 def test_the_tables_of_a_pod_that_runs_already_stay_loaded():
     """The files of the units go alone: an interrupted move has them beside a sidecar that has loaded its own tables."""
-    assert [task for task in tasks("ipi", "nftables_files_absent.yml") if "onprem.lb.nft_table" in task] == []
-    assert [task for task in tasks("ipi", "nftables_absent.yml") if "onprem.lb.nft_table" in task]
+    assert [task for task in tasks("ipi", "nftables_files_absent.yml") if "onprem.lb.nft_tables" in task] == []
+    assert [task for task in tasks("ipi", "nftables_absent.yml") if "onprem.lb.nft_tables" in task]
 
 
 def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_end():
