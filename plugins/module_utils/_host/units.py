@@ -49,16 +49,17 @@ class Wanted(NamedTuple):
 
 
 def read(run: Run, names: Sequence[str]) -> Dict[str, Found]:
-    """Return the units by name; of one that does not exist, that it is inactive."""
-    shown = show(run, names, PROPERTIES) if names else []
-    return {
-        name: Found(
-            each.get("ActiveState", "inactive"),
-            each.get("UnitFileState") == "enabled",
-            each.get("NeedDaemonReload") == "yes",
-        )
-        for name, each in zip(names, shown)
-    }
+    """Return the units by name. One that does not exist is inactive, and each is where systemd does not run."""
+    shown = {each.get("Id", ""): each for each in show(run, names, PROPERTIES)} if names else {}
+    return {name: _found(shown.get(name, {})) for name in names}
+
+
+def _found(properties: Mapping[str, str]) -> Found:
+    return Found(
+        properties.get("ActiveState", "inactive"),
+        properties.get("UnitFileState") == "enabled",
+        properties.get("NeedDaemonReload") == "yes",
+    )
 
 
 def stops(wanted: Sequence[Wanted], found: Mapping[str, Found]) -> List[Command]:

@@ -85,6 +85,11 @@ def test_each_unit_is_read_once_and_one_that_does_not_exist_is_inactive():
     assert units.read(programs.run, []) == {} and len(programs.ran) == 1
 
 
+def test_where_systemd_does_not_run_nothing_does():
+    programs = Programs({"systemctl": (1, "", "System has not been booted with systemd as init system.\n")})
+    assert units.read(programs.run, ["a.service", "b.path"]) == {"a.service": Found(), "b.path": Found()}
+
+
 def test_a_unit_that_does_not_start_says_why_in_its_own_words():
     logged = f"Started {UNIT}.\nthe port is taken\n{UNIT}: Main process exited\n"
     programs = Programs({"systemctl": (1, "", f"Job for {UNIT} failed.\n"), "journalctl": logged})
