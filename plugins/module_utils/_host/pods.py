@@ -78,20 +78,16 @@ def _annotation(path: str) -> str:
         return ""
 
 
-def stop(names: Iterable[str]) -> List[str]:
-    """Set the manifests of pods aside, so that the kubelet ends them; return the paths that have changed."""
-    found = [manifest_of(name) for name in enabled(names)]
+def stop(names: Iterable[str]) -> None:
+    """Set the manifests of pods aside, so that the kubelet ends them."""
     for name in enabled(names):
         os.rename(manifest_of(name), stopped(name))
-    return found
 
 
-def remove(names: Iterable[str]) -> List[str]:
-    """Delete the manifests of pods, so that the kubelet ends them; return the paths that have gone."""
-    found = [path for name in names for path in (manifest_of(name), stopped(name)) if os.path.exists(path)]
-    for path in found:
+def remove(names: Iterable[str]) -> None:
+    """Delete the manifests of pods, so that the kubelet ends them."""
+    for path in [path for name in names for path in (manifest_of(name), stopped(name)) if os.path.exists(path)]:
         os.unlink(path)
-    return found
 
 
 def reload(name: str) -> None:

@@ -223,22 +223,9 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         replaced_router = accepting_keepalived(answers.unasked(found.router(alone, replaced)), replaced)
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
-    former = departed(members)
-    given_up = meanwhile.given_up(members, [vip.address for vip in found.vips])
-    leaving = [f"{each.name} was a member and is none any more: its router is stopped first." for each in former]
     return Plan(
         faults=[],
-        warnings=[
-            *silent.sentences(members),
-            *found.warnings,
-            *follow.differing(found.follow, members),
-            *given_up,
-            *leaving,
-            *way.warnings,
-            *meanwhile.handovers(planned, way.order),
-            *meanwhile.members_let_go(members),
-            *static_pods.sentences(members),
-        ],
+        warnings=_warnings(judged, planned, way),
         vips=found.vips,
         members=planned,
         targets=found.targets,
@@ -252,11 +239,30 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         joining=way.joining,
         waiting=static_pods.waiting(members, planned),
         undo=undo(members, planned, way, judged.held),
-        departed=former,
+        departed=departed(members),
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, way.migrating),
         snippet=found.snippet,
     )
+
+
+def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way) -> List[str]:
+    """Return what the user should know of the members, and of the way to the plan."""
+    members, found = judged.members, judged.found
+    leaving = [
+        f"{each.name} was a member and is none any more: its router is stopped first." for each in departed(members)
+    ]
+    return [
+        *silent.sentences(members),
+        *found.warnings,
+        *follow.differing(found.follow, members),
+        *meanwhile.given_up(members, [vip.address for vip in found.vips]),
+        *leaving,
+        *way.warnings,
+        *meanwhile.handovers(planned, way.order),
+        *meanwhile.members_let_go(members),
+        *static_pods.sentences(members),
+    ]
 
 
 def _host_faults(prefix: str, members: List[Member], found: Draft, choices: Mapping[str, Choice]) -> Faults:
