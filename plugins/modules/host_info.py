@@ -180,7 +180,8 @@ listeners:
   returned: success
   sample: [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 321, "runs_in": "ssh.service"}]
 answering:
-  description: For each VIP, the hardware addresses of the other hosts that answer for it.
+  description: For each VIP, and each address of a member that O(members_record) or the router's configuration has, the
+    hardware addresses of the other hosts that answer for it.
   type: dict
   returned: success
 missing_packages:
@@ -458,6 +459,9 @@ def read_host(params, reader):
     """Return the result without `heard`. What keeps the host from being a balancer is a problem and not an error."""
     answering = {}
     addresses = reader.addresses()
+    routers = instances(params, reader)
+    members = facts.members(reader.text(params["members_record"])) if params["members_record"] else {}
+    asked = [*params["vips"], *facts.addresses_of_routers(members, routers)]
     others, problems, pods = of_others(params, reader)
     if not facts.has_systemd():
         problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
@@ -467,7 +471,7 @@ def read_host(params, reader):
     if platforms.family_problem(family):
         problems.append(platforms.family_problem(family))
     try:
-        answering = reader.answering(facts.vip_addresses(params["vips"]), params["wait"], addresses or [])
+        answering = reader.answering(facts.vip_addresses(asked), params["wait"], addresses or [])
     except PermissionError:
         problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
     return {
@@ -482,11 +486,11 @@ def read_host(params, reader):
         "uncovered": uncovered(params),
         "files": read_files(params["read_files"], reader),
         "package_lists_fresh": reader.package_lists_are_fresh(),
-        "instances": instances(params, reader),
+        "instances": routers,
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in params["configs"] else "",
         "takeover": others,
         "static_pods": pods,
-        "members": facts.members(reader.text(params["members_record"])) if params["members_record"] else {},
+        "members": members,
         "followed": followed.read(reader),
         "not_following": member.not_following(reader),
         "stale": in_force.unloaded_units(reader, params["loaded"]),

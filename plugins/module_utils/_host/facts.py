@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from .._agent.net import socket_tables
 from . import processes
@@ -194,6 +194,13 @@ def members(record_json: str) -> Dict[str, List[str]]:
         return {}
     items = found.items() if isinstance(found, dict) else []
     return {name: list(map(str, addresses)) for name, addresses in items if isinstance(addresses, list)}
+
+
+def addresses_of_routers(recorded: Mapping[str, Sequence[str]], instances: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Return the addresses of all members that a host knows: those in a record, and its router's peers."""
+    of_record = [address for addresses in recorded.values() for address in addresses]
+    peers = [peer for instance in instances for peer in instance.get("peers", [])]
+    return list(dict.fromkeys([*of_record, *peers]))
 
 
 def packages(record_json: str) -> List[str]:

@@ -8,7 +8,7 @@ run leaves a record of the members on all of them. Where there is none yet, the 
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from ..model.plan import Departed
 
@@ -22,25 +22,38 @@ def departed(members: List[Dict[str, Any]]) -> List[Departed]:
 
     :param members: as in `planner`
     """
-    found = {former.address: former for former in _departed(members)}
+    found = {former[0]: Departed(name, former[0]) for name, former in _former(members)}
     return list(found.values())
 
 
-def _departed(members: List[Dict[str, Any]]) -> Iterator[Departed]:
+def addresses(members: List[Dict[str, Any]]) -> Set[str]:
+    """Return all addresses that are known of former members."""
+    return {address for _name, former in _former(members) for address in former}
+
+
+def macs(members: List[Dict[str, Any]]) -> Set[str]:
+    """Return the MACs of former members, as the present ones see them on their links. One of them may hold a VIP."""
+    known = addresses(members)
+    seen = (member["host"].get("answering", {}) for member in members)
+    return {mac for answering in seen for address in known for mac in answering.get(address, [])}
+
+
+def _former(members: List[Dict[str, Any]]) -> Iterator[Tuple[str, List[str]]]:
+    """Yield the name and the addresses of each former member, the one to connect to first."""
     names = {member["name"] for member in members}
     present = {info["address"] for member in members for info in member["host"]["addresses"]}
     present |= {member.get("address", "") for member in members}
     explained = set(present)
     for record in (member["host"].get("members") or {} for member in members):
-        for name, addresses in record.items():
-            explained.update(addresses)
-            if name not in names and addresses and present.isdisjoint(addresses):
-                yield Departed(name, addresses[0])
+        for name, recorded in record.items():
+            explained.update(recorded)
+            if name not in names and recorded and present.isdisjoint(recorded):
+                yield name, recorded
     for member in members:
         for instance in member["host"].get("instances", []):
             for peer in instance.get("peers", []):
                 if peer not in explained:
-                    yield Departed(peer, peer)
+                    yield peer, [peer]
 
 
 def record(members: List[Dict[str, Any]], sources: Dict[str, List[str]]) -> Members:

@@ -16,6 +16,7 @@ from ..._shared.engines import AGENT, AUTO, ENGINES, PROGRAMS, REPLACED
 from ..model.plan import Vip
 from ..model.services import port_conflicts
 from ..model.variables import unfit_faults
+from . import departed
 from .engine_choice import Choice, choose, package_faults
 from .subnets import Placement, find_placement
 
@@ -68,7 +69,7 @@ def find_placements(
     floating = {vip.address for vip in vips}
     # One that does not answer may be the host that answers for a VIP.
     all_are_known = not any(member.get("silent") for member in members)
-    macs = {found["mac"] for member in members for found in member["host"]["addresses"]}
+    macs = {found["mac"] for member in members for found in member["host"]["addresses"]} | departed.macs(members)
     found: Dict[str, Dict[str, Placement]] = {}
     for member in members:
         on_member = found[member["name"]] = {}
@@ -132,7 +133,9 @@ def _as_written_in_the_plan(given: Iterable[str]) -> List[str]:
 
 
 def _addresses(members: List[Member]) -> List[str]:
-    return [info["address"] for member in members for info in member["host"]["addresses"]]
+    """Return the addresses of those whose routers are no strangers: a former member's is stopped before any change."""
+    present = [info["address"] for member in members for info in member["host"]["addresses"]]
+    return [*present, *departed.addresses(members)]
 
 
 def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Placement]]) -> Faults:

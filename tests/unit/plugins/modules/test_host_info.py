@@ -183,6 +183,17 @@ def test_a_member_that_cannot_listen_for_others_is_refused_by_the_plan(host, mon
     assert _pair.plan(members).faults == [f"lb2: {DEAF}"]
 
 
+def test_the_other_members_are_asked_too_so_that_one_that_has_left_is_known_by_its_mac(host, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(Reader, "answering", lambda _reader, addresses, *_more: asked.extend(addresses) or {})
+    (tmp_path / "members.json").write_text('{"lb1": ["lb1.example", "192.0.2.1"], "lb3": ["192.0.2.3"]}')
+    (tmp_path / "vrrp.json").write_text(
+        json.dumps({"instances": [{**VRRP_JSON["instances"][1], "peers": ["192.0.2.4"]}]})
+    )
+    look({**host, "vips": ["192.0.2.10"], "members_record": str(tmp_path / "members.json")})
+    assert asked == ["192.0.2.10", "192.0.2.1", "192.0.2.3", "192.0.2.4"]
+
+
 def test_who_is_not_to_listen_is_no_problem(host, monkeypatch):
     deafen(monkeypatch)
     assert look(host)["problems"] == []

@@ -54,3 +54,45 @@ def test_a_plan_leaves_a_record_in_which_the_next_plan_finds_who_left():
     assert before.record["lb3"] == ["lb3", "192.0.2.3"], "the address to connect to, then those that it sends from"
     assert departed(before.record) == [Departed("lb3", "lb3")]
     assert departed(before.record, members=[*pair(), member(3)]) == []
+
+
+VIP, STRANGER, FORMER = "192.0.2.10", "aa:bb:cc:dd:ee:ff", "02:00:00:00:00:03"
+
+
+@pytest.mark.parametrize(
+    "answering, refused",
+    [
+        ({VIP: [FORMER], "192.0.2.3": [FORMER]}, []),
+        ({VIP: [STRANGER], "192.0.2.3": [FORMER]}, [STRANGER]),
+        ({VIP: [FORMER, STRANGER], "192.0.2.3": [FORMER]}, [STRANGER]),
+        ({VIP: [FORMER], "192.0.2.3": []}, [FORMER]),
+    ],
+    ids=["the former member", "a stranger", "both", "the former member does not answer"],
+)
+def test_a_former_member_may_hold_a_vip_and_a_stranger_may_not(answering, refused):
+    """Its router is stopped before anything changes, so that the others take the VIP."""
+    members = pair()
+    for one in members:
+        one["host"].update(members=RECORD, answering=answering)
+    faults = _pair.plan(members).faults
+    assert [mac for mac in (FORMER, STRANGER) if any(mac in fault for fault in faults)] == refused
+    assert len(faults) == len(refused)
+
+
+def test_the_router_of_a_former_member_is_heard_and_is_no_stranger():
+    """Without the record the VRID is another router's."""
+    router = {
+        "source": "192.0.2.3",
+        "vrid": 51,
+        "version": 3,
+        "family": "ipv4",
+        "addresses": [VIP],
+        "interface": "eth0",
+    }
+    found = {}
+    for record in ({}, RECORD):
+        members = pair(vips=[{"address": VIP, "vrid": 51}])
+        for one in members:
+            one["host"].update(members=record, heard=[{**router, "priority": 100, "interval": 1.0, "packets": 3}])
+        found[bool(record)] = _pair.plan(members).faults
+    assert found[True] == [] and "192.0.2.3" in " ".join(found[False])
