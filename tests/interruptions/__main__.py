@@ -157,6 +157,10 @@ class Cycles:
             raise SystemExit(
                 f"{operation.name} fails without an interruption, at {seen.end} ({self.runs.number:03d}.log)"
             )
+        # As after an interruption: the course of the next run may depend on who holds the VIPs.
+        fault = self.hosts.not_taken_over(operation.members) if operation.serves else ""
+        if fault:
+            raise SystemExit(f"after {operation.name} without an interruption: {fault}")
         return seen
 
     def _one(
