@@ -9,7 +9,6 @@ its end is still known. Everything else starts, or loads the files, after they h
 from __future__ import annotations
 
 import os
-import shutil
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Tuple
 
 from . import files, in_force, units
@@ -66,15 +65,15 @@ def plan(reader: Reader, wanted: Mapping[str, Any]) -> Plan:
     pending = _pending(wanted)
     of_units = [(item["unit"], item["path"]) for item in wanted["files"] if item["unit"]]
     stale = dict(in_force.stale_files(reader, of_units))
-    run_so = [units.Wanted(**each) for each in wanted["units"]]
-    found = units.read(reader.run, [unit.name for unit in run_so])
+    wanted_units = [units.Wanted(**each) for each in wanted["units"]]
+    found = units.read(reader.run, [unit.name for unit in wanted_units])
     changed = _changed(of_units, [change.path for change in pending], stale)
-    starts = units.starts(run_so, found, changed)
+    starts = units.starts(wanted_units, found, changed)
     return Plan(
         pending=pending,
-        folders=[path for path in wanted["folders"] if os.path.isdir(path)],
+        folders=[path for path in wanted["folders"] if os.path.lexists(path)],
         stale=[sentence for each in stale.values() for sentence in each],
-        stops=units.stops(run_so, found),
+        stops=units.stops(wanted_units, found),
         starts=[*(units.reload_systemd() if _is_outdated(pending, found, changed) else []), *starts],
     )
 
@@ -113,10 +112,12 @@ def carry_out(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
     """
     if planned.changes:
         files.refuse_after_return()
+    if planned.stops:
+        check(planned, reader, move)  # or a file that is refused would have stopped a unit
     units.take(reader.run, planned.stops)
     checked = files.replace_all(planned.pending, reader.find, reader.run, move, dry=False)
     for path in planned.folders:
-        shutil.rmtree(path)
+        files.remove(path)
     units.take(reader.run, planned.starts)
     return checked
 

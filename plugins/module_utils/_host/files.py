@@ -15,6 +15,7 @@ import contextlib
 import grp
 import os
 import re
+import shutil
 import tempfile
 from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
@@ -232,6 +233,14 @@ def _write_candidate(change: Change, beside: bool) -> str:
         if beside and change.group:
             os.fchown(file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
     return candidate
+
+
+def remove(path: str) -> None:
+    """Delete a file, a link, or a folder with all that it contains, if it is there."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
 
 
 def refuse_after_return() -> None:

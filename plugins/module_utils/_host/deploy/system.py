@@ -9,7 +9,6 @@ import glob
 import os
 import pwd
 import re
-import shutil
 import signal
 import socket
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Seq
 from ..._agent.runtime import status_socket
 from ..._agent.vrrp.core import packet
 from ..._shared.engines import DAEMONS, HAPROXY, KEEPALIVED, NATIVE, UNITS, Daemon
-from .. import facts, obstacles, processes, reader
+from .. import facts, files, obstacles, processes, reader
 from ..reader import Find, Run, last_words, show
 from .steps import ConflictingService, Unit
 from .units import Paths
@@ -213,10 +212,7 @@ class Host:
             pass
 
     def remove(self, path: str) -> None:
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        elif os.path.lexists(path):
-            os.unlink(path)
+        files.remove(path)
 
     def remove_unused_versions(self, desired: str) -> None:
         """Remove the versions that no process runs any more."""

@@ -268,6 +268,24 @@ def test_a_run_that_the_member_has_returned_from_stops_no_unit(tmp_path, monkeyp
     assert result["failed"] and "has returned to its settings of before" in result["msg"] and systemd.seen == []
 
 
+def test_a_file_that_is_refused_stops_no_unit(tmp_path):
+    systemd = Systemd(tmp_path, "active", enabled=True)
+    bad = {"path": str(tmp_path / "bad.cfg"), "content": "bad\n", "check": "haproxy"}
+    programs = Programs({**REFUSES.answers, "systemctl": systemd})
+    result = run(config_files, {"files": [bad], "units": [{"name": UNIT, "state": "stopped"}]}, programs)
+    assert result["failed"] and "so nothing was changed" in result["msg"] and systemd.seen == []
+
+
+def test_a_folder_that_was_moved_elsewhere_goes_as_the_link_that_is_left(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("")
+    (tmp_path / "folder").symlink_to(tmp_path / "elsewhere")
+    given = {"files": [], "folders": [str(tmp_path / "folder")]}
+    assert run(config_files, given)["paths"] == [str(tmp_path / "folder")]
+    assert os.listdir(tmp_path) == ["elsewhere"] and os.listdir(tmp_path / "elsewhere") == ["file"]
+    assert not run(config_files, given)["changed"]
+
+
 def test_the_file_of_others_comes_back_where_ours_goes_in_the_same_call(tmp_path):
     path = tmp_path / "a.service"
     path.write_text("# Managed by Ansible, onprem.lb.test.\n")
