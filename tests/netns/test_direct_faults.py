@@ -27,14 +27,15 @@ BEHIND = {
     VIP6: ("2001:db8:2::/64", "2001:db8:2::1", "2001:db8:2::2"),
 }
 
-# Sends SYNs from many addresses of the link to the VIP, as fast as it can, and prints how many a second.
+# Sends SYNs from 100 addresses of the link to the VIP, as fast as it can, and prints how many a second. More addresses
+# would fill the table of neighbours (gc_thresh3), which all namespaces of a machine share: other tests would fail.
 FLOODER = """
 import socket, sys, time
 from scapy.all import Ether, IP, IPv6, TCP, raw
 vip, port, mac, own, count = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
 six = ":" in vip
 def frame(number):
-    source = f"2001:db8::9:{number:x}" if six else f"192.0.2.{130 + number % 100}"
+    source = ("2001:db8::9:{}" if six else "192.0.2.{}").format(130 + number % 100)
     ip = (IPv6 if six else IP)(src=source, dst=vip)
     return raw(Ether(src=own, dst=mac) / ip / TCP(sport=1024 + number * 31 % 60000, dport=port, flags="S", seq=number))
 frames = [frame(number) for number in range(2000)]
