@@ -4,18 +4,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-
-import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import kubeconfig
+from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs
 
 
 def follow_files(content, plan, haproxy):
     path = plan["kubeconfig"]
-    data, fault = _parse(content)
-    credentials, faults = (None, [f"{path}: {fault}"]) if fault else kubeconfig.read(data, path)
+    credentials, faults = kubeconfigs.read_slurped(content, path)
     if credentials is None:
         return _refused(faults)
     files = follow.files(plan, credentials, haproxy)
@@ -25,16 +20,6 @@ def follow_files(content, plan, haproxy):
 
 def _refused(faults):
     return {"faults": faults, "credentials": [], "config": {}, "secrets": []}
-
-
-def _parse(content):
-    """Return what a slurped file has, or what is wrong with it. What YAML says of it may quote a secret."""
-    if not content:
-        return None, "it cannot be read on this member, or is empty: name a kubeconfig that every member has."
-    try:
-        return yaml.safe_load(base64.b64decode(content)), ""
-    except (yaml.YAMLError, ValueError, binascii.Error):
-        return None, "it is no YAML: write it anew, for instance with `kubectl config view --raw --minify --flatten`."
 
 
 class FilterModule:

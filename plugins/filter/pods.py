@@ -8,12 +8,11 @@ import json
 
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import kubeconfig as kubeconfig_model
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files, manifests, paths, unread
 from ansible_collections.onprem.lb.plugins.module_utils._shared import pods
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import POD
-from ansible_collections.onprem.lb.plugins.plugin_utils import templates
+from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs, templates
 
 ARCHIVE = f"{paths.PARTS[paths.AGENT].on_host}/{paths.ARCHIVE}"
 READ_BY_PODS = tuple(f"{pods.RESOURCES}/{file}" for file in files.EVERY)
@@ -36,7 +35,7 @@ _Dumper.add_representer(str, _text)
 
 def layout_pods(given, addresses, options, kubeconfig="", path=""):
     addresses, options = json.loads(json.dumps([addresses, options]))  # without what Ansible adds to texts
-    credentials, faults = _credentials(kubeconfig, path)
+    credentials, faults = kubeconfigs.read(kubeconfig, path) if kubeconfig else (None, [])
     if faults:
         return {"faults": faults, "lines": [], "members": {}, "archive": "", "secrets": []}
     members = [{**each, "settings": json.loads(each["settings"])} for each in given]
@@ -51,16 +50,6 @@ def layout_pods(given, addresses, options, kubeconfig="", path=""):
         "archive": ARCHIVE,
         "secrets": secrets,
     }
-
-
-def _credentials(text, path):
-    """Return what a kubeconfig says, or what is wrong with it. What YAML says of it may quote a secret."""
-    if not text:
-        return None, []
-    try:
-        return kubeconfig_model.read(yaml.safe_load(text), path)
-    except yaml.YAMLError:
-        return None, [f"{path} is no YAML: write it anew, for instance with `kubectl config view --raw --minify`."]
 
 
 def _files(made):
@@ -84,10 +73,13 @@ def pods_below(given, folder):
     return [{**file, "path": folder + file["path"]} for file in given]
 
 
-def pod_files(plan, name, auth_pass):
+def pod_files(plan, name, auth_pass, kubeconfig=""):
     """Return the pods of a member of a plan as data, and what they read."""
     member = plans.member_of(plan)
-    made = files.of_member(name, member, auth_pass, manifests.Options(**member.pods), templates.render, reloads=True)
+    # A kubeconfig that has a fault was refused before.
+    credentials = kubeconfigs.read_slurped(kubeconfig, "")[0] if member.follow else None
+    options = manifests.Options(**member.pods)
+    made = files.of_member(name, member, auth_pass, options, templates.render, credentials, reloads=True)
     needed = {file.path for file in made.configurations}
     return {
         "faults": made.faults,

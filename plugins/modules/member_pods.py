@@ -21,7 +21,7 @@ options:
     description: The names of the pods.
     type: list
     elements: str
-    choices: [onprem-lb-balancer, onprem-lb-router]
+    choices: [onprem-lb-balancer, onprem-lb-router, onprem-lb-follow]
     required: true
   state:
     description:
@@ -72,7 +72,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import NAMES
 
 PAUSE = 0.5  # seconds between two looks
 RELOADED_WITHIN = 5.0  # seconds, in which a program gets no second SIGHUP
@@ -128,7 +128,7 @@ def lines(sentences):
 def main():
     module = AnsibleModule(
         argument_spec={
-            "pods": {"type": "list", "elements": "str", "required": True, "choices": [*PODS]},
+            "pods": {"type": "list", "elements": "str", "required": True, "choices": [*NAMES]},
             "state": {"type": "str", "choices": ["started", "stopped", "absent"], "required": True},
             "wait": {"type": "float", "default": 300},
         },

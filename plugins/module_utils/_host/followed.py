@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import json
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 from .._agent.follow import config, haproxy_file, proxy, state
 from .._agent.follow.changes import Refused
 from .._agent.follow.settings import Server, Settings, Target
+from .._shared.engines import FOLLOW, HAPROXY, PROXY
+from .pod_programs import config_of
 from .reader import Reader
 
 CONFIG = "/etc/onprem-lb-follow/follow.json"
@@ -20,8 +22,10 @@ def read(reader: Reader, path: str = CONFIG) -> Servers:
     """Return the servers of each service that is followed; nothing until an API server has answered for once.
 
     Before that the balancer has the servers of the inventory, which may be mended there.
+
+    :param path: of the unit's configuration; without it there may be that of a static pod
     """
-    found, _faults = config.parse(reader.text(path))
+    found = config.parse(reader.text(path))[0] or _of_pod(reader)
     if found is None or not state.load(found.state_file, found.nodes.label)[0].servers:
         return {}
     return {
@@ -29,6 +33,17 @@ def read(reader: Reader, path: str = CONFIG) -> Servers:
         for target, servers in ((target, _servers(reader, found, target)) for target in _targets(found))
         if servers
     }
+
+
+def _of_pod(reader: Reader) -> Optional[Settings]:
+    """Return the settings of a static pod, with the paths that its files have on this host."""
+    found, _faults = config.parse(reader.text(config_of(FOLLOW)))
+    if found is None:
+        return None
+    return found._replace(
+        haproxy=found.haproxy and found.haproxy._replace(config=config_of(HAPROXY)),
+        proxy=found.proxy and found.proxy._replace(config=config_of(PROXY)),
+    )
 
 
 def _targets(found: Settings) -> List[Target]:

@@ -23,6 +23,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Se
 
 from .._agent.runtime import status_socket
 from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PODS, PROXY, UNITS, VRRP, Daemon
+from .._shared.pods import FOLLOW as FOLLOW_POD
 from .._shared.pods import MANIFESTS
 from . import facts, pod_programs, pods
 from .reader import Reader, show
@@ -220,6 +221,7 @@ DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
     Daemon(DIRECT).unit: direct,
     PODS.balancer: lambda reader: pod(reader, PODS.balancer),
     PODS.router: lambda reader: pod(reader, PODS.router),
+    FOLLOW_POD: lambda reader: pod(reader, FOLLOW_POD),
 }
 
 

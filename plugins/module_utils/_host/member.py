@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 from .._agent.follow import show
 from .._agent.keepalived import conf as keepalived_conf
+from .._agent.runtime import status_socket
 from .._agent.runtime.text_table import problems
 from .._shared.engines import (
     AGENT,
@@ -25,6 +26,7 @@ from .._shared.engines import (
     Daemon,
     is_own,
 )
+from .._shared.pods import FOLLOW as FOLLOW_POD
 from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot
 from .reader import Reader
 
@@ -116,16 +118,24 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
 def not_following(reader: Reader) -> List[str]:
     """Return a sentence for each reason why the balancer may have other servers than its cluster has nodes.
 
-    Without the unit it is not to follow one.
+    Without the unit or the static pod it is not to follow one.
     """
-    unit = Daemon(FOLLOW).unit
-    if not facts.is_ours(unit):
-        return []
-    daemon = in_force.follow(reader)
-    report = in_force.report_of(Daemon(FOLLOW)) if daemon.active else {}
+    name, runs, report = _follower(reader)
     if not report:
-        return [f"{unit} does not {'answer' if daemon.active else 'run'}."]
+        return [f"{name} does not {'answer' if runs else 'run'}."] if name else []
     return [*problems(report), *show.faults(report), *(each["fault"] for each in report["balancers"] if each["fault"])]
+
+
+def _follower(reader: Reader) -> Tuple[str, bool, Dict[str, Any]]:
+    """Return the unit or the static pod that follows the cluster, '' without one, whether it runs, and its report."""
+    daemon = Daemon(FOLLOW)
+    if facts.is_ours(daemon.unit):
+        runs = in_force.follow(reader).active
+        return daemon.unit, runs, in_force.report_of(daemon) if runs else {}
+    if pods.own([FOLLOW_POD]):
+        first = pods.running().get(FOLLOW_POD)
+        return FOLLOW_POD, bool(first), status_socket.report_at(first.path(daemon.status_socket)) if first else {}
+    return "", False, {}
 
 
 def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str], address: str) -> List[int]:

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Tuple
 
 from .._agent.keepalived import conf as keepalived_conf
 from .._agent.metrics import dumps
-from .._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
+from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
 from .._shared.pods import RESOURCES
 from . import facts
 from .pods import First
@@ -21,7 +21,8 @@ from .reader import Reader
 
 DATA = "/tmp/keepalived.data"  # where keepalived writes what it does, at SIGUSR1
 WRITES_WITHIN, LOOK_EVERY = 2.0, 0.02  # seconds
-FILES = {HAPROXY: "haproxy.cfg", KEEPALIVED: "keepalived.conf", PROXY: f"{PROXY}.json", VRRP: f"{VRRP}.json"}
+AGENTS = {name: f"{name}.json" for name in (PROXY, VRRP, FOLLOW)}
+FILES = {HAPROXY: "haproxy.cfg", KEEPALIVED: "keepalived.conf", **AGENTS}
 PROGRAMS = {file: program for program, file in FILES.items()}
 
 States = Dict[str, Tuple[str, float]]  # by instance: its state, and since when

@@ -25,13 +25,14 @@ LOADED_BY = {
     "/proxy/proxy.json": BALANCER,
     "/keepalived/keepalived.conf": ROUTER,
     "/vrrp/vrrp.json": ROUTER,
+    "/follow/follow.json": FOLLOW,
 }
 
 
 def loads(path: str) -> str:
     """Return the pod that has to load a file anew when that changes, or of which the file is the manifest; or ''."""
     found = {f"{RESOURCES}{end}": pod for end, pod in LOADED_BY.items()}
-    return {**found, **{manifest_of(name): name for name in (BALANCER, ROUTER)}}.get(path, "")
+    return {**found, **{manifest_of(name): name for name in NAMES}}.get(path, "")
 
 
 def manifest_of(name: str) -> str:

@@ -15,7 +15,7 @@ from support.paths import ROLES
 from support.roles import REFUSE, calls, tasks, variables_of
 
 SYSTEMD, FILES = "ansible.builtin.systemd_service", "onprem.lb.config_files"
-ARCHIVE = "onprem.lb.agent_archive"
+ARCHIVE, MEMBER_PODS = "onprem.lb.agent_archive", "onprem.lb.member_pods"
 UNIT, CONFIG = "onprem-lb-follow.service", "/etc/onprem-lb-follow/follow.json"
 RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT]}
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
@@ -28,6 +28,7 @@ PLAN = {
     "nodes": {},
     "drain_for": 300,
 }
+IN_POD = {"agent_image": "registry.example/onprem-lb:1"}
 HAPROXY = {"config": "/etc/haproxy/haproxy.cfg", "socket": "/run/haproxy/admin.sock"}
 CLUSTER = {"server": "https://api.example.com:6443"}
 KUBECONFIG = {
@@ -42,11 +43,11 @@ def slurped(data):
     return base64.b64encode((data if isinstance(data, str) else yaml.safe_dump(data)).encode()).decode()
 
 
-def given_to(*modules, wanted=True):
-    """Return the calls on a host that follows its cluster, or does no more."""
+def given_to(*modules, wanted=True, in_pod=False):
+    """Return the calls on a host that follows its cluster, or does no more, or does so in a pod."""
     variables = {
         **variables_of("layout"),
-        "__layout_me": {"follow": PLAN if wanted else {}, "engine": "native"},
+        "__layout_me": {"follow": PLAN if wanted else {}, "pods": IN_POD if in_pod else {}, "engine": "native"},
         "__layout_follow_found": {"config": {"path": CONFIG, "unit": UNIT}, "credentials": [], "secrets": []},
     }
     variables["__layout_follow_unit_file"].pop("content")  # see tests/golden/follow.service
@@ -70,6 +71,12 @@ def test_who_follows_no_more_stops_it_and_leaves_nothing_of_it():
     assert [(unit["name"], unit["state"]) for unit in given["units"]] == [(UNIT, "stopped")]
     assert [(each["path"], each["state"]) for each in given["files"]] == [(f"/etc/systemd/system/{UNIT}", "absent")]
     assert given["folders"] == ["/usr/local/lib/onprem-lb-follow", "/etc/onprem-lb-follow", "/var/lib/onprem-lb-follow"]
+
+
+def test_a_pod_replaces_it_and_keeps_its_list():
+    ((_module, given),) = given_to(FILES, ARCHIVE, in_pod=True)
+    assert [(unit["name"], unit["state"]) for unit in given["units"]] == [(UNIT, "stopped")]
+    assert given["folders"] == ["/usr/local/lib/onprem-lb-follow", "/etc/onprem-lb-follow"]
 
 
 def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
@@ -115,20 +122,21 @@ def test_the_kubeconfig_is_in_no_log():
 
 
 @pytest.mark.parametrize(
-    "active, changes, follow, paused",
+    "active, changes, follow, pods, paused",
     [
-        (True, True, PLAN, True),
-        (True, False, {}, True),
-        (True, False, PLAN, False),
-        (False, True, PLAN, False),
+        (True, True, PLAN, {}, True),
+        (True, False, {}, {}, True),
+        (True, False, PLAN, IN_POD, True),
+        (True, False, PLAN, {}, False),
+        (False, True, PLAN, {}, False),
     ],
-    ids=["its balancer changes", "it is wanted no more", "nothing changes", "it does not run"],
+    ids=["its balancer changes", "it is wanted no more", "a pod replaces it", "nothing changes", "it does not run"],
 )
-def test_it_writes_no_file_beside_a_run(active, changes, follow, paused):
+def test_it_writes_no_file_beside_a_run(active, changes, follow, pods, paused):
     variables = {
         **variables_of("layout"),
         "__layout_host": {"active_units": [UNIT] if active else []},
-        "__layout_me": {"follow": follow},
+        "__layout_me": {"follow": follow, "pods": pods},
         "__layout_changes": changes,
     }
     (first, *_rest) = [task for task in tasks("layout", "configure.yml") if SYSTEMD in task]
@@ -137,6 +145,23 @@ def test_it_writes_no_file_beside_a_run(active, changes, follow, paused):
     assert templar.evaluate_conditional(trust_as_template(first["when"])) is paused
     names = [task["name"] for task in tasks("layout", "configure.yml")]
     assert names.index(first["name"]) < next(at for at, name in enumerate(names) if "Change the members" in name)
+
+
+@pytest.mark.parametrize("active, changes, paused", [(True, True, True), (True, False, False), (False, True, False)])
+def test_its_pod_writes_no_file_beside_a_run_either(active, changes, paused):
+    variables = {
+        **variables_of("layout"),
+        "__layout_host": {"active_units": ["onprem-lb-follow"] if active else []},
+        "__layout_changes": changes,
+        "__layout_me": {"follow": PLAN, "pods": IN_POD},
+        "__layout_pods": {"files": [], "secrets": [], "archive": "/agent.pyz", "pods": ["onprem-lb-follow"]},
+        "__layout_pods_written": {},
+        "ansible_check_mode": False,
+    }
+    found = calls("layout", variables, MEMBER_PODS, FILES, tasks_from="pods_configure.yml")
+    paused_first = [(MEMBER_PODS, {"pods": ["onprem-lb-follow"], "state": "stopped"})] if paused else []
+    assert found[: len(paused_first)] == paused_first and len(found) == len(paused_first) + 2
+    assert found[-2][1]["folders"] == []
 
 
 def test_the_differences_of_credentials_are_shown_to_nobody():

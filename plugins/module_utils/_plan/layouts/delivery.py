@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
-from ..._agent.config.schema import Faults, Field, anything, boolean, one_of, read, text
+from ..._agent.config.schema import Faults, Field, anything, one_of, read, text
 from ..._shared.engines import AGENT, AUTO, HAPROXY, KEEPALIVED, NATIVE, POD, PODS, UNIT, UNITS, Units
+from ..._shared.pods import NAMES
 from . import order
 from .engine_choice import Choice
 from .transition import sole_router
@@ -84,7 +85,7 @@ def _moving(choice: Choice, member: Dict[str, Any], other: str) -> Choice:
     """
     host = member["host"]
     found = {*host.get("own_units", []), *host.get("recorded_packages", [])}
-    is_there = found & ({*PODS} if other == POD else {*UNITS[NATIVE], HAPROXY, KEEPALIVED})
+    is_there = found & ({*NAMES} if other == POD else {*UNITS[NATIVE], HAPROXY, KEEPALIVED})
     return choice._replace(replaces=NATIVE, moves_from=other) if is_there else choice
 
 
@@ -111,13 +112,6 @@ def _beyond(settings: Mapping[str, Any], names: List[str]) -> Faults:
         found.append(
             "ipi_bootstrap is a member with ipi_delivery: pod, and its kubelet has the pods of the bootstrap: make it "
             "an address, so that it is a server alone."
-        )
-    if boolean(settings["follow"])[0]:
-        found.append("ipi_follow is set with ipi_delivery: pod, which does not deliver it yet: leave it out.")
-    if boolean(settings["dns"])[0]:
-        found.append(
-            "ipi_dns is set with ipi_delivery: pod, and the resolver is no pod: leave it out, and set it up with the "
-            "role onprem.lb.resolver."
         )
     if settings["engine"] == "agent":
         found.append("ipi_engine is agent with ipi_delivery: pod, which does not deliver it yet: leave it out.")

@@ -240,3 +240,6 @@ def _family(address: str) -> str:
 
 def _path(name: str) -> str:
     return ".".join(filter(None, (f"{FOLDER}/{name}", SUFFIXES[name])))
+
+
+EVERY = (CONFIG, *map(_path, SUFFIXES))  # the files that a member which follows may have

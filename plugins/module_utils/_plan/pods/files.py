@@ -28,6 +28,7 @@ EVERY = (
     f"{SIDECAR}/{configurations.REDIRECT}",
     f"{SIDECAR}/{configurations.GUARD}",
     f"{SIDECAR}/{probes.NAME}",
+    *(f"{FOLLOW}/{name}" for name in follow.EVERY),
 )
 PRIVATE, PUBLIC = "0600", "0644"
 Render = Callable[..., str]  # a template of a role, as `plugin_utils.templates` does
@@ -83,7 +84,7 @@ def of_member(
             _file(FOLLOW, posixpath.basename(path), content, PRIVATE)
             for path, content in follow.files(plan, credentials).items()
         ]
-        pods.append(follow.manifest(plan, credentials, _checksum(of_follow), options))
+        pods.append(follow.manifest(plan, credentials, _checksum([] if reloads else of_follow), options))
     manifests = {manifest_of(each["metadata"]["name"]): each for each in pods}
     return Made([], [*(of_balancer if has_balancer else []), *of_router, *of_follow], manifests, secrets)
 

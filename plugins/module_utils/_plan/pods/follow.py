@@ -12,28 +12,33 @@ import json
 import posixpath
 from typing import Any, Dict, List
 
-from ..._agent.follow.settings import Settings
+from ..._agent.follow.settings import Hosts, Settings
 from ..._shared.engines import FOLLOW, HAPROXY, NATIVE, PROXY
 from ..._shared.pods import FOLLOW as NAME
+from ..._shared.pods import LOADED
 from ..layouts import follow
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
-from . import paths
+from . import held, paths
 from .manifests import CREATED, Container, Manifest, Options, Volume, pod, runs
 from .paths import AGENT, AGENT_COMMAND, PARTS, STATUS
 
 STATE = posixpath.dirname(Settings._field_defaults["state_file"])
+NAMES = posixpath.dirname(Hosts._field_defaults["file"])
 STOP_WITHIN = 10  # seconds
+EVERY = [posixpath.basename(path) for path in follow.EVERY]
+RUNTIME = paths.own_runtime(FOLLOW)
+FIFO = f"{RUNTIME.path}/held"  # by which a run of the role knows the container, and what it has loaded
 
 
 def files(plan: MemberPlan, credentials: Credentials) -> Dict[str, str]:
     """Return what the container reads, by the path there."""
     found = _files(plan, credentials)
     whole: Dict[str, Any] = json.loads(found.config["content"])
-    if plan.engine == NATIVE:
-        for key in ("reload", "loaded"):  # systemd's
-            del whole[HAPROXY][key]
-    else:
+    if HAPROXY in whole:
+        del whole[HAPROXY]["reload"]  # systemd's
+        whole[HAPROXY]["loaded"] = f"{paths.BALANCER_FIFO}{LOADED}"
+    if PROXY in whole:
         whole[PROXY]["config"] = paths.PROXY_CONFIG
     secret = {each["path"]: each["content"] for each in found.credentials if each["state"] == "present"}
     return {**secret, follow.CONFIG: json.dumps(whole, indent=2) + "\n"}
@@ -50,25 +55,30 @@ def _files(plan: MemberPlan, credentials: Credentials) -> follow.Files:
 
 
 def manifest(plan: MemberPlan, credentials: Credentials, checksum: str, options: Options) -> Manifest:
-    part = PARTS[HAPROXY if plan.engine == NATIVE else PROXY]
     container = Container(
         name=FOLLOW,
         image=options.follow_image,
-        command=[*AGENT_COMMAND, FOLLOW, "--config", follow.CONFIG],
+        command=held.command([*AGENT_COMMAND, FOLLOW, "--config", follow.CONFIG], FIFO, follow.CONFIG),
         volumes=[
             PARTS[AGENT].volume(),
             PARTS[FOLLOW].volume(),
-            part.volume(writable=True),
-            paths.runtime(plan.engine, shared=True),
-            paths.own_runtime(FOLLOW),
+            RUNTIME,
             Volume("state", STATE, STATE, CREATED, read_only=False),
             paths.TMP,
+            *(_of_balancer(plan.engine) if plan.follow["services"] else []),
+            *([Volume("names", NAMES, NAMES, CREATED, read_only=False)] if plan.follow["hosts"] else []),
             *_named(credentials),
         ],
         capabilities=(),
         alive=runs([*AGENT_COMMAND, "status", "--socket", STATUS[FOLLOW]]),
     )
     return pod(NAME, [container], STOP_WITHIN, checksum, options)
+
+
+def _of_balancer(engine: str) -> List[Volume]:
+    """Return the folders of the balancer's file, of its socket, and of the record of what it has loaded."""
+    part = PARTS[HAPROXY if engine == NATIVE else PROXY]
+    return [part.volume(writable=True), paths.runtime(engine, shared=True), paths.SHARED]
 
 
 def _named(credentials: Credentials) -> List[Volume]:

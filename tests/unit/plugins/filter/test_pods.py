@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import yaml
@@ -46,12 +47,33 @@ def test_a_program_of_several_lines_is_readable():
     assert "        - |\n          fifo=$1" in text and "\\n" not in text
 
 
+KUBECONFIG = yaml.safe_dump(
+    {
+        "current-context": "lab",
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "follow"}}],
+        "clusters": [
+            {
+                "name": "lab",
+                "cluster": {
+                    "server": "https://10.0.0.1:6443",
+                    "certificate-authority": "/etc/kubernetes/pki/ca.crt",
+                },
+            }
+        ],
+        "users": [{"name": "follow", "user": {"token": "a-token"}}],
+    }
+)
+FOLLOW_POD = "/etc/kubernetes/manifests/onprem-lb-follow.yaml"
+
+
 def delivered(name="master-0", **settings):
     """What the role delivers to a member."""
     settings = {"delivery": "pod", "pods": {"agent_image": "registry.example/onprem-lb:1"}, **settings}
     plan = planner.draft(ipi.LAYOUT, clusters.cluster(**settings))
     assert plan.faults == []
-    return _filter.pod_files(as_data(plan.members[name]), name, pods.PASSWORD)
+    return _filter.pod_files(
+        as_data(plan.members[name]), name, pods.PASSWORD, base64.b64encode(KUBECONFIG.encode()).decode()
+    )
 
 
 def by_path(found):
@@ -93,6 +115,27 @@ def test_a_program_that_can_reload_its_file_keeps_its_pod():
     assert before[f"{RESOURCES}/keepalived/keepalived.conf"] != after[f"{RESOURCES}/keepalived/keepalived.conf"]
 
 
+def test_a_member_follows_its_cluster_in_a_pod_of_its_own():
+    found = delivered(**pods.FOLLOW)
+    files = by_path(found)
+    assert found["pods"] == ["onprem-lb-balancer", "onprem-lb-router", "onprem-lb-follow"]
+    assert found["secrets"] == ["a-token", pods.PASSWORD]
+    assert files[f"{RESOURCES}/follow/token"] == {
+        "path": f"{RESOURCES}/follow/token",
+        "content": "a-token",
+        "mode": "0600",
+    }
+    assert files[f"{RESOURCES}/follow/follow.json"]["unit"] == files[FOLLOW_POD]["unit"] == "onprem-lb-follow"
+    assert files[f"{RESOURCES}/follow/key.key"]["state"] == "absent"
+
+
+def test_what_it_follows_changes_at_a_reload_and_what_it_does_not_follow_any_more_goes():
+    before, after = by_path(delivered(**pods.FOLLOW)), by_path(delivered(**pods.FOLLOW, follow_drain_for=60))
+    assert [path for path in before if before[path] != after[path]] == [f"{RESOURCES}/follow/follow.json"]
+    none = by_path(delivered())
+    assert {none[path]["state"] for path in (FOLLOW_POD, f"{RESOURCES}/follow/token")} == {"absent"}
+
+
 def test_a_sidecar_that_reads_its_files_once_is_started_anew():
     manifest = "/etc/kubernetes/manifests/onprem-lb-router.yaml"
     assert by_path(delivered())[manifest] != by_path(delivered(lb_port=9555))[manifest]
@@ -114,12 +157,14 @@ def test_a_file_names_the_pod_that_loads_it_and_the_manifest_its_pod():
         "keepalived.conf": "onprem-lb-router",
         "onprem-lb-balancer.yaml": "onprem-lb-balancer",
         "onprem-lb-router.yaml": "onprem-lb-router",
+        "follow.json": "onprem-lb-follow",
+        "onprem-lb-follow.yaml": "onprem-lb-follow",
     }
 
 
 def test_a_run_reads_every_file_that_it_may_deliver():
     read = {(file["path"], file.get("unit")) for file in _filter.pods_to_read("pod")}
-    for settings in ({}, {"preset": "ocp45"}, {"machine_networks": ["10.0.0.0/24"]}):
+    for settings in ({}, {"preset": "ocp45"}, {"machine_networks": ["10.0.0.0/24"]}, pods.FOLLOW):
         for name in clusters.ADDRESSES:
             files = delivered(name=name, **settings)["files"]
             assert {(file["path"], file.get("unit")) for file in files} <= read

@@ -77,5 +77,14 @@ def test_a_file_that_somebody_has_broken_stops_no_run(host, file, text):
     assert host.read() == {}
 
 
+def test_the_servers_of_a_static_pod_are_those_of_its_file_on_the_host(host, monkeypatch):
+    """The paths in its configuration are those of its container."""
+    here = {"follow": str(host.config), "haproxy": str(host.balancer), "proxy": str(host.balancer)}
+    host.config.write_text(host.config.read_text().replace(str(host.balancer), "/of/the/container"))
+    assert host.read() == {}
+    monkeypatch.setattr(followed, "config_of", here.__getitem__)
+    assert followed.read(READER, "/of/no/unit") == FOLLOWED
+
+
 def test_a_host_that_never_followed_says_nothing(tmp_path):
     assert followed.read(READER, str(tmp_path / "none")) == {}

@@ -226,6 +226,19 @@ def test_why_a_balancer_does_not_follow_its_cluster(host):
     assert host.read()["not_following"] == [f"{FOLLOW} does not run."]
 
 
+def test_why_a_balancer_in_a_pod_does_not_follow_its_cluster(host, monkeypatch):
+    pod, reports = "onprem-lb-follow", {"/proc/7/root/run/onprem-lb-follow/status.sock": REPORT}
+    running = {pod: member.pods.First(7, "", "/run/onprem-lb-follow/held")}
+    monkeypatch.setattr(member.pods, "own", lambda names: [name for name in names if name == pod])
+    monkeypatch.setattr(member.pods, "running", lambda: running)
+    monkeypatch.setattr(member.status_socket, "report_at", lambda path: reports.get(path, {}))
+    assert "it is away." in host.read()["not_following"]
+    reports.clear()
+    assert host.read()["not_following"] == [f"{pod} does not answer."]
+    running.clear()
+    assert host.read()["not_following"] == [f"{pod} does not run."]
+
+
 def test_the_members_of_the_last_run_are_read(host, tmp_path):
     (tmp_path / "members.json").write_text('{"lb1": ["192.0.2.1"]}')
     assert host.read(record=str(tmp_path / "members.json"))["members"] == {"lb1": ["192.0.2.1"]}

@@ -82,8 +82,6 @@ def test_a_host_needs_no_packages_for_its_pods():
             {"metrics_file": "/var/lib/prometheus/node-exporter/lb.prom"},
             "ipi_metrics_file is set with ipi_delivery: pod",
         ),
-        ({"dns": True, "domain": "example.com"}, "ipi_dns is set with ipi_delivery: pod"),
-        ({"follow": True, "follow_kubeconfig": "/etc/kubeconfig"}, "ipi_follow is set with ipi_delivery: pod"),
         ({"engine": "agent"}, "ipi_engine is agent with ipi_delivery: pod"),
     ],
 )

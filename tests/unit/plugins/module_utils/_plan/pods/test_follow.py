@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import json
+import posixpath
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow as follow_files
 from support.plans import pods
 
 
@@ -36,7 +38,23 @@ def test_haproxy_is_not_reloaded_by_systemd():
         "backends": [{"name": "masters"}],
         "config": "/etc/haproxy/haproxy.cfg",
         "socket": "/run/haproxy/admin.sock",
+        "loaded": "/run/onprem-lb/balancer.loaded",
     }
+
+
+def test_it_keeps_the_record_of_what_haproxy_has_loaded():
+    """Otherwise a run would find a server that it has added not in force."""
+    loaded = json.loads(pods.text("follow.json", **follow("native")))["haproxy"]["loaded"]
+    fifo = pods.container("balancer", "haproxy", **follow("native"))["command"][4]
+    assert loaded == f"{fifo}.loaded"
+    shared = posixpath.dirname(loaded)
+    own, others = volumes("follow", "follow", "native"), volumes("balancer", "haproxy", "native")
+    assert own[shared] == others[shared] == ("/run/onprem-lb", True)
+
+
+def test_a_run_knows_its_container_and_the_file_that_it_has_loaded():
+    command = pods.container("follow", "follow", **follow("native"))["command"]
+    assert (command[:2], command[3], command[5]) == (["/bin/sh", "-c"], "onprem-lb", follow_files.CONFIG)
 
 
 def test_it_writes_the_file_that_the_agents_proxy_reads():
@@ -74,6 +92,16 @@ def test_credentials_that_the_kubeconfig_embeds_are_for_root_alone_and_those_tha
 
 def test_what_it_knows_outlives_the_pod():
     assert volumes("follow", "follow", "native")["/var/lib/onprem-lb-follow"] == ("/var/lib/onprem-lb-follow", True)
+
+
+def test_a_node_without_a_balancer_follows_the_names_alone():
+    worker = {**follow("native"), "dns": True, "domain": "lab.example"}
+    found = mounted(pods.container("follow", "follow", "worker-0", **worker), pods.pod("follow", "worker-0", **worker))
+    assert found["/etc/onprem-lb-resolver"] == ("/etc/onprem-lb-resolver", True)
+    assert not {"/etc/haproxy", "/run/haproxy", "/run/onprem-lb"} & {*found}
+    given = json.loads(pods.text("follow.json", "worker-0", **worker))
+    assert given["hosts"]["domain"].endswith("lab.example") and "haproxy" not in given
+    assert "/etc/onprem-lb-resolver" not in volumes("follow", "follow", "native")
 
 
 def test_a_node_without_a_balancer_follows_nobody():
