@@ -44,19 +44,19 @@ def cluster(*names, **settings):
     return [node(name, **settings) for name in names or ADDRESSES]
 
 
-def living(were_masters, holders, **settings):
+def living(were_masters, holders, preset="default", **settings):
     """Return nodes that run as a cluster with these masters, and have the settings of a run that changes it.
 
     :param were_masters: of the cluster that runs
     :param holders: of each VIP that is held
     """
-    running = planner.draft(ipi.LAYOUT, cluster(masters=were_masters)).members
-    nodes = cluster(**settings)
+    running = planner.draft(ipi.LAYOUT, cluster(masters=were_masters, preset=preset)).members
+    nodes = cluster(preset=preset, **settings)
     for one in nodes:
         instances = running[one["name"]].router.instances
         units = [*engines.UNITS[engines.NATIVE]]
         one["host"].update(
-            instances=[{**each, "auth_pass": ""} for each in instances],
+            instances=list(instances),
             own_units=units,
             active_units=units,
             keepalived_version="2.2.7",

@@ -16,6 +16,7 @@ from ..._shared import engines
 from ..forecast import cluster, simulator
 from ..forecast import transition as plays
 from ..forecast.transition import RELOAD, START, STOP, Step
+from ..model.instances import with_password
 from . import changes, order
 from .changes import SPLITS, Change, Instance
 from .turns import Turn, changed, joining, leaving, longest_gaps, starting
@@ -230,7 +231,7 @@ def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> 
 
     A member that runs what is planned has nothing to wait for.
     """
-    after = [{**instance, "auth_pass": auth_pass} for instance in planned]
+    after = with_password(planned, auth_pass)
     if not running or sorted(map(_on_the_link, running)) == sorted(map(_on_the_link, after)):
         return 0
     slowest = max(instance["advert_interval"] for instance in [*running, *planned])

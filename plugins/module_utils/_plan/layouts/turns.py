@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
 from ..._shared.engines import POD, ROUTERS, UNIT
+from ..model.instances import with_password
 from ..model.plan import MemberPlan, Vip
 from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
@@ -75,7 +76,7 @@ def turns(
             before=member["host"].get("instances", []),
             runs=bool(member.get("silent") or {*ROUTERS} & {*member["host"].get("active_units", [])}),
             has_loaded=not member["host"].get("stale"),
-            after=[{**each, "auth_pass": password} for each in planned[member["name"]].router.instances],
+            after=with_password(planned[member["name"]].router.instances, password),
             engine=planned[member["name"]].engine,
             replaces=planned[member["name"]].replaces,
             moves_from=planned[member["name"]].moves_from,

@@ -163,6 +163,12 @@ def settings_of(given: Mapping[str, Any]) -> Dict[str, Any]:
     return {**lists, "auth_pass": given.get("auth_pass", ""), "daemon": daemon}
 
 
+def with_password(instances: Iterable[Dict[str, Any]], auth_pass: str) -> List[Dict[str, Any]]:
+    """Return VRRP instances, of which those of version 2 have a password: their own, or this one."""
+    own = ((each, each.get("auth_pass") or (auth_pass if each["version"] == 2 else "")) for each in instances)
+    return [{**each, "auth_pass": password} for each, password in own]
+
+
 def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
     """Return what the role `keepalived` renders: ``{instances, scripts, files, groups, daemon, connects, faults}``.
 
@@ -177,9 +183,8 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     files = read_list(TRACK_FILE, settings["track_files"], f"{prefix}_track_files", faults)
     groups = _groups(settings["sync_groups"], f"{prefix}_sync_groups", faults)
     faults.extend(auth_pass_faults(auth_pass, f"{prefix}_auth_pass"))
+    instances = with_password(instances, auth_pass)
     for instance in instances:
-        if instance["version"] == 2:
-            instance["auth_pass"] = instance["auth_pass"] or auth_pass
         place = f"{prefix}_instances ({instance['name']})"
         faults.extend(_undefined(instance, scripts, files, place))
         tracked = [item["name"] for item in instance["track_interfaces"]]

@@ -6,8 +6,8 @@ import copy
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, ipi_presets
-from support.plans.clusters import cluster, node
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, ipi_presets, planner
+from support.plans.clusters import SETTINGS, cluster, living, node
 
 PLANS = {}
 
@@ -157,6 +157,16 @@ def test_a_former_name_of_a_preset_is_understood_with_a_warning(former, name):
     warning = f"ipi_preset is '{former}', which is called '{name}' now: write that, the old name will go."
     assert plan.warnings == [warning, *today.warnings]
     assert plan._replace(warnings=[]) == today._replace(warnings=[])
+
+
+@pytest.mark.parametrize("preset", ipi_presets.PRESETS)
+def test_what_a_preset_has_set_up_changes_nothing_in_the_next_run(preset):
+    """Also where it makes the passwords of the cluster's name, each VIP's another one."""
+    held = {"10.0.0.200": "master-0", "10.0.0.201": "worker-0"}
+    plan = planner.draft(ipi.LAYOUT, living(SETTINGS["masters"], held, preset=preset))
+    assert plan.faults == [] and not plan.sole_router and not plan.routers_together
+    assert [line for line in plan.warnings if line.startswith("On the way")] == []
+    assert {member.expected.settle for member in plan.members.values()} == {0}
 
 
 def test_the_presets_stand_side_by_side():
