@@ -227,6 +227,15 @@ def test_a_killed_keepalived_may_be_back_before_its_peer_takes_over():
     assert row(seen(0.0, after="lb1"), event="keepalived_killed", limit=3072)["faults"] == []
 
 
+@pytest.mark.parametrize("member", ["lb1", "lb2"])
+def test_a_killed_haproxy_may_be_back_before_a_check_asks_for_it(member):
+    """As in the presets upstream and ocp45, whose routers track no file."""
+    stays = seen(20.0, before=member, after=member)
+    assert row(stays, limit=4708, member=member)["faults"] == []
+    assert fault(stays, limit=72, member=member) == f"the VIP stayed on {member}."
+    assert fault(stays, limit=4708, member=member, event="haproxy_stopped") == f"the VIP stayed on {member}."
+
+
 def test_a_probe_that_began_too_late_is_no_measurement():
     assert "nothing was measured" in fault(seen(before="lb2", after="lb1"))
 
