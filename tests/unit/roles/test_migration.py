@@ -27,7 +27,7 @@ def test_new_services_answer_through_the_vips_once_the_last_member_has_migrated(
 
 SYSTEMD, PODS, ROLE = "ansible.builtin.systemd_service", "onprem.lb.member_pods", "ansible.builtin.include_role"
 FILE, INCLUDE, ARCHIVE = "ansible.builtin.file", "ansible.builtin.include_tasks", "onprem.lb.agent_archive"
-ROUTER, BALANCER = "onprem-lb-router", "onprem-lb-balancer"
+ROUTER, BALANCER, FOLLOW = "onprem-lb-router", "onprem-lb-balancer", "onprem-lb-follow"
 
 
 def moves(file, **known):
@@ -82,10 +82,10 @@ def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_e
     assert found[0][1] == {"pods": ["A"], "state": "stopped"}
     assert loop_of(
         "migrate_to_units.yml",
-        "Migrate to units | Stop the router's pod, which gives the VIPs up, and then the balancer's",
-    ) == [ROUTER, BALANCER]
+        "Migrate to units | Stop what follows the cluster, the router, which gives the VIPs up, and then the balancer",
+    ) == [FOLLOW, ROUTER, BALANCER]
     assert found[2][1] == {"path": "/etc/kubernetes/static-pod-resources/onprem-lb", "state": "absent"}
-    assert found[3][1] == {"pods": [BALANCER, ROUTER], "state": "absent"}
+    assert found[3][1] == {"pods": [BALANCER, ROUTER, FOLLOW], "state": "absent"}
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,10 @@ def test_static_pods_change_in_the_wave_of_their_member_and_the_routers_of_holde
         "__layout_is_native": False,
         "__layout_components": [],
         "__layout_router_pod": "onprem-lb-router",
+        "__layout_follow_pod": "onprem-lb-follow",
+        "__layout_host": {"active_units": []},
+        "__layout_follows": False,
+        "__layout_follow_state": "/var/lib/onprem-lb-follow",
     }
     known["__layout_pods"] = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz"}
     (started,) = wave(PODS, on="lb1", **known)
