@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import json
+import posixpath
 
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files, manifests, paths, unread
 from ansible_collections.onprem.lb.plugins.module_utils._shared import pods
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import POD
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import FOLLOW, POD
 from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs, templates
 
 ARCHIVE = f"{paths.PARTS[paths.AGENT].on_host}/{paths.ARCHIVE}"
+CREDENTIALS = [f"{paths.PARTS[FOLLOW].on_host}/{posixpath.basename(path)}" for path in follow.CREDENTIALS]
 READ_BY_PODS = tuple(f"{pods.RESOURCES}/{file}" for file in files.EVERY)
 HEAD = "# Managed by Ansible, onprem.lb: changes made here are lost.\n"
 
@@ -54,7 +56,7 @@ def layout_pods(given, addresses, options, kubeconfig="", path=""):
 
 def _files(made):
     """Return the files as `config_files` takes them, the manifests last: the kubelet may see one at any time."""
-    read = [file._asdict() for file in made.configurations]
+    read = [_quiet(file._asdict()) for file in made.configurations]
     pods = [{"path": path, **_manifest(made.manifests.get(path))} for path in unread.EVERY_MANIFEST]
     return [*read, *pods]
 
@@ -85,13 +87,18 @@ def pod_files(plan, name, auth_pass, kubeconfig=""):
         "faults": made.faults,
         "files": [
             *map(_with_pod, _files(made)),
-            *map(_with_pod, ({"path": path, "state": "absent"} for path in READ_BY_PODS if path not in needed)),
+            *(_with_pod(_quiet({"path": path, "state": "absent"})) for path in READ_BY_PODS if path not in needed),
             *({"path": pods.stopped(each), "state": "absent"} for each in pods.NAMES),
         ],
         "pods": [each["metadata"]["name"] for each in made.manifests.values()],
         "archive": ARCHIVE,
         "secrets": [*made.secrets, *([auth_pass] if auth_pass else [])],
     }
+
+
+def _quiet(file):
+    """Return a file of which no difference is shown, if it is a credential."""
+    return {**file, "diff": False} if file["path"] in CREDENTIALS else file
 
 
 def _with_pod(file):

@@ -65,6 +65,12 @@ options:
           - A file that is up to date counts as changed if the running unit has not loaded it.
             An interrupted run may leave such a file.
         type: str
+      diff:
+        description:
+          - Whether the difference of the file is shown.
+          - That of a secret would show the former one as well, which O(secrets) does not have.
+        type: bool
+        default: true
   set_aside:
     description: Files to rename to C(PATH.before-onprem-lb), together with what becomes of O(files).
     type: list
@@ -123,7 +129,7 @@ attributes:
     description: The checks run in check mode, too, if the program is installed.
   diff_mode:
     support: full
-    description: Shows the difference of each file, with the secrets masked.
+    description: Shows the difference of each file, with the secrets masked, unless O(files[].diff) is false.
   platform:
     support: full
     platforms: posix
@@ -188,6 +194,7 @@ FILE = {
     "own_only": {"type": "bool", "default": False},
     "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft", "dnsmasq"], "default": "none"},
     "unit": {"type": "str"},
+    "diff": {"type": "bool", "default": True},
 }
 
 UNIT = {

@@ -418,7 +418,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffe
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED, PODS
-from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import NAMES
+from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import NAMES as STATIC_PODS
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
@@ -551,7 +551,7 @@ def of_units(params, reader):
 def deployed(params, reader):
     """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
     wanted = params["packages"] + of_family(params, reader)
-    units, static = ([unit for unit in params["units"] if (unit in NAMES) == is_pod] for is_pod in (False, True))
+    units, static = ([unit for unit in params["units"] if (unit in STATIC_PODS) == is_pod] for is_pod in (False, True))
     runs = pods.running() if static else {}
     every = reader.packages([*dict.fromkeys(wanted + params["removes"])])
     packages = every.of(wanted)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Optional, Tuple
 
 import yaml
@@ -34,6 +33,7 @@ def read_slurped(content: str, path: str) -> Tuple[Optional[Credentials], Faults
     if not content:
         return None, [f"{path}: {UNREADABLE}"]
     try:
-        return read(base64.b64decode(content).decode(), path)
-    except (ValueError, binascii.Error):
+        text = base64.b64decode(content).decode()
+    except ValueError:
         return None, [f"{path}: {NO_YAML}"]
+    return read(text, path)

@@ -43,15 +43,19 @@ class Change(NamedTuple):
     group: str = ""  # its owning group; the writer's own if empty
     keeps: bool = False  # what is there is kept beside it
     puts_back: bool = False  # what was kept comes back; `mode`, `check` and `group` have no effect
+    shown: bool = True  # whether `diff` has the texts
 
     @property
     def diff(self) -> Dict[str, str]:
         return {
             "before_header": self.path if self.before is not None else f"{self.path} (absent)",
             "after_header": self.path if self.after is not None else f"{self.path} (absent)",
-            "before": masking.masked(self.before or ""),
-            "after": masking.masked(self.after or ""),
+            "before": self._shown(self.before),
+            "after": self._shown(self.after),
         }
+
+    def _shown(self, text: Optional[str]) -> str:
+        return masking.masked(text) if text and self.shown else ""
 
 
 def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
@@ -70,7 +74,8 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
         other_group = "group" in item and group != _gid_of(item["group"])
         if before != after or (after is not None and (mode != new_mode or other_group)):
             keeps = bool(item.get("keep")) and before is not None and not is_marked
-            found.append(Change(item["path"], before, after, new_mode, item["check"], item.get("group", ""), keeps))
+            change = Change(item["path"], before, after, new_mode, item["check"], item.get("group", ""), keeps)
+            found.append(change._replace(shown=item.get("diff", True)))
     return found
 
 

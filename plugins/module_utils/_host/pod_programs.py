@@ -21,8 +21,8 @@ from .reader import Reader
 
 DATA = "/tmp/keepalived.data"  # where keepalived writes what it does, at SIGUSR1
 WRITES_WITHIN, LOOK_EVERY = 2.0, 0.02  # seconds
-AGENTS = {name: f"{name}.json" for name in (PROXY, VRRP, FOLLOW)}
-FILES = {HAPROXY: "haproxy.cfg", KEEPALIVED: "keepalived.conf", **AGENTS}
+AGENT_FILES = {name: f"{name}.json" for name in (PROXY, VRRP, FOLLOW)}
+FILES = {HAPROXY: "haproxy.cfg", KEEPALIVED: "keepalived.conf", **AGENT_FILES}
 PROGRAMS = {file: program for program, file in FILES.items()}
 
 States = Dict[str, Tuple[str, float]]  # by instance: its state, and since when

@@ -165,8 +165,8 @@ def test_its_pod_writes_no_file_beside_a_run_either(active, changes, paused):
 
 
 def test_the_differences_of_credentials_are_shown_to_nobody():
-    (task,) = [task for task in tasks("layout", "follow.yml") if "credentials that" in task["name"]]
-    assert task["diff"] is False
+    found = follow_files(slurped(KUBECONFIG), PLAN, HAPROXY)
+    assert [file["diff"] for file in found["credentials"]] == [False] * 4
 
 
 def test_a_removal_stops_it_before_its_balancer():

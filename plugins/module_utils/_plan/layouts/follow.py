@@ -220,9 +220,15 @@ def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str,
     return Files(
         config={"path": CONFIG, "content": json.dumps(whole, indent=2) + "\n", "mode": PRIVATE, "unit": UNIT},
         credentials=[
-            {"path": _path(name), "state": "present", "content": credentials.embedded[name], "mode": PRIVATE}
+            {
+                "path": _path(name),
+                "state": "present",
+                "content": credentials.embedded[name],
+                "mode": PRIVATE,
+                "diff": False,
+            }
             if name in credentials.embedded
-            else {"path": _path(name), "state": "absent"}
+            else {"path": _path(name), "state": "absent", "diff": False}
             for name in SUFFIXES
         ],
         secrets=[line for line in secret if line and not line.startswith(BORDER)],
@@ -242,4 +248,5 @@ def _path(name: str) -> str:
     return ".".join(filter(None, (f"{FOLDER}/{name}", SUFFIXES[name])))
 
 
-EVERY = (CONFIG, *map(_path, SUFFIXES))  # the files that a member which follows may have
+CREDENTIALS = tuple(map(_path, SUFFIXES))  # those that the kubeconfig may embed
+EVERY = (CONFIG, *CREDENTIALS)  # the files that a member which follows may have

@@ -23,8 +23,8 @@ from . import held, paths
 from .manifests import CREATED, Container, Manifest, Options, Volume, pod, runs
 from .paths import AGENT, AGENT_COMMAND, PARTS, STATUS
 
-STATE = posixpath.dirname(Settings._field_defaults["state_file"])
-NAMES = posixpath.dirname(Hosts._field_defaults["file"])
+STATE_FOLDER = posixpath.dirname(Settings._field_defaults["state_file"])
+NAMES_FOLDER = posixpath.dirname(Hosts._field_defaults["file"])
 STOP_WITHIN = 10  # seconds
 EVERY = [posixpath.basename(path) for path in follow.EVERY]
 RUNTIME = paths.own_runtime(FOLLOW)
@@ -63,10 +63,10 @@ def manifest(plan: MemberPlan, credentials: Credentials, checksum: str, options:
             PARTS[AGENT].volume(),
             PARTS[FOLLOW].volume(),
             RUNTIME,
-            Volume("state", STATE, STATE, CREATED, read_only=False),
+            Volume("state", STATE_FOLDER, STATE_FOLDER, CREATED, read_only=False),
             paths.TMP,
             *(_of_balancer(plan.engine) if plan.follow["services"] else []),
-            *([Volume("names", NAMES, NAMES, CREATED, read_only=False)] if plan.follow["hosts"] else []),
+            *([Volume("names", NAMES_FOLDER, NAMES_FOLDER, CREATED, read_only=False)] if plan.follow["hosts"] else []),
             *_named(credentials),
         ],
         capabilities=(),

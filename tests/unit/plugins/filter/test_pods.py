@@ -124,6 +124,7 @@ def test_a_member_follows_its_cluster_in_a_pod_of_its_own():
         "path": f"{RESOURCES}/follow/token",
         "content": "a-token",
         "mode": "0600",
+        "diff": False,
     }
     assert files[f"{RESOURCES}/follow/follow.json"]["unit"] == files[FOLLOW_POD]["unit"] == "onprem-lb-follow"
     assert files[f"{RESOURCES}/follow/key.key"]["state"] == "absent"
@@ -134,6 +135,14 @@ def test_what_it_follows_changes_at_a_reload_and_what_it_does_not_follow_any_mor
     assert [path for path in before if before[path] != after[path]] == [f"{RESOURCES}/follow/follow.json"]
     none = by_path(delivered())
     assert {none[path]["state"] for path in (FOLLOW_POD, f"{RESOURCES}/follow/token")} == {"absent"}
+
+
+def test_the_differences_of_credentials_are_shown_to_nobody():
+    """That of one that has changed, or is gone, would show the former one."""
+    every = ["ca.crt", "certificate.crt", "key.key", "token"]
+    for found in (delivered(**pods.FOLLOW), delivered()):
+        hidden = [path for path, file in by_path(found).items() if file.get("diff") is False]
+        assert sorted(hidden) == [f"{RESOURCES}/follow/{name}" for name in every]
 
 
 def test_a_sidecar_that_reads_its_files_once_is_started_anew():

@@ -268,6 +268,16 @@ def test_a_run_that_the_member_has_returned_from_stops_no_unit(tmp_path, monkeyp
     assert result["failed"] and "has returned to its settings of before" in result["msg"] and systemd.seen == []
 
 
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_the_difference_of_a_secret_shows_neither_the_new_one_nor_the_former_one(tmp_path, state):
+    path = tmp_path / "token"
+    path.write_text("the-former-token")
+    given = {"path": str(path), "content": "the-new-token", "state": state}
+    assert "the-former-token" in str(run(config_files, {"files": [given]}, check=True)["diff"])
+    result = run(config_files, {"files": [{**given, "diff": False}]})
+    assert result["changed"] and "token" not in str([(each["before"], each["after"]) for each in result["diff"]])
+
+
 def test_a_file_that_is_refused_stops_no_unit(tmp_path):
     systemd = Systemd(tmp_path, "active", enabled=True)
     bad = {"path": str(tmp_path / "bad.cfg"), "content": "bad\n", "check": "haproxy"}
