@@ -83,6 +83,7 @@ def test_what_the_kubeconfig_embeds_becomes_files_that_only_root_reads_and_old_o
         "state": "present",
         "content": "an authority",
         "mode": "0600",
+        "diff": False,
     }
     assert found.api.ca == "/etc/onprem-lb-follow/ca.crt"
     assert found.api.token == "/etc/onprem/token", "which rotates, and is read anew"
