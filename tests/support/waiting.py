@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import time
 
 LIMIT_S = 20
 
 
-def until(condition, what="it did not happen in time", limit=LIMIT_S):
+def until(condition, what="", limit=LIMIT_S):
     """Wait until a condition is true; return its value. Fail after the limit in seconds.
 
-    :param what: the message of the failure, or a function that returns it
+    :param what: the message of the failure, or a function that returns it; '' names the line that waits
     """
+    what = what or f"it did not happen in time: {_line_of(sys._getframe(1))}"
     deadline = time.monotonic() + limit
     while True:
         value = condition()
@@ -31,3 +34,7 @@ def happens(condition, limit=LIMIT_S):
             return False
         time.sleep(0.2)
     return True
+
+
+def _line_of(frame):
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
