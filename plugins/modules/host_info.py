@@ -321,6 +321,11 @@ own_units:
   type: list
   elements: str
   returned: success
+pods_engine:
+  description: The engine of this collection's static pods that are here, whether they run or not; V('') without any.
+  type: str
+  choices: [native, agent, '']
+  returned: success
 stale:
   description: A sentence for each unit of O(loaded) that has not loaded its configuration.
   type: list
@@ -568,6 +573,7 @@ def deployed(params, reader):
         "existing_units": reader.units_in("LoadState", units, "loaded") + masked,
         "enabled_units": reader.units_in("UnitFileState", units, "enabled") + pods.enabled(static),
         "own_units": [unit for unit in units if facts.is_ours(unit)] + pods.own(static),
+        "pods_engine": pod_programs.engine(),
         "obstacles": {
             **packages.uninstallable,
             **obstacles.of_masked_units(masked),

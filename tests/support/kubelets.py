@@ -60,13 +60,14 @@ class Kubelet:
     def pid(self, name: str) -> int:
         return self._processes[name].pid
 
-    def writes(self, name: str, configuration: str = CONFIGURATION) -> None:
-        """Write a manifest, as far as `pods` reads it."""
-        self.manifest(name).write_text(f"metadata:\n  annotations:\n    {shared.CHECKSUM}: {configuration}\n")
+    def writes(self, name: str, configuration: str = CONFIGURATION, file: str = "") -> None:
+        """Write a manifest, as far as `pods` reads it: its program loads a file."""
+        text = f"metadata:\n  annotations:\n    {shared.CHECKSUM}: {configuration}\n  command: [/etc/{file}]\n"
+        self.manifest(name).write_text(text)
 
     def starts(self, name: str, file: str, script: str = f"trap : HUP; {SLEEPS}") -> None:
         """Write a manifest, and start its pod: a shell that loads a file as a program with this file does."""
-        self.writes(name)
+        self.writes(name, file=file)
         config = Path(pod_programs.config_of(pod_programs.program_of(file)))
         config.parent.mkdir(parents=True)
         config.write_text("of before")

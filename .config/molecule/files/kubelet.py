@@ -26,6 +26,11 @@ class Podman:
 
     every = 0.5  # seconds between two looks at the folder; the kubelet's fileCheckFrequency is 20 by default
 
+    def __init__(self):
+        """After a boot none of the pods runs that ran before."""
+        for copy in RUNNING.iterdir():
+            self.stop(copy)
+
     def text(self, manifest):
         return manifest.replace("medium: Memory", 'medium: ""')
 

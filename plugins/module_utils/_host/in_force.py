@@ -6,7 +6,8 @@ A file on disk is what a daemon would load. What it has loaded is known
 
 - of haproxy and keepalived from a record, which a drop-in of their units writes at every start and reload,
 - of the agent's daemons from the report at their status sockets,
-- of a static pod from the record that the first process of its container writes, and from its manifest.
+- of a static pod from the same record, which the first process of its container writes, or the same report, and from
+  its manifest.
 
 No comparison of these involves the wall clock, which may be set back. One does: that of the age of a process with the
 age of its unit's file, for the processes that are restarted for a new version. Where the clock was set back between the
@@ -161,14 +162,16 @@ def pod(reader: Reader, name: str) -> InForce:
         return InForce(False)
     record = read_record(reader.text(first.record))
     program = pod_programs.program_of(record.config)
+    report = pod_programs.report(first, program)
+    loaded = report.get("config_sha256", "") if program in pod_programs.AGENT_FILES else record.checksum
     is_of_manifest = first.configuration == pods.wanted(name)
     is_loaded = is_of_manifest and not (program == HAPROXY and _has_refused(first, record))
     return InForce(
         active=True,
         unit_outdated=not is_of_manifest,
         config=pod_programs.config_of(program) if program else "",
-        checksum=record.checksum if is_loaded else "",
-        in_fault=_pods_in_fault(reader, first, program),
+        checksum=loaded if is_loaded else "",
+        in_fault=_keepalived_in_fault(reader, first) if program == KEEPALIVED else _agents_in_fault(report),
     )
 
 
@@ -179,10 +182,8 @@ def _has_refused(first: pods.First, record: Record) -> bool:
     return max(workers, default=0) < record.uptime - WORKER_SLACK
 
 
-def _pods_in_fault(reader: Reader, first: pods.First, program: str) -> Dict[str, str]:
-    if program == VRRP:
-        return _agents_in_fault(status_socket.report_at(first.path(Daemon(VRRP).status_socket)))
-    states = pod_programs.states(reader, first) if program == KEEPALIVED else {}
+def _keepalived_in_fault(reader: Reader, first: pods.First) -> Dict[str, str]:
+    states = pod_programs.states(reader, first)
     silent = {name: "keepalived does not say what it does" for name, (state, _since) in states.items() if not state}
     return {**silent, **{name: "" for name, (state, _since) in states.items() if state == STATES["FAULT"]}}
 
@@ -260,6 +261,7 @@ def stale_files(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[Tuple[
 
 
 def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
+    """A file that is not there, and was not loaded, is one of the other engine's pods: theirs have the same names."""
     if path.startswith(KERNEL_SETTINGS):
         return kernel_settings_differ(reader, path)
     if path.startswith(UNIT_FILES):
@@ -268,6 +270,8 @@ def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
         return [f"systemd has not read {path} since it changed."] if found.unit_outdated else older
     if path.startswith(MANIFESTS):
         return [f"The kubelet has not read {path} since it changed."] if found.unit_outdated else []
+    if found.config != path and unit in PODS and not os.path.exists(path):
+        return []
     sentence = unloaded(unit, found if found.config == path else found._replace(config=path, checksum=""))
     return [sentence] if sentence else []
 

@@ -9,7 +9,6 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 from .._agent.follow import show
 from .._agent.keepalived import conf as keepalived_conf
-from .._agent.runtime import status_socket
 from .._agent.runtime.text_table import problems
 from .._shared.engines import (
     AGENT,
@@ -134,7 +133,7 @@ def _follower(reader: Reader) -> Tuple[str, bool, Dict[str, Any]]:
         return daemon.unit, runs, in_force.report_of(daemon) if runs else {}
     if pods.own([FOLLOW_POD]):
         first = pods.running().get(FOLLOW_POD)
-        return FOLLOW_POD, bool(first), status_socket.report_at(first.path(daemon.status_socket)) if first else {}
+        return FOLLOW_POD, bool(first), pod_programs.report(first, FOLLOW)
     return "", False, {}
 
 
@@ -214,14 +213,22 @@ def agent(reader: Reader, daemons: Daemons) -> Own:
     """Read the agent."""
     balancer_unit, router_unit = UNITS[AGENT]
     text = reader.text(daemons[router_unit].config or CONFIGS[router_unit])
-    config = facts.agent_config(text)
-    router, proxy = in_force.report_of(Daemon(VRRP)), in_force.report_of(Daemon(PROXY))
-    serves, answer = balancer_unit in daemons and daemons[balancer_unit].active, router or proxy
+    serves = balancer_unit in daemons and daemons[balancer_unit].active
+    own = _of_reports(text, in_force.report_of(Daemon(VRRP)), in_force.report_of(Daemon(PROXY)), serves)
+    checks = facts.agent_config(text).get("checks", [])
+    return own._replace(track_files=[check["file"] for check in checks if check.get("type") == "file"])
+
+
+def _of_reports(config: str, router: Dict[str, Any], proxy: Dict[str, Any], serves: bool) -> Own:
+    """Return what the reports of the agent's daemons say, and its router's configuration.
+
+    :param serves: whether its balancer runs
+    """
+    answer = router or proxy
     return Own(
         versions={AGENT: answer["version"]} if answer else {},
-        instances=[*map(_instance, facts.agent_instances(text))],
+        instances=[*map(_instance, facts.agent_instances(config))],
         states={each["name"]: in_force.State(each["state"], each["since"]) for each in router.get("instances", [])},
-        track_files=[check["file"] for check in config.get("checks", []) if check.get("type") == "file"],
         servers=balancer.of_report(proxy),
         silent="the agent's balancer does not answer at its socket." if serves and not proxy else "",
     )
@@ -233,7 +240,8 @@ def of_pods(reader: Reader) -> Own:
     router, serving = running.get(PODS.router), running.get(PODS.balancer)
     if pod_programs.engine() == AGENT:
         text = reader.text(pod_programs.config_of(VRRP))
-        return Own(instances=[*map(_instance, facts.agent_instances(text))])
+        proxy = pod_programs.report(serving, PROXY)
+        return _of_reports(text, pod_programs.report(router, VRRP), proxy, serves=bool(serving))
     found = pod_programs.states(reader, router) if router else {}
     text = reader.text(pod_programs.config_of(KEEPALIVED))
     path = balancer.stats_socket(reader.text(pod_programs.config_of(HAPROXY))) if serving else ""

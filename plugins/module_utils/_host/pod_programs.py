@@ -9,13 +9,14 @@ import os
 import posixpath
 import signal
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .._agent.keepalived import conf as keepalived_conf
 from .._agent.metrics import dumps
-from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
-from .._shared.pods import RESOURCES
-from . import facts
+from .._agent.runtime import status_socket
+from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
+from .._shared.pods import BALANCER, RESOURCES, ROUTER
+from . import facts, pods
 from .pods import First
 from .reader import Reader
 
@@ -24,6 +25,7 @@ WRITES_WITHIN, LOOK_EVERY = 2.0, 0.02  # seconds
 AGENT_FILES = {name: f"{name}.json" for name in (PROXY, VRRP, FOLLOW)}
 FILES = {HAPROXY: "haproxy.cfg", KEEPALIVED: "keepalived.conf", **AGENT_FILES}
 PROGRAMS = {file: program for program, file in FILES.items()}
+_CONFIGS = {NATIVE: (HAPROXY, KEEPALIVED), AGENT: (PROXY, VRRP)}  # whose files the manifests of an engine name
 
 States = Dict[str, Tuple[str, float]]  # by instance: its state, and since when
 
@@ -39,8 +41,23 @@ def config_of(program: str) -> str:
 
 
 def engine() -> str:
-    """Return the engine of the pods that are set up here."""
-    return NATIVE if os.path.exists(config_of(KEEPALIVED)) else AGENT
+    """Return the engine of the pods that are set up here; '' where there are none.
+
+    Their manifests say so: each of them changes at one instant, and all of what the programs read does not.
+    """
+    found = {_engine_of(pods.manifest(name)) for name in (ROUTER, BALANCER)}
+    return next((each for each in (NATIVE, AGENT) if each in found), "")
+
+
+def _engine_of(manifest: str) -> str:
+    return next((each for each, names in _CONFIGS.items() if any(f"/{FILES[name]}" in manifest for name in names)), "")
+
+
+def report(first: Optional[First], program: str) -> Dict[str, Any]:
+    """Return the report of a program of the agent; an empty one of others, and where it does not run or answer."""
+    if not first or program not in AGENT_FILES:
+        return {}
+    return status_socket.report_at(first.path(Daemon(program).status_socket))
 
 
 def instances(reader: Reader) -> List[Dict[str, Any]]:

@@ -66,14 +66,19 @@ def enabled(names: Iterable[str]) -> List[str]:
 
 def wanted(name: str) -> str:
     """Return the annotation of a pod's manifest; '' if there is no manifest."""
-    return _annotation(manifest_of(name))
+    found = ANNOTATION.search(_text(manifest_of(name)))
+    return found.group(1) if found else ""
 
 
-def _annotation(path: str) -> str:
+def manifest(name: str) -> str:
+    """Return the manifest of a pod that was set up here, whether it is to run or not; '' if there is none."""
+    return _text(manifest_of(name)) or _text(stopped(name))
+
+
+def _text(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            found = ANNOTATION.search(file.read())
-            return found.group(1) if found else ""
+            return file.read()
     except OSError:
         return ""
 

@@ -88,9 +88,22 @@ def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_e
     assert found[3][1] == {"pods": [BALANCER, ROUTER, FOLLOW], "state": "absent"}
 
 
+def test_the_router_of_one_engine_has_stopped_before_the_pods_of_the_other_one_start():
+    found = moves("migrate_pods.yml", __layout_in_pods=True)
+    assert [given for module, given in found if module == PODS] == [
+        {"pods": [ROUTER], "state": "stopped"},
+        {"pods": [BALANCER, ROUTER], "state": "started"},
+    ]
+
+
 @pytest.mark.parametrize(
     "moves_from, in_pods, expected",
-    [("", False, "role"), ("unit", True, "migrate_to_pods.yml"), ("pod", False, "migrate_to_units.yml")],
+    [
+        ("", False, "role"),
+        ("", True, "migrate_pods.yml"),
+        ("unit", True, "migrate_to_pods.yml"),
+        ("pod", False, "migrate_to_units.yml"),
+    ],
 )
 def test_a_member_changes_its_engine_or_its_delivery(moves_from, in_pods, expected):
     loader = DataLoader()
@@ -102,5 +115,5 @@ def test_a_member_changes_its_engine_or_its_delivery(moves_from, in_pods, expect
         "__layout_in_pods": in_pods,
     }
     templar = Templar(loader=loader, variables=known)
-    found = [task for task in read[:2] if all(map(templar.evaluate_conditional, task["when"]))]
+    found = [task for task in read[:3] if all(map(templar.evaluate_conditional, task["when"]))]
     assert [templar.template(task[INCLUDE]) if INCLUDE in task else "role" for task in found] == [expected]

@@ -62,12 +62,23 @@ def engines(members: Iterable[Dict[str, Any]]) -> Dict[str, Choice]:
 
     :param members: as in `planner`
     """
-    return {member["name"]: _moving(_engine(member["settings"].get("engine")), member, UNIT) for member in members}
+    return {member["name"]: _replacing(_moving(_engine(member), member, UNIT), member) for member in members}
 
 
-def _engine(given: Any) -> Choice:
-    wanted, reason = given or AUTO, "whose programs are in the images of its pods"
-    return Choice(NATIVE, reason) if wanted == AUTO else Choice(wanted, "ipi_engine names it")
+def _engine(member: Mapping[str, Any]) -> Choice:
+    """Return the engine that is named, or else that of the pods that are there."""
+    wanted = member["settings"].get("engine") or AUTO
+    if wanted != AUTO:
+        return Choice(wanted, "ipi_engine names it")
+    present = member["host"].get("pods_engine", "")
+    reason = "its pods are here already" if present else "whose programs are in the images of its pods"
+    return Choice(present or NATIVE, reason)
+
+
+def _replacing(choice: Choice, member: Mapping[str, Any]) -> Choice:
+    """Return a choice that replaces the engine of the pods that are there by another one."""
+    present = member["host"].get("pods_engine") or choice.engine
+    return choice if choice.moves_from or present == choice.engine else choice._replace(replaces=present)
 
 
 def with_units(members: Iterable[Dict[str, Any]], choices: Mapping[str, Choice]) -> Dict[str, Choice]:
@@ -86,7 +97,8 @@ def _moving(choice: Choice, member: Dict[str, Any], other: str) -> Choice:
     host = member["host"]
     found = {*host.get("own_units", []), *host.get("recorded_packages", [])}
     is_there = found & ({*NAMES} if other == POD else {*UNITS[NATIVE], HAPROXY, KEEPALIVED})
-    return choice._replace(replaces=NATIVE, moves_from=other) if is_there else choice
+    replaces = (host.get("pods_engine") or NATIVE) if other == POD else NATIVE
+    return choice._replace(replaces=replaces, moves_from=other) if is_there else choice
 
 
 def faults(
@@ -113,8 +125,6 @@ def _beyond(settings: Mapping[str, Any], names: List[str]) -> Faults:
             "ipi_bootstrap is a member with ipi_delivery: pod, and its kubelet has the pods of the bootstrap: make it "
             "an address, so that it is a server alone."
         )
-    if settings["engine"] == "agent":
-        found.append("ipi_engine is agent with ipi_delivery: pod, which does not deliver it yet: leave it out.")
     return found
 
 
@@ -142,8 +152,8 @@ def _to_units(member: Dict[str, Any], choice: Choice) -> Faults:
     if not choice.moves_from or choice.engine == NATIVE:
         return []
     return [
-        f"its pods run HAProxy and keepalived, and its units would be the agent's ({choice.reason}): set ipi_engine to "
-        "native, and see that the packages can be installed."
+        f"it has pods, and its units would be the agent's ({choice.reason}), which cannot replace them: set ipi_engine "
+        "to native, and see that the packages can be installed."
     ]
 
 

@@ -19,11 +19,13 @@ from . import balancer, configurations, follow, probes, router
 from .manifests import Manifest, Options
 from .paths import PARTS, SIDECAR
 
-# Below the folder of what the pods read, all that the role may have written there: pods of the native engine.
+# Below the folder of what the pods read, all that the role may have written there.
 EVERY = (
     f"{HAPROXY}/haproxy.cfg",
     f"{KEEPALIVED}/keepalived.conf",
     f"{KEEPALIVED}/{probes.NAME}",
+    f"{PROXY}/{PROXY}.json",
+    f"{VRRP}/{VRRP}.json",
     f"{SIDECAR}/{SIDECAR}.json",
     f"{SIDECAR}/{configurations.REDIRECT}",
     f"{SIDECAR}/{configurations.GUARD}",

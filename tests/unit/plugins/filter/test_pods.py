@@ -164,6 +164,8 @@ def test_a_file_names_the_pod_that_loads_it_and_the_manifest_its_pod():
     assert units == {
         "haproxy.cfg": "onprem-lb-balancer",
         "keepalived.conf": "onprem-lb-router",
+        "proxy.json": "onprem-lb-balancer",
+        "vrrp.json": "onprem-lb-router",
         "onprem-lb-balancer.yaml": "onprem-lb-balancer",
         "onprem-lb-router.yaml": "onprem-lb-router",
         "follow.json": "onprem-lb-follow",

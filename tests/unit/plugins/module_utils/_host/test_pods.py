@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 
@@ -60,6 +61,45 @@ def test_a_haproxy_that_has_refused_the_new_file_goes_on_with_the_old_one(kubele
     kubelet.starts(BALANCER, "haproxy.cfg")
     monkeypatch.setattr(in_force, "WORKER_SLACK", -10.0)  # as if its worker was older than the record
     assert read(BALANCER).checksum == ""
+
+
+@pytest.mark.parametrize("loaded, is_loaded", [("of before", True), ("of long ago", False), (None, False)])
+def test_what_a_program_of_the_agent_has_loaded_is_what_it_says(kubelet, monkeypatch, loaded, is_loaded):
+    """It refuses a file with a fault, whatever the shell beside it records."""
+    report = {"config_sha256": hashlib.sha256(loaded.encode()).hexdigest()} if loaded else {}
+    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda _path: report)
+    kubelet.starts(BALANCER, "proxy.json")
+    assert (in_force.unloaded(BALANCER, read(BALANCER)) == "") == is_loaded
+
+
+def test_an_agents_router_says_which_of_its_instances_are_in_fault(kubelet, monkeypatch):
+    instances = [{"name": "api", "state": "Fault", "reason": "eth0 is down"}, {"name": "ingress", "state": "Backup"}]
+    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda _path: {"instances": instances})
+    kubelet.starts(ROUTER, "vrrp.json")
+    assert read(ROUTER).in_fault == {"api": "eth0 is down"}
+
+
+def test_what_the_other_engines_pod_of_this_name_would_read_is_not_stale(kubelet):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    path, other = str(kubelet.config(BALANCER)), kubelet.folder / "resources" / "proxy" / "proxy.json"
+    reader = Reader(Programs().run, Programs().find)
+    assert in_force.stale(reader, [(BALANCER, path), (BALANCER, str(other))]) == []
+    other.parent.mkdir()
+    other.write_text("of now")
+    assert len(in_force.stale(reader, [(BALANCER, path), (BALANCER, str(other))])) == 1
+    kubelet.config(BALANCER).unlink()
+    assert len(in_force.stale(reader, [(BALANCER, path)])) == 1, "it goes on with what it has loaded"
+
+
+@pytest.mark.parametrize("file, engine", [("keepalived.conf", "native"), ("vrrp.json", "agent")])
+def test_the_engine_of_pods_is_that_of_their_manifests_also_where_they_are_stopped(kubelet, file, engine):
+    assert pod_programs.engine() == ""
+    kubelet.starts(ROUTER, file)
+    (kubelet.folder / "resources" / "keepalived").mkdir(exist_ok=True)
+    (kubelet.folder / "resources" / "keepalived" / "keepalived.conf").touch()  # a change that was interrupted
+    assert pod_programs.engine() == engine
+    pods.stop([ROUTER])
+    assert pod_programs.engine() == engine
 
 
 INSTANCE = """\

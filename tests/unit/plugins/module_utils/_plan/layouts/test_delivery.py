@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Undo, as_data
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS, UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS, PROGRAMS, UNITS
 from support.plans.clusters import cluster, living
 from support.plans.pairs import pair
 
@@ -28,11 +28,11 @@ def faults(**settings):
     return planner.draft(ipi.LAYOUT, cluster(**{**IN_PODS, **settings})).faults
 
 
-def in_pods(**settings):
-    """Nodes that run as pods."""
+def in_pods(present="native", **settings):
+    """Nodes that run as pods of an engine."""
     nodes = living(["master-0", "master-2", "master-1"], HELD, **{**IN_PODS, **settings})
     for node in nodes:
-        node["host"].update(own_units=[*PODS], active_units=[*PODS])
+        node["host"].update(own_units=[*PODS], active_units=[*PODS], pods_engine=present)
     return nodes
 
 
@@ -82,7 +82,6 @@ def test_a_host_needs_no_packages_for_its_pods():
             {"metrics_file": "/var/lib/prometheus/node-exporter/lb.prom"},
             "ipi_metrics_file is set with ipi_delivery: pod",
         ),
-        ({"engine": "agent"}, "ipi_engine is agent with ipi_delivery: pod"),
     ],
 )
 def test_what_pods_cannot_be_is_refused_with_the_mend(settings, words):
@@ -99,22 +98,36 @@ def test_a_bootstrap_host_is_a_server_and_no_member():
     assert faults(bootstrap="10.0.0.20") == []
 
 
-def moving(before, after, **host):
-    """The plan of nodes that run by one delivery, and get another one."""
-    nodes = in_pods() if before == "pod" else living(["master-0", "master-2", "master-1"], HELD)
+def moving(before, after, present="native", engine="auto", **host):
+    """The plan of nodes that run by one delivery, and get another one.
+
+    :param present: the engine of the pods that are there
+    """
+    nodes = in_pods(present) if before == "pod" else living(["master-0", "master-2", "master-1"], HELD)
     for node in nodes:
-        node["settings"].update(IN_PODS if after == "pod" else {"delivery": "unit"})
+        node["settings"].update(IN_PODS if after == "pod" else {"delivery": "unit"}, engine=engine)
     nodes[0]["host"].update(host)
     return planner.draft(ipi.LAYOUT, nodes)
 
 
-@pytest.mark.parametrize("before, after", [("unit", "pod"), ("pod", "unit")])
-def test_members_move_to_another_delivery_one_after_the_other_and_the_holders_last(before, after):
-    plan = moving(before, after)
+@pytest.mark.parametrize(
+    "before, after, present, engine, replaced",
+    [
+        ("unit", "pod", "native", "auto", "native"),
+        ("unit", "pod", "native", "agent", "native"),
+        ("pod", "unit", "native", "auto", "native"),
+        ("pod", "unit", "agent", "native", "agent"),
+    ],
+)
+def test_members_move_to_another_delivery_one_after_the_other_and_the_holders_last(
+    before, after, present, engine, replaced
+):
+    plan = moving(before, after, present, engine)
     assert plan.faults == [] and plan.undo == Undo()
     assert sorted(plan.migration_order[2:]) == ["master-0", "worker-0"] == sorted(HELD.values())
     assert {*plan.migration_order} == {*plan.members}
-    assert {(each.replaces, each.moves_from) for each in plan.members.values()} == {("native", before)}
+    assert {(each.replaces, each.moves_from) for each in plan.members.values()} == {(replaced, before)}
+    assert {each.engine for each in plan.members.values()} == {"agent" if engine == "agent" else "native"}
     assert all(f"; in place of its {before}s, as number " in line for line in plan.engines)
     rows = [line for line in plan.warnings if line.startswith("  delivery")]
     assert rows and all(f"{before} -> {after}" in row and "moves the VIP" in row for row in rows)
@@ -134,6 +147,26 @@ def test_a_member_whose_move_was_interrupted_completes_it_or_returns(left):
     nodes[0]["host"].update(left)
     plan = planner.draft(ipi.LAYOUT, nodes)
     assert (plan.faults, plan.migration_order) == ([], [nodes[0]["name"]])
+
+
+@pytest.mark.parametrize("present", ["native", "agent"])
+def test_pods_stay_what_they_are_unless_an_engine_is_named(present):
+    plan = planner.draft(ipi.LAYOUT, in_pods(present))
+    assert (plan.faults, plan.migration_order) == ([], [])
+    assert {each.engine for each in plan.members.values()} == {present}
+    assert {line.partition(": ")[2] for line in plan.engines} == {f"{present}, its pods are here already"}
+
+
+@pytest.mark.parametrize("present, wanted", [("native", "agent"), ("agent", "native")])
+def test_pods_change_their_engine_one_member_after_the_other_and_the_holders_last(present, wanted):
+    nodes = in_pods(present, engine=wanted)
+    listener = {"address": "0.0.0.0", "port": 9445, "program": PROGRAMS[present][0], "runs_in": PODS.balancer}
+    nodes[0]["host"]["listeners"] = [{**listener, "pid": 7}]
+    plan = planner.draft(ipi.LAYOUT, nodes)
+    assert (plan.faults, sorted(plan.migration_order[2:])) == ([], sorted(HELD.values()))
+    assert {(each.engine, each.replaces, each.moves_from) for each in plan.members.values()} == {(wanted, present, "")}
+    assert any(line.startswith("  engine") and f"{present} -> {wanted}" in line for line in plan.warnings)
+    assert all(each.expected.units[-1] == PODS.router for each in plan.members.values())
 
 
 def test_a_member_does_not_move_while_settings_change_that_all_must_share():
@@ -157,7 +190,7 @@ def test_a_member_does_not_move_while_settings_change_that_all_must_share():
         (
             "pod",
             {"missing_packages": ["haproxy"], "unobtainable": "no source can be reached", "os_family": "Debian"},
-            "master-0: its pods run HAProxy and keepalived, and its units would be the agent's",
+            "master-0: it has pods, and its units would be the agent's",
         ),
     ],
 )
