@@ -43,7 +43,7 @@ def layout_pods(given, addresses, options, kubeconfig="", path=""):
     members = [{**each, "settings": json.loads(each["settings"])} for each in given]
     chosen = manifests.Options(**options)
     found = unread.draw(members, addresses, chosen, templates.render, planner.plan, credentials)
-    written = {name: _files(made) for name, made in found.members.items()}
+    written = {name: [*_files(made), *_unneeded(made)] for name, made in found.members.items()}
     secrets = sorted({secret for made in found.members.values() for secret in made.secrets})
     return {
         "faults": found.faults,
@@ -82,18 +82,23 @@ def pod_files(plan, name, auth_pass, kubeconfig=""):
     credentials = kubeconfigs.read_slurped(kubeconfig, "")[0] if member.follow else None
     options = manifests.Options(**member.pods)
     made = files.of_member(name, member, auth_pass, options, templates.render, credentials, reloads=True)
-    needed = {file.path for file in made.configurations}
     return {
         "faults": made.faults,
         "files": [
             *map(_with_pod, _files(made)),
-            *(_with_pod(_quiet({"path": path, "state": "absent"})) for path in READ_BY_PODS if path not in needed),
+            *map(_with_pod, _unneeded(made)),
             *({"path": pods.stopped(each), "state": "absent"} for each in pods.NAMES),
         ],
         "pods": [each["metadata"]["name"] for each in made.manifests.values()],
         "archive": ARCHIVE,
         "secrets": [*made.secrets, *([auth_pass] if auth_pass else [])],
     }
+
+
+def _unneeded(made):
+    """Return what other pods of a member would read, which has to go: a password is in it."""
+    needed = {file.path for file in made.configurations}
+    return [_quiet({"path": path, "state": "absent"}) for path in READ_BY_PODS if path not in needed]
 
 
 def _quiet(file):

@@ -161,7 +161,7 @@ def pod(reader: Reader, name: str) -> InForce:
     if not first:
         return InForce(False)
     record = read_record(reader.text(first.record))
-    program = pod_programs.program_of(record.config)
+    program = pod_programs.program_in(reader, first)
     report = pod_programs.report(first, program)
     loaded = report.get("config_sha256", "") if program in pod_programs.AGENT_FILES else record.checksum
     is_of_manifest = first.configuration == pods.wanted(name)

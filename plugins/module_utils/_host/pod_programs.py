@@ -35,6 +35,11 @@ def program_of(config: str) -> str:
     return PROGRAMS.get(posixpath.basename(config), "")
 
 
+def program_in(reader: Reader, first: First) -> str:
+    """Return the program of a container, whose first process records which file it loads; '' if that is not known."""
+    return program_of(reader.text(first.record).partition("\n")[0].partition("  ")[2])
+
+
 def config_of(program: str) -> str:
     """Return the path of a program's file on this host."""
     return posixpath.join(RESOURCES, program, FILES[program])
@@ -45,8 +50,7 @@ def engine() -> str:
 
     Their manifests say so: each of them changes at one instant, and all of what the programs read does not.
     """
-    found = {_engine_of(pods.manifest(name)) for name in (ROUTER, BALANCER)}
-    return next((each for each in (NATIVE, AGENT) if each in found), "")
+    return next((each for name in (ROUTER, BALANCER) for each in [_engine_of(pods.manifest(name))] if each), "")
 
 
 def _engine_of(manifest: str) -> str:
@@ -61,9 +65,10 @@ def report(first: Optional[First], program: str) -> Dict[str, Any]:
 
 
 def instances(reader: Reader) -> List[Dict[str, Any]]:
-    """Return the VRRP instances of the pods' configuration."""
-    native = keepalived_conf.instances(reader.text(config_of(KEEPALIVED)))
-    return native or facts.agent_instances(reader.text(config_of(VRRP)))
+    """Return the VRRP instances of the pods' configuration. Where both engines' files are there, the manifests tell."""
+    of_native = keepalived_conf.instances(reader.text(config_of(KEEPALIVED)))
+    of_agent = facts.agent_instances(reader.text(config_of(VRRP)))
+    return (of_agent or of_native) if engine() == AGENT else (of_native or of_agent)
 
 
 def children(first: First) -> List[int]:
@@ -72,7 +77,12 @@ def children(first: First) -> List[int]:
 
 
 def states(reader: Reader, first: First) -> States:
-    """Have keepalived write what it does, and return that, as far as it does so in time."""
+    """Have keepalived write what it does, and return that, as far as it does so in time; nothing if it does not run.
+
+    The signal for that would end the agent.
+    """
+    if program_in(reader, first) != KEEPALIVED:
+        return {}
     names = {each["name"] for each in keepalived_conf.instances(reader.text(config_of(KEEPALIVED)))}
     path, end = first.path(DATA), time.monotonic() + WRITES_WITHIN
     found: States = {}

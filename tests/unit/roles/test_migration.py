@@ -30,6 +30,9 @@ FILE, INCLUDE, ARCHIVE = "ansible.builtin.file", "ansible.builtin.include_tasks"
 ROUTER, BALANCER, FOLLOW = "onprem-lb-router", "onprem-lb-balancer", "onprem-lb-follow"
 
 
+INTERRUPTED = {"active_units": ["haproxy.service", ROUTER], "enabled_units": []}
+
+
 def moves(file, **known):
     """Return what the move of a member calls, in its order."""
     variables = {
@@ -58,6 +61,8 @@ def loop_of(file, name):
 
 def test_units_are_stopped_for_good_before_the_pods_start_and_removed_at_the_end():
     found = moves("migrate_to_pods.yml")
+    again = moves("migrate_to_pods.yml", __layout_host=INTERRUPTED, __layout_in_pods=True)
+    assert again[0] == (PODS, {"pods": [ROUTER], "state": "stopped"}), "one that an interrupted run has started"
     assert found[0] == (SYSTEMD, {"name": "A", "enabled": False, "state": "stopped"})
     assert loop_of("migrate_to_pods.yml", "Migrate to pods | Stop the units for good, the router's first") == [
         "keepalived.service",

@@ -10,7 +10,7 @@ from ..._agent.config.schema import Faults, Field, anything, one_of, read, text
 from ..._shared.engines import AGENT, AUTO, HAPROXY, KEEPALIVED, NATIVE, POD, PODS, UNIT, UNITS, Units
 from ..._shared.pods import NAMES
 from . import order
-from .engine_choice import Choice
+from .engine_choice import Choice, wanted_engine
 from .transition import sole_router
 from .turns import Turn
 
@@ -57,20 +57,23 @@ def of(settings: Mapping[str, Any], prefix: str, faults: Faults) -> Delivery:
     return Delivery(POD, {**given, **{name: given[name] or given["agent_image"] for name in IMAGES}})
 
 
-def engines(members: Iterable[Dict[str, Any]]) -> Dict[str, Choice]:
-    """Return the engine of each member's pods, whose programs are in images.
+def engines(members: List[Dict[str, Any]], prefix: str, faults: Faults) -> Dict[str, Choice]:
+    """Return the engine of each member's pods, whose programs are in images, and append what is wrong with it.
 
     :param members: as in `planner`
     """
-    return {member["name"]: _replacing(_moving(_engine(member), member, UNIT), member) for member in members}
+    chosen = {member["name"]: _engine(member, prefix, faults) for member in members}
+    return {member["name"]: _replacing(_moving(chosen[member["name"]], member, UNIT), member) for member in members}
 
 
-def _engine(member: Mapping[str, Any]) -> Choice:
+def _engine(member: Mapping[str, Any], prefix: str, faults: Faults) -> Choice:
     """Return the engine that is named, or else that of the pods that are there."""
-    wanted = member["settings"].get("engine") or AUTO
+    wanted, host = wanted_engine(member, prefix, faults), member["host"]
     if wanted != AUTO:
-        return Choice(wanted, "ipi_engine names it")
-    present = member["host"].get("pods_engine", "")
+        return Choice(wanted, f"{prefix}_engine names it")
+    if host.get("silent"):
+        return Choice(host["pods_engine"], "as is assumed, because it does not answer")
+    present = host.get("pods_engine", "")
     reason = "its pods are here already" if present else "whose programs are in the images of its pods"
     return Choice(present or NATIVE, reason)
 
@@ -78,7 +81,8 @@ def _engine(member: Mapping[str, Any]) -> Choice:
 def _replacing(choice: Choice, member: Mapping[str, Any]) -> Choice:
     """Return a choice that replaces the engine of the pods that are there by another one."""
     present = member["host"].get("pods_engine") or choice.engine
-    return choice if choice.moves_from or present == choice.engine else choice._replace(replaces=present)
+    stays = choice.moves_from or present == choice.engine or member["host"].get("silent")
+    return choice if stays else choice._replace(replaces=present)
 
 
 def with_units(members: Iterable[Dict[str, Any]], choices: Mapping[str, Choice]) -> Dict[str, Choice]:
@@ -157,12 +161,16 @@ def _to_units(member: Dict[str, Any], choice: Choice) -> Faults:
     ]
 
 
-def unsafe_moves(given: List[Turn], prefix: str) -> Faults:
-    """Return why members must not move in this run: routers of both deliveries would have to change together."""
-    moving = [turn.name for turn in given if turn.moves_from]
+def unsafe_moves(given: List[Turn], prefix: str, is_pod: bool) -> Faults:
+    """Return why members must not move in this run, or change the engine of their pods.
+
+    Routers of before and after would have to change together, and only units of both engines can.
+    """
+    moving = [turn for turn in given if turn.moves_from or (is_pod and turn.replaces)]
     if not (moving and order.routers_together(given, sole_router(given))):
         return []
+    variable = f"{prefix}_{moving[0].replacement[0]}"
     return [
-        f"{', '.join(moving)} would change {prefix}_delivery, and settings that all members share change as well: "
-        f"change {prefix}_delivery in a run of its own."
+        f"{', '.join(turn.name for turn in moving)} would change {variable}, and settings that all members share "
+        f"change as well: change {variable} in a run of its own."
     ]

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._shared import platforms
-from ..._shared.engines import AGENT, AUTO, HAPROXY, KEEPALIVED, NATIVE, UNITS
+from ..._shared.engines import AGENT, AUTO, ENGINES, HAPROXY, KEEPALIVED, NATIVE, UNITS
 
 
 class Choice(NamedTuple):
@@ -24,6 +24,18 @@ class Choice(NamedTuple):
     def gone(self) -> str:
         """What goes, in a sentence."""
         return f"its {self.moves_from}s" if self.moves_from else self.replaces
+
+
+def wanted_engine(member: Mapping[str, Any], prefix: str, faults: Faults) -> str:
+    """Return the engine that a member's settings name, and append what is wrong with it.
+
+    :param member: as in `planner`
+    """
+    wanted = member["settings"].get("engine") or AUTO
+    if wanted in ENGINES:
+        return str(wanted)
+    faults.append(f"{member['name']}: {prefix}_engine is {wanted!r}: one of {', '.join(ENGINES)} is wanted.")
+    return AUTO
 
 
 def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:

@@ -12,12 +12,12 @@ from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple
 
 from ..._agent.config.schema import Faults
 from ..._shared import platforms, vrrp_routers
-from ..._shared.engines import AGENT, AUTO, ENGINES, PROGRAMS, REPLACED
+from ..._shared.engines import AGENT, PROGRAMS, REPLACED
 from ..model.plan import Vip
 from ..model.services import port_conflicts
 from ..model.variables import unfit_faults
 from . import departed
-from .engine_choice import Choice, choose, package_faults
+from .engine_choice import Choice, choose, package_faults, wanted_engine
 from .subnets import Placement, find_placement
 
 Member = Dict[str, Any]
@@ -165,11 +165,7 @@ def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[s
     found = {}
     for member in members:
         name, host = member["name"], member["host"]
-        wanted = member["settings"].get("engine") or AUTO
-        if wanted not in ENGINES:
-            known = ", ".join(ENGINES)
-            faults.append(f"{name}: {prefix}_engine is {wanted!r}: one of {known} is wanted.")
-            wanted = AUTO
+        wanted = wanted_engine(member, prefix, faults)
         found[name] = choose(wanted, host, prefix)
         faults += [f"{name}: {fault}" for fault in package_faults(wanted, found[name], host, prefix)]
     return found

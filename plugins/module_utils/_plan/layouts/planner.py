@@ -173,7 +173,7 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     choices = _choices(members, delivered, layout.prefix, faults)
     faults += delivery.faults(settings, members, delivered, choices)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
-    faults += _host_faults(layout.prefix, members, found, choices)
+    faults += _host_faults(layout.prefix, members, found, choices, delivered)
     faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
     return Judged(members, settings, found, choices, delivered)
 
@@ -181,13 +181,13 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
 def _choices(members: List[Member], delivered: Delivery, prefix: str, faults: Faults) -> Dict[str, Choice]:
     """Return what each member runs, and append what is wrong with it."""
     if delivered.is_pod:
-        return delivery.engines(members)
+        return delivery.engines(members, prefix, faults)
     return delivery.with_units(members, choose_engines(members, prefix, faults))
 
 
 def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) -> transition.Way:
     """Return the way from what the members run; one that splits is refused unless the user accepts that."""
-    unsafe = delivery.unsafe_moves(every, prefix)
+    unsafe = delivery.unsafe_moves(every, prefix, judged.delivery.is_pod)
     if unsafe:
         return transition.Way(unsafe)
     accepts_split = bool(boolean(given[0]["settings"].get("accept_split", False))[0])
@@ -265,14 +265,16 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     ]
 
 
-def _host_faults(prefix: str, members: List[Member], found: Draft, choices: Mapping[str, Choice]) -> Faults:
-    """Return what the hosts, and their engines, have against the plan."""
+def _host_faults(
+    prefix: str, members: List[Member], found: Draft, choices: Mapping[str, Choice], delivered: Delivery
+) -> Faults:
+    """Return what the hosts, and their engines, have against the plan. The programs of pods are in their images."""
     faults = identity.of_addresses(members, found.vips, found.placements)
     faults += vrrp_conflicts(members, found.vips, found.placements)
     for member in members:
         choice = choices[member["name"]]
         faults += host_faults(member, found.listeners(member["name"]), choice)
-        faults += found.missing_programs(member, choice.engine)
+        faults += [] if delivered.is_pod else found.missing_programs(member, choice.engine)
         if choice.engine == engines.AGENT:
             services = found.balancer(member["name"], choice.engine).services
             faults += [f"{member['name']}: {fault}" for fault in agent.beyond(services, prefix)]

@@ -14,6 +14,7 @@ import ipaddress
 from typing import Any, Dict, List, Optional
 
 from ..._agent.config.schema import Faults, address, boolean
+from ..._shared.engines import NATIVE
 
 Member = Dict[str, Any]
 
@@ -80,7 +81,14 @@ def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
         for prefix in [_prefix(source, known)]
         if prefix is not None
     ]
-    return {"addresses": found, "assumed": True, "silent": True, "instances": _instances(own, members)}
+    engines = [each["host"].get("pods_engine") for each in _living(members)]
+    return {
+        "addresses": found,
+        "assumed": True,
+        "silent": True,
+        "instances": _instances(own, members),
+        "pods_engine": next(filter(None, engines), NATIVE),
+    }
 
 
 def _prefix(address: str, known: List[Dict[str, Any]]) -> Optional[int]:

@@ -28,22 +28,35 @@ def found():
     return _filter.layout_pods(given, addresses, OPTIONS)
 
 
+def of_node(name):
+    return {file["path"]: file for file in found()["members"][name]}
+
+
 def test_the_manifests_come_last_and_are_those_of_the_plan():
     files = found()["members"]["master-0"]
-    paths = [file["path"] for file in files]
-    assert [path.startswith("/etc/kubernetes/manifests/") for path in paths] == [False] * (len(paths) - 3) + [True] * 3
+    paths = [file["path"] for file in files if file.get("state") != "absent"]
+    assert [path.startswith("/etc/kubernetes/manifests/") for path in paths] == [False] * (len(paths) - 2) + [True] * 2
     manifests = pods.made("master-0", auth_pass=pods.PASSWORD).manifests
-    assert {file["path"]: yaml.safe_load(file["content"]) for file in files[-3:-1]} == manifests
-    assert files[-1] == {"path": "/etc/kubernetes/manifests/onprem-lb-follow.yaml", "state": "absent"}
+    assert {path: yaml.safe_load(of_node("master-0")[path]["content"]) for path in paths[-2:]} == manifests
+    assert {"path": "/etc/kubernetes/manifests/onprem-lb-follow.yaml", "state": "absent"} in files
+
+
+def test_nothing_stays_in_the_folder_that_the_pods_do_not_read():
+    """Such as another engine's files, with a former password."""
+    files = of_node("worker-0")
+    assert (
+        files[f"{RESOURCES}/vrrp/vrrp.json"]["state"] == files[f"{RESOURCES}/haproxy/haproxy.cfg"]["state"] == "absent"
+    )
+    assert "content" in files[f"{RESOURCES}/keepalived/keepalived.conf"]
 
 
 def test_a_pod_that_a_node_does_not_have_is_absent():
-    files = {file["path"]: file for file in found()["members"]["worker-0"]}
+    files = of_node("worker-0")
     assert files["/etc/kubernetes/manifests/onprem-lb-balancer.yaml"]["state"] == "absent"
 
 
 def test_a_program_of_several_lines_is_readable():
-    text = found()["members"]["master-0"][-2]["content"]
+    text = of_node("master-0")["/etc/kubernetes/manifests/onprem-lb-router.yaml"]["content"]
     assert "        - |\n          fifo=$1" in text and "\\n" not in text
 
 
@@ -81,7 +94,7 @@ def by_path(found):
 
 
 def test_the_role_delivers_what_the_playbook_writes_but_for_what_starts_a_pod_anew():
-    written = {file["path"]: file for file in found()["members"]["master-0"]}
+    written = of_node("master-0")
     mine = by_path(delivered(interface="ens192", auth_pass=pods.PASSWORD))
     differing = [path for path, file in written.items() if file.get("content") != mine[path].get("content")]
     assert all(path.startswith("/etc/kubernetes/manifests/") for path in differing)

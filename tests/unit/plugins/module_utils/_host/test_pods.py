@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 
@@ -145,6 +146,33 @@ def test_keepalived_says_which_of_its_instances_are_in_fault(kubelet, monkeypatc
     monkeypatch.setattr(pod_programs, "WRITES_WITHIN", 2.0 if dump else 0.1)
     keepalived(kubelet, monkeypatch, dump)
     assert read(ROUTER).in_fault == in_fault
+
+
+def test_nobody_asks_the_agent_by_the_signal_that_would_end_it(kubelet):
+    """The manifests are keepalived's, and the kubelet has not looked yet."""
+    kubelet.starts(ROUTER, "vrrp.json")
+    (program,) = pod_programs.children(pods.running()[ROUTER])
+    keepalived_conf = kubelet.folder / "resources" / "keepalived" / "keepalived.conf"
+    keepalived_conf.parent.mkdir()
+    keepalived_conf.write_text(INSTANCE.format("api"))
+    reader = Reader(Programs().run, Programs().find)
+    assert pod_programs.states(reader, pods.running()[ROUTER]) == {}
+    assert pod_programs.children(pods.running()[ROUTER]) == [program]
+
+
+@pytest.mark.parametrize("file, name", [("keepalived.conf", "native"), ("vrrp.json", "agent")])
+def test_the_instances_are_those_of_the_engine_of_the_manifests_where_both_have_files(kubelet, file, name):
+    kubelet.writes(ROUTER, file=file)
+    kubelet.writes(BALANCER, file="haproxy.cfg")  # whose manifest was replaced first
+    for folder, text in (
+        ("keepalived/keepalived.conf", INSTANCE.format("native")),
+        ("vrrp/vrrp.json", json.dumps({"instances": [{"name": "agent"}]})),
+    ):
+        path = kubelet.folder / "resources" / folder
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    found = pod_programs.instances(Reader(Programs().run, Programs().find))
+    assert [each["name"] for each in found] == [name]
 
 
 def test_a_stopped_pod_is_set_up_and_not_enabled_until_its_manifest_is_back(kubelet):

@@ -78,6 +78,7 @@ def test_a_host_needs_no_packages_for_its_pods():
         ({"pods": {"agent_image": IMAGE, "pull_policy": "Sometimes"}}, "ipi_pods.pull_policy is 'Sometimes'"),
         ({"pods": {"agent_image": IMAGE, "image": IMAGE}}, "ipi_pods"),
         ({"delivery": "container"}, "ipi_delivery is 'container'"),
+        ({"engine": "agnet"}, "master-0: ipi_engine is 'agnet': one of auto, native, agent is wanted."),
         (
             {"metrics_file": "/var/lib/prometheus/node-exporter/lb.prom"},
             "ipi_metrics_file is set with ipi_delivery: pod",
@@ -160,13 +161,46 @@ def test_pods_stay_what_they_are_unless_an_engine_is_named(present):
 @pytest.mark.parametrize("present, wanted", [("native", "agent"), ("agent", "native")])
 def test_pods_change_their_engine_one_member_after_the_other_and_the_holders_last(present, wanted):
     nodes = in_pods(present, engine=wanted)
-    listener = {"address": "0.0.0.0", "port": 9445, "program": PROGRAMS[present][0], "runs_in": PODS.balancer}
-    nodes[0]["host"]["listeners"] = [{**listener, "pid": 7}]
     plan = planner.draft(ipi.LAYOUT, nodes)
     assert (plan.faults, sorted(plan.migration_order[2:])) == ([], sorted(HELD.values()))
     assert {(each.engine, each.replaces, each.moves_from) for each in plan.members.values()} == {(wanted, present, "")}
     assert any(line.startswith("  engine") and f"{present} -> {wanted}" in line for line in plan.warnings)
     assert all(each.expected.units[-1] == PODS.router for each in plan.members.values())
+
+
+@pytest.mark.parametrize("running", ["native", "agent"])
+@pytest.mark.parametrize("wanted", ["native", "agent"])
+def test_the_pod_of_either_engine_that_still_runs_takes_no_port_of_the_next_one(running, wanted):
+    """The manifests are written, and the kubelet has not looked yet."""
+    nodes = in_pods(wanted)
+    listener = {"address": "0.0.0.0", "port": 9445, "program": PROGRAMS[running][0], "runs_in": PODS.balancer}
+    nodes[0]["host"]["listeners"] = [{**listener, "pid": 7}]
+    assert planner.draft(ipi.LAYOUT, nodes).faults == []
+
+
+@pytest.mark.parametrize("settings", [{"auth_pass": "another"}, {"vrrp_version": 3}, {"api_vips": ["10.0.0.202"]}])
+def test_pods_do_not_change_their_engine_while_settings_change_that_all_must_share(settings):
+    (fault,) = planner.draft(ipi.LAYOUT, in_pods(engine="agent", **settings)).faults
+    assert fault.startswith("master-0, ") and "would change ipi_engine" in fault
+    assert fault.endswith("as well: change ipi_engine in a run of its own.")
+
+
+def test_a_member_that_does_not_answer_is_assumed_to_have_the_engine_of_the_others_pods():
+    nodes = in_pods("agent")
+    address = nodes[0]["host"]["addresses"][0]["address"]
+    nodes[0].update(host=None, silent=True)
+    for node in nodes[1:]:
+        node["host"]["members"] = {nodes[0]["name"]: [address]}
+    plan = planner.draft(ipi.LAYOUT, nodes)
+    assert plan.faults == [] and plan.members[nodes[0]["name"]].engine == "agent"
+    assert plan.migration_order == []
+
+
+def test_the_programs_of_pods_are_those_of_their_images():
+    nodes = cluster(**IN_PODS, engine="agent")
+    for node in nodes:
+        node["host"]["missing_programs"] = ["nft", "curl", "ping"]
+    assert planner.draft(ipi.LAYOUT, nodes).faults == []
 
 
 def test_a_member_does_not_move_while_settings_change_that_all_must_share():
