@@ -185,15 +185,16 @@ def test_pods_do_not_change_their_engine_while_settings_change_that_all_must_sha
     assert fault.endswith("as well: change ipi_engine in a run of its own.")
 
 
-def test_a_member_that_does_not_answer_is_assumed_to_have_the_engine_of_the_others_pods():
-    nodes = in_pods("agent")
+@pytest.mark.parametrize("wanted, expected", [("auto", "agent"), ("native", "native")])
+def test_a_member_that_does_not_answer_is_assumed_to_have_the_engine_of_the_others_pods(wanted, expected):
+    nodes = in_pods("agent", engine=wanted)
     address = nodes[0]["host"]["addresses"][0]["address"]
     nodes[0].update(host=None, silent=True)
     for node in nodes[1:]:
         node["host"]["members"] = {nodes[0]["name"]: [address]}
     plan = planner.draft(ipi.LAYOUT, nodes)
-    assert plan.faults == [] and plan.members[nodes[0]["name"]].engine == "agent"
-    assert plan.migration_order == []
+    assert plan.faults == [] and plan.members[nodes[0]["name"]].engine == expected
+    assert nodes[0]["name"] not in plan.migration_order
 
 
 def test_the_programs_of_pods_are_those_of_their_images():
