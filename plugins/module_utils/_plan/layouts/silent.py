@@ -72,13 +72,14 @@ def _recorded(name: str, members: List[Member]) -> List[str]:
 
 
 def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
-    own, interface = _addresses(member, members), member["settings"].get("interface")
+    own = _addresses(member, members)
+    interface = member["settings"].get("interface") or "eth0"
     known = [info for each in _living(members) for info in each["host"]["addresses"]]
     found = [
-        {**peer, "address": source, "interface": interface or peer["interface"], "mac": "", "assumed": True}
+        {"interface": interface, "address": source, "prefix": prefix, "mac": "", "assumed": True}
         for source in dict.fromkeys(own)
-        for peer in [_on_its_link(source, known)]
-        if peer
+        for prefix in [_prefix(source, known)]
+        if prefix is not None
     ]
     engines = [each["host"].get("pods_engine") for each in _living(members)]
     return {
@@ -90,13 +91,13 @@ def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
     }
 
 
-def _on_its_link(address: str, known: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """Return an address of the others on the link of an address; None if that is on no link of theirs."""
+def _prefix(address: str, known: List[Dict[str, Any]]) -> Optional[int]:
+    """Return the prefix length that an address has on the link of the others; None if it is on no link of theirs."""
     for info in known:
         network = ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
         try:
             if ipaddress.ip_address(address) in network and network.num_addresses > 1:
-                return info
+                return int(info["prefix"])
         except ValueError:  # a name
             return None
     return None

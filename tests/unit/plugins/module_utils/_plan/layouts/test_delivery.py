@@ -188,10 +188,10 @@ def test_pods_do_not_change_their_engine_while_settings_change_that_all_must_sha
 @pytest.mark.parametrize("wanted, expected", [("auto", "agent"), ("native", "native")])
 def test_a_member_that_does_not_answer_is_assumed_to_have_the_engine_of_the_others_pods(wanted, expected):
     nodes = in_pods("agent", engine=wanted)
-    address = nodes[0]["host"]["addresses"][0]["address"]
+    record = {node["name"]: [node["host"]["addresses"][0]["address"]] for node in nodes}
     nodes[0].update(host=None, silent=True, outside_limit=True)
     for node in nodes[1:]:
-        node["host"]["members"] = {nodes[0]["name"]: [address]}
+        node["host"]["members"] = record
     plan = planner.draft(ipi.LAYOUT, nodes)
     assert plan.faults == [] and plan.members[nodes[0]["name"]].engine == expected
     assert nodes[0]["name"] not in plan.migration_order
