@@ -7,19 +7,26 @@ from __future__ import annotations
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs
 
+NOT_THERE = "is not on this member: put it there, or name another kubeconfig."
 
-def follow_files(content, plan, haproxy):
+
+def follow_files(content, plan, haproxy, there=None):
     path = plan["kubeconfig"]
     credentials, faults = kubeconfigs.read_slurped(content, path)
     if credentials is None:
         return _refused(faults)
     files = follow.files(plan, credentials, haproxy)
     faults = follow.refused_by_the_agent(files)
-    return _refused([f"{path}: {fault}" for fault in faults]) if faults else {**files._asdict(), "faults": []}
+    named = sorted({*credentials.paths.values()})
+    if there is not None:
+        faults += [f"it names {file}, which {NOT_THERE}" for file in named if file not in there]
+    if faults:
+        return _refused([f"{path}: {fault}" for fault in faults], named)
+    return {**files._asdict(), "faults": [], "named": named}
 
 
-def _refused(faults):
-    return {"faults": faults, "credentials": [], "config": {}, "secrets": []}
+def _refused(faults, named=()):
+    return {"faults": faults, "credentials": [], "config": {}, "secrets": [], "named": [*named]}
 
 
 class FilterModule:

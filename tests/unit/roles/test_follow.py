@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.filter.follow import follow_files
 from support.paths import ROLES
 from support.roles import REFUSE, calls, tasks, variables_of
 
+COMMAND = "ansible.builtin.command"
 SYSTEMD, FILES = "ansible.builtin.systemd_service", "onprem.lb.config_files"
 ARCHIVE, MEMBER_PODS = "onprem.lb.agent_archive", "onprem.lb.member_pods"
 UNIT, CONFIG = "onprem-lb-follow.service", "/etc/onprem-lb-follow/follow.json"
@@ -110,10 +111,26 @@ def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, 
         "__layout_kubeconfig": {"content": content},
         "__layout_follow_found": found,
     }
-    ((_module, given),) = calls("layout", variables, REFUSE, tasks_from="follow_check.yml")
+    ((_module, given),) = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
     assert given == {"faults": found["faults"]}
     stages = [task["name"] for task in tasks("layout", "preflight.yml")]
     assert "Preflight | What follows the cluster" in stages
+
+
+def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_anything_is_changed():
+    """A pod with its folder would never start."""
+    path = "/etc/kubernetes/pki/ca.crt"
+    cluster = {**CLUSTER, "certificate-authority": path}
+    content = slurped({**KUBECONFIG, "clusters": [{"name": "a", "cluster": cluster}]})
+    assert "__layout_follow_there" in variables_of("layout")["__layout_follow_found"]
+    variables = {**variables_of("layout"), "__layout_me": {"follow": PLAN}}
+    variables["__layout_follow_found"] = follow_files(content, PLAN, HAPROXY, there=[])
+    looked, refused = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
+    assert looked[1]["argv"] == ["stat", "--dereference", "--format=%n", "--", path]
+    (fault,) = refused[1]["faults"]
+    assert fault.startswith(f"/etc/onprem/kubeconfig: it names {path}, which is not on this member: put it there")
+    assert follow_files(content, PLAN, HAPROXY, [path])["faults"] == []
+    assert follow_files(content, PLAN, HAPROXY)["faults"] == [], "nobody has looked yet"
 
 
 def test_the_kubeconfig_is_in_no_log():
