@@ -64,7 +64,9 @@ _UNIT_OF = {program: UNITS[engine].balancer for engine, programs in PROGRAMS.ite
 def is_own(listener: Mapping[str, Any], programs: Collection[str]) -> bool:
     """Whether a listening socket belongs to one of some programs. In others' container, or another unit, it does not.
 
+    All that is in the balancer's pod is its own, whatever it is called there: the agent is its Python.
+
     :param listener: as `host_info` returns it
     """
     program, where = listener["program"], listener.get("runs_in", "")
-    return program in programs and where in ("", PODS.balancer, _UNIT_OF.get(program, where))
+    return where == PODS.balancer or (program in programs and where in ("", _UNIT_OF.get(program, where)))

@@ -25,7 +25,7 @@ from ..._agent.config.schema import (
 )
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import HTTP, HTTPS
-from ..._shared.engines import PODS, is_own
+from ..._shared.engines import is_own
 from . import raw_lines
 from .values import balance, host_name, is_name, optional, path, protocol, server_address, server_options
 
@@ -204,8 +204,6 @@ def port_conflicts(
 ) -> Faults:
     """Return a sentence for each other program that already listens where the balancer is to listen.
 
-    That of the balancer's pod is none, whichever engine's: it ends before another one starts.
-
     :param listeners: as the module `host_info` returns them: ``{address, port, program, pid, runs_in}``
     :param own: the balancer's own programs; in a container, or another's unit, such a program is none of them
     """
@@ -213,8 +211,7 @@ def port_conflicts(
     for service in services:
         for listener in listeners:
             wildcard = listener["address"] in ("0.0.0.0", "::")
-            is_ours = is_own(listener, own) or listener.get("runs_in") == PODS.balancer
-            if is_ours or listener["port"] != service["port"]:
+            if is_own(listener, own) or listener["port"] != service["port"]:
                 continue
             if wildcard or binds_overlap(service["bind"], [listener["address"]]):
                 where = f" in {listener['runs_in']}" if listener.get("runs_in") else ""

@@ -35,6 +35,12 @@ def test_a_pair_as_planned_has_no_fault_on_either_side():
     assert faults(addresses=[], answering={VIP: ["02:00:00:00:00:01"]}) == []
 
 
+@pytest.mark.parametrize("program", ["haproxy", "python3", "proxy-worker"])
+def test_a_balancer_in_a_pod_is_known_by_its_pod_whatever_its_program_is_called(program):
+    listeners = [{"port": port, "program": program, "runs_in": "onprem-lb-balancer"} for port in (8443, 80, 443, 9444)]
+    assert faults(listeners=listeners) == []
+
+
 @pytest.mark.parametrize(
     "changes, sentence",
     [

@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Undo, as_data
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS, PROGRAMS, UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS, UNITS
 from support.plans.clusters import cluster, living
 from support.plans.pairs import pair
 
@@ -168,13 +168,13 @@ def test_pods_change_their_engine_one_member_after_the_other_and_the_holders_las
     assert all(each.expected.units[-1] == PODS.router for each in plan.members.values())
 
 
-@pytest.mark.parametrize("running", ["native", "agent"])
+@pytest.mark.parametrize("program", ["haproxy", "python3"])
 @pytest.mark.parametrize("wanted", ["native", "agent"])
-def test_the_pod_of_either_engine_that_still_runs_takes_no_port_of_the_next_one(running, wanted):
+def test_the_pod_of_either_engine_that_still_runs_takes_no_port_of_the_next_one(program, wanted):
     """The manifests are written, and the kubelet has not looked yet."""
     nodes = in_pods(wanted)
-    listener = {"address": "0.0.0.0", "port": 9445, "program": PROGRAMS[running][0], "runs_in": PODS.balancer}
-    nodes[0]["host"]["listeners"] = [{**listener, "pid": 7}]
+    listener = {"address": "0.0.0.0", "port": 9445, "program": program, "pid": 7, "runs_in": PODS.balancer}
+    nodes[0]["host"]["listeners"] = [listener]
     assert planner.draft(ipi.LAYOUT, nodes).faults == []
 
 
