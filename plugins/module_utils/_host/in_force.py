@@ -261,7 +261,6 @@ def stale_files(reader: Reader, files: Sequence[Tuple[str, str]]) -> List[Tuple[
 
 
 def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
-    """A file that is not there, and was not loaded, is one of the other engine's pods: theirs have the same names."""
     if path.startswith(KERNEL_SETTINGS):
         return kernel_settings_differ(reader, path)
     if path.startswith(UNIT_FILES):
@@ -270,8 +269,8 @@ def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
         return [f"systemd has not read {path} since it changed."] if found.unit_outdated else older
     if path.startswith(MANIFESTS):
         return [f"The kubelet has not read {path} since it changed."] if found.unit_outdated else []
-    if found.config != path and unit in PODS and not os.path.exists(path):
-        return []
+    if unit in PODS and found.config != path and not os.path.exists(path):
+        return []  # what the other engine's pod of this name would load
     sentence = unloaded(unit, found if found.config == path else found._replace(config=path, checksum=""))
     return [sentence] if sentence else []
 
