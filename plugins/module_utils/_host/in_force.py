@@ -27,6 +27,7 @@ from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE
 from .._shared.pods import FOLLOW as FOLLOW_POD
 from .._shared.pods import MANIFESTS
 from . import facts, pod_programs, pods
+from .load_records import Record, read_record
 from .reader import Reader, show
 
 PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID", "ExecMainStartTimestampMonotonic")
@@ -50,22 +51,8 @@ class InForce(NamedTuple):
     age: float = 0.0  # for how many seconds its main process has run
 
 
-class Record(NamedTuple):
-    """What the unit of haproxy or keepalived records: ``sha256sum FILE; cat /proc/uptime``."""
-
-    checksum: str = ""
-    config: str = ""
-    uptime: float = 0.0  # seconds since boot
-
-
 def record_of(program: str) -> str:
     return f"/run/{program}.loaded"
-
-
-def read_record(text: str) -> Record:
-    """Return a record; an empty one if the text is none."""
-    found = re.fullmatch(r"([0-9a-f]{64})  (/.*)\n(\d+\.\d+) .*\n", text)
-    return Record(found[1], found[2], float(found[3])) if found else Record()
 
 
 def haproxy(reader: Reader) -> InForce:
@@ -161,7 +148,7 @@ def pod(reader: Reader, name: str) -> InForce:
     if not first:
         return InForce(False)
     record = read_record(reader.text(first.record))
-    program = pod_programs.program_in(reader, first)
+    program = pod_programs.program_of(record.config)
     report = pod_programs.report(first, program)
     loaded = report.get("config_sha256", "") if program in pod_programs.AGENT_FILES else record.checksum
     is_of_manifest = first.configuration == pods.wanted(name)

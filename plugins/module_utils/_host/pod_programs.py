@@ -17,6 +17,7 @@ from .._agent.runtime import status_socket
 from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
 from .._shared.pods import BALANCER, RESOURCES, ROUTER
 from . import facts, pods
+from .load_records import read_record
 from .pods import First
 from .reader import Reader
 
@@ -37,7 +38,7 @@ def program_of(config: str) -> str:
 
 def program_in(reader: Reader, first: First) -> str:
     """Return the program of a container, whose first process records which file it loads; '' if that is not known."""
-    return program_of(reader.text(first.record).partition("\n")[0].partition("  ")[2])
+    return program_of(read_record(reader.text(first.record)).config)
 
 
 def config_of(program: str) -> str:
