@@ -193,7 +193,7 @@ def _moved_too_early(item: Dict[str, Any]) -> bool:
 
 
 def _wrong_holder(item: Dict[str, Any]) -> str:
-    """Say where the VIP moved, or returned to, if the plan says otherwise."""
+    """Say where the VIP moved, or returned to, if the plan says otherwise; that of an earlier version has no ties."""
     seen, forecast = item["seen"], item["forecast"]
     if not seen["holders_known"]:
         return ""
@@ -203,10 +203,11 @@ def _wrong_holder(item: Dict[str, Any]) -> str:
         return ""
     if forecast["before"] != item["member"]:  # without preemption another member may have held the VIP
         return f"the VIP stayed on {holder}." if stayed and forecast["before"] != forecast["after"] else ""
-    if holder != forecast["after"]:
+    if holder not in (forecast["after"], *forecast.get("tied", [])):
         return f"the VIP stayed on {holder}." if stayed else _misplaced(holder, forecast["after"])
-    if item["holder"] and seen["holder_after"] != forecast["back"]:
-        return "after the return " + _misplaced(seen["holder_after"], forecast["back"])
+    back = holder if forecast["back"] == forecast["after"] else forecast["back"]
+    if item["holder"] and seen["holder_after"] != back:
+        return "after the return " + _misplaced(seen["holder_after"], back)
     return ""
 
 

@@ -45,6 +45,16 @@ class Cluster(NamedTuple):
     def members(self) -> List[str]:
         return list(dict.fromkeys(instance.member for instance in self.instances))
 
+    def priority(self, at: int) -> int:
+        """Return the priority that an instance has while nothing fails."""
+        trackers = {tracker.name: tracker.alive for tracker in self.trackers[at]}
+        return tracking.effective(self.instances[at].router.priority, trackers)
+
+    def tied(self, vip: str, member: str) -> List[str]:
+        """Return the members that have the same priority as this one for a VIP: the first that advertises wins."""
+        priorities = {self.instances[at].member: self.priority(at) for at in self.vips[vip]}
+        return [name for name in priorities if name != member and priorities[name] == priorities[member]]
+
     def only(self, vips: Collection[str], members: Collection[str]) -> Cluster:
         """Return the instances of some VIPs on some members; what follows from all of them stays."""
         wanted = [at for at, each in enumerate(self.instances) if each.name in vips and each.member in members]

@@ -9,11 +9,12 @@ one change that fixes it. That change has been simulated as well.
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
-from ..model.instances import GARP_REFRESH, TRACKING, read_instances
+from ..model.instances import GARP_REFRESH, read_instances
 from .cluster import SECOND, Cluster, cluster_of
+from .fixes import fixes
 from .plays import Progress, play_all
 from .scenario import (
     CRASH,
@@ -88,9 +89,10 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
         meanwhile, what happens, in words, and as `Scenario` has it; by default the service dies
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
-        ``{event, vip, member, before, after, outage_ms, back, back_ms, two_holders_ms}``; ``back`` is the holder after
-        the failure. A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP,
-        beside another one or with answers that are late, or serves until the VIP has moved
+        ``{event, vip, member, before, after, tied, outage_ms, back, back_ms, two_holders_ms}``; ``tied`` are those that
+        may win instead of ``after``, because their priority is the same; ``back`` is the holder after the failure.
+        A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP, beside another
+        one or with answers that are late, or serves until the VIP has moved
     """
     cluster, refresh = cluster_of(plan), _refresh_ms(plan)
     watched = plan.get("watched") or {"haproxy": {**HAPROXY, "instances": list(cluster.vips), **_blind_links(plan)}}
@@ -149,7 +151,8 @@ def _lines(
             shared = max(r.outcome.shared for r in results if r.scenario is scenario and r.member in r.outcome.before)
             for event in scenario.events:
                 line = _line(event, cluster.addresses[vip], holder, outcomes, shared, scenario.back_later.get(event, 0))
-                lines.append(_lasting(line, cluster) if _shows_late(scenario.failure) else line)
+                line = _lasting(line, cluster) if _shows_late(scenario.failure) else line
+                lines.append({**line, "tied": _tied(cluster, vip, line)})
     for spec in watched.values():
         if vip in spec["instances"]:
             lines += [
@@ -185,6 +188,12 @@ def _line(
         "back_ms": round(back.back_outage / 1000 + SWITCH_MS + back_later) if returned != after else 0,
         "two_holders_ms": _shared_ms(shared),
     }
+
+
+def _tied(cluster: Cluster, vip: str, line: Dict[str, Any]) -> List[str]:
+    """Return the members that may win instead of the one that a line names."""
+    moves = line["after"] and line["after"] != line["before"]
+    return [name for name in cluster.tied(vip, line["after"]) if name != line["before"]] if moves else []
 
 
 def _shows_late(failure: Failure) -> bool:
@@ -227,7 +236,7 @@ def _shared_ms(shared: int) -> int:
 
 
 def _harmless_line(event: str, vip: str, holder: str, outage_ms: int) -> Dict[str, Any]:
-    line = dict.fromkeys(("member", "before", "after", "back"), holder)
+    line = {**dict.fromkeys(("member", "before", "after", "back"), holder), "tied": []}
     lasts = {"lasts_ms": LASTING[event]} if event in LASTING else {}
     return {"event": event, "vip": vip, **line, "outage_ms": outage_ms, "back_ms": 0, "two_holders_ms": 0, **lasts}
 
@@ -273,16 +282,9 @@ def _wrong(result: Result) -> str:
     return f"its {own} {verb} {best}'s {others[best]}, so the VIP would never move"
 
 
-class Fix(NamedTuple):
-    """A change of every instance, and the advice to make it."""
-
-    advice: str
-    change: Callable[[Dict[str, Any]], None]
-
-
 def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario], progress: Progress) -> str:
     """Return the first change that fixes the plan, as the simulation confirms."""
-    for fix in _fixes(cluster):
+    for fix in fixes(cluster):
         changed = copy.deepcopy(plan)
         for member in changed["members"].values():
             for instance in member["instances"]:
@@ -291,38 +293,6 @@ def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario], progress: Prog
         if not any(_wrong(result) for result in _simulate_all(fixed, scenarios, progress)):
             return fix.advice
     return "no single change mends this, compare the members' settings"
-
-
-def _fixes(cluster: Cluster) -> List[Fix]:
-    priorities = sorted({instance.router.priority for instance in cluster.instances}, reverse=True)
-    apart = max((high - low for high, low in zip(priorities, priorities[1:])), default=0)
-    sources: Dict[str, List[str]] = {instance.name: [] for instance in cluster.instances}
-    for instance in cluster.instances:
-        sources[instance.name].append(instance.router.source)
-    return [
-        Fix(
-            f"make the weight larger than {apart}, the distance of the priorities, or 0 (FAULT)",
-            lambda instance: _set_weight(instance, apart + 1),
-        ),
-        Fix("set the weight to 0 (FAULT)", lambda instance: _set_weight(instance, 0)),
-        Fix("let the members preempt", lambda instance: instance.update(preempt=True)),
-        Fix(
-            "track the service on every member, without a weight (FAULT)",
-            lambda instance: instance.update(track_files=[{"name": "service", "weight": 0}]),
-        ),
-        Fix(
-            "name all the other members as peers of each",
-            lambda instance: instance.update(
-                peers=[source for source in sources[instance["name"]] if source != instance["source"]]
-            ),
-        ),
-    ]
-
-
-def _set_weight(instance: Dict[str, Any], weight: int) -> None:
-    """Change the weight of what has one."""
-    for item in [item for kind in TRACKING for item in instance[kind] if item["weight"]]:
-        item["weight"] = -weight if item["weight"] < 0 else weight
 
 
 def vrrp_forecast(given: Any) -> Dict[str, Any]:
@@ -370,14 +340,15 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
 
     With `lasting` a VIP also says what becomes of the connections that are open then.
     """
-    lines = []
+    lines, cluster = [], cluster_of(plan)
     for vip in plan["vips"]:
         own = [line for line in outages if line["vip"] == vip["address"]]
         if not own:
             continue  # it has no holder, as the faults say
         first = own[0]["before"]
         others = [name for name in vip["order"] if name != first]
-        lines.append(f"{vip['address']} (VRID {vip['vrid']}): held by {first}, then {', '.join(others)}")
+        ties = "; of equal priority, so the first to advertise wins" if cluster.tied(vip["name"], first) else ""
+        lines.append(f"{vip['address']} (VRID {vip['vrid']}): held by {first}, then {', '.join(others)}{ties}")
         lines += map(_text, own)
         lines += [f"  lasting connections  {vip['lasting']}"] if vip.get("lasting") else []
     return lines

@@ -21,7 +21,7 @@ import ipaddress
 from typing import Callable, Collection, Dict, FrozenSet, Hashable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..._agent.vrrp.core import tracking
-from .cluster import Cluster, Tracker
+from .cluster import Cluster
 from .scenario import Failure, Outcome, Settled, failure_times, settle, simulate
 from .simulator import Instance
 
@@ -158,7 +158,7 @@ class ReducedElection(Election):
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._priorities = {at.member: _undisturbed(at, some) for at, some in zip(cluster.instances, cluster.trackers)}
+        self._priorities = {instance.member: cluster.priority(at) for at, instance in enumerate(cluster.instances)}
         self._ranked = sorted(cluster.instances, key=self._rank, reverse=True)
         self._places = {instance.member: place for place, instance in enumerate(self._ranked)}
         self._best = frozenset(instance.member for instance in self._ranked[:BEST])
@@ -214,8 +214,3 @@ class ReducedElection(Election):
 def _engine(instance: Instance) -> Hashable:
     """Return what an instance's engine decides: what becomes of its addresses, and who hears that it has yielded."""
     return instance.keeps_addresses_on_stop, instance.last_will
-
-
-def _undisturbed(instance: Instance, trackers: List[Tracker]) -> int:
-    """Return the priority that an instance has while nothing fails."""
-    return tracking.effective(instance.router.priority, {tracker.name: tracker.alive for tracker in trackers})

@@ -218,6 +218,15 @@ def test_without_preemption_any_member_may_have_been_the_holder():
     assert fault(stays, member="lb2", back="lb2", back_ms=0) == "the VIP stayed on lb2."
 
 
+def test_any_member_of_the_same_priority_may_win():
+    there = {"after": "lb3", "holder_after": "lb3"}
+    tied = {"back": "lb2", "back_ms": 0, "tied": ["lb3"]}
+    assert row(seen(**there), **tied)["faults"] == []
+    assert fault(seen(**there), back="lb2", back_ms=0) == "the VIP was on lb3, the plan says lb2."
+    returns = seen(**{**there, "holder_after": "lb2"})
+    assert fault(returns, **tied) == "after the return the VIP was on lb2, the plan says lb3."
+
+
 def test_the_return_is_watched_for_as_long_as_the_preemption_may_wait():
     slow, usual = (drill.rounds([planned(preempt_delay=delay)], MEMBERS, ["host_cut"], 1)[0] for delay in (60, 0))
     assert slow["duration"] - usual["duration"] == 60

@@ -328,6 +328,18 @@ def test_of_equal_members_the_greater_address_wins_without_preemption():
     assert found["haproxy_killed"]["back"] == "lb1"
 
 
+def test_those_of_equal_priority_are_named_because_the_first_to_advertise_wins():
+    plan = drafted([member(number, priorities=[101, 100, 100]) for number in (1, 2, 3)])
+    found = forecast.forecast(plan)
+    moved = {line["event"]: (line["after"], line["tied"]) for line in found["outages"]}
+    assert moved["host_cut"] == moved["haproxy_killed"] == ("lb3", ["lb2"])
+    assert moved["haproxy_reloaded"] == ("lb1", [])
+    assert "equal priority" not in forecast.table(plan, found["outages"])[0]
+    equal = drafted([member(number, priorities=[100, 100, 100]) for number in (1, 2, 3)])
+    head = forecast.table(equal, forecast.forecast(equal)["outages"])[0]
+    assert head.endswith("held by lb3, then lb1, lb2; of equal priority, so the first to advertise wins")
+
+
 def test_each_vip_has_its_own_holder_and_successor():
     found = forecast_of(*(member(number, vips=["192.0.2.10", "192.0.2.11"]) for number in (1, 2, 3)))
     moves = {(line["vip"], line["before"], line["after"]) for line in found["outages"] if line["event"] == "host_cut"}
