@@ -1,6 +1,6 @@
 """Prints a line for each server of `masters` that this node's balancer has: its name, and how many sessions it has had.
 
-servers.py native|agent
+servers.py native|agent [ADMIN_SOCKET]
 """
 
 import csv
@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 
-HAPROXY = "/run/haproxy/admin.sock"
+HAPROXY = sys.argv[2] if len(sys.argv) > 2 else "/run/haproxy/admin.sock"
 AGENT = ["python3", "/usr/local/lib/onprem-lb-follow/agent.pyz", "status", "--format", "json"]
 PROXY = ["--socket", "/run/onprem-lb-proxy/status.sock"]
 
