@@ -1,32 +1,37 @@
-"""Prints a line for each server of `masters` that this node's balancer has: its name, and how many sessions it has had.
+"""Prints a line for each server of a service that this node's balancer has: its name, and how many sessions it has had."""
 
-servers.py native|agent [ADMIN_SOCKET]
-"""
-
+import argparse
 import csv
 import json
 import socket
 import subprocess
-import sys
 
-HAPROXY = sys.argv[2] if len(sys.argv) > 2 else "/run/haproxy/admin.sock"
 AGENT = ["python3", "/usr/local/lib/onprem-lb-follow/agent.pyz", "status", "--format", "json"]
 PROXY = ["--socket", "/run/onprem-lb-proxy/status.sock"]
 
 
-def of_haproxy():
+def of_haproxy(service, admin_socket):
     with socket.socket(socket.AF_UNIX) as asked:
-        asked.connect(HAPROXY)
+        asked.connect(admin_socket)
         asked.sendall(b"show stat\n")
-        rows = [row for row in csv.DictReader(asked.makefile()) if row["# pxname"] == "masters"]
+        rows = [row for row in csv.DictReader(asked.makefile()) if row["# pxname"] == service]
     return [(row["svname"], row["stot"]) for row in rows if row["svname"] not in ("FRONTEND", "BACKEND")]
 
 
-def of_agent():
+def of_agent(service, _admin_socket):
     report = json.loads(subprocess.run([*AGENT, *PROXY], stdout=subprocess.PIPE, check=True).stdout)
     services = {service["name"]: service["servers"] for service in report["services"]}
-    return [(server["name"], server["sessions"]) for server in services["masters"]]
+    return [(server["name"], server["sessions"]) for server in services[service]]
 
 
-for name, sessions in {"native": of_haproxy, "agent": of_agent}[sys.argv[1]]():
-    print(name, sessions)
+ENGINES = {"native": of_haproxy, "agent": of_agent}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("engine", choices=ENGINES)
+    parser.add_argument("--service", default="masters")
+    parser.add_argument("--admin-socket", default="/run/haproxy/admin.sock")
+    args = parser.parse_args()
+    for name, sessions in ENGINES[args.engine](args.service, args.admin_socket):
+        print(name, sessions)
