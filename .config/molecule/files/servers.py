@@ -1,4 +1,4 @@
-"""Prints a line for each server of a service that this node's balancer has: its name, and how many sessions it has had."""
+"""Prints a line for each server of a service in this node's balancer: its name, and how many sessions it has had."""
 
 import argparse
 import csv
