@@ -60,9 +60,12 @@ def tasks(role: str, file: str) -> List[Dict[str, Any]]:
 
 
 def variables_of(role: str) -> Dict[str, Any]:
-    """Return a role's own variables, those of its vars/main.yml, as templates."""
-    file = ROLES / role / "vars" / "main.yml"
-    return {**DataLoader().load_from_file(str(file), trusted_as_template=True), "role_path": str(ROLES / role)}
+    """Return a role's own variables, those of its vars/main.yml or of the folder vars/main, as templates."""
+    folder, loader = ROLES / role / "vars", DataLoader()
+    found: Dict[str, Any] = {"role_path": str(ROLES / role)}
+    for file in [*folder.glob("main.yml"), *folder.glob("main/*.yml")]:
+        found.update(loader.load_from_file(str(file), trusted_as_template=True))
+    return found
 
 
 def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
@@ -77,7 +80,7 @@ def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
 
     found: List[str] = []
     for task in [task for task in read(f"tasks/{file}") if REFUSE in task]:
-        known = {**read("vars/main.yml"), **task.get("vars", {}), **variables}
+        known = {**variables_of(role), **task.get("vars", {}), **variables}
         found += Templar(loader=loader, variables=known).template(task[REFUSE]["faults"])
     return found
 

@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answe
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.documents import blocks, headings
 from support.paths import DOCS, PLAYBOOKS, ROLES
+from support.roles import variables_of
 from support.variable_tables import options
 
 PAGES = [DOCS / "symptoms.md", DOCS / "monitoring.md"]
@@ -23,7 +24,7 @@ SYMPTOMS = PAGES[0]
 TEXT = SYMPTOMS.read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 COMMANDS = [command for page in PAGES for block in blocks(page, "") for command in block.splitlines()]
-LAYOUT = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
+LAYOUT = variables_of("layout")
 UNITS = {unit for pair in engines.UNITS.values() for unit in pair} | {
     LAYOUT["__layout_watch"],
     LAYOUT["__layout_metrics"],

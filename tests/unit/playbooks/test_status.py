@@ -13,6 +13,7 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support.paths import PLAYBOOKS, ROLES
 from support.playbooks import PAIR, play, printed
+from support.roles import variables_of
 
 CLUSTER = """
 [ipi_masters]
@@ -114,7 +115,7 @@ def test_every_member_is_needed_before_one_changes(tmp_path, given):
 
 
 def test_who_writes_reads_and_removes_the_record_of_what_holds_a_member_back_mean_the_same_files():
-    layout = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
+    layout = variables_of("layout")
     members = yaml.safe_load((PLAYBOOKS / "vars" / "members.yml").read_text())
     absent = [{"path": path, "state": "absent"} for path in held_back.PATHS.values()]
     assert layout["__layout_held_back_files"] == members["__steps_no_record"] == absent

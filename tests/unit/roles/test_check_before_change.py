@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
-from support.paths import ROLES
 from support.roles import tasks, variables_of
 
 CONFIGURING = ("configure.yml", "direct.yml", "wave.yml", "router.yml")
@@ -87,12 +85,8 @@ PATHS = [
 @pytest.mark.parametrize("role, name", PATHS)
 def test_a_layout_reads_each_file_that_a_role_compares(role, name):
     """One that it does not read counts as one that differs, and has every run configure."""
-    read = [item["path"] for item in variables("layout")["__layout_read_files"]]
-    assert variables(role)[name] in read
-
-
-def variables(role):
-    return yaml.safe_load((ROLES / role / "vars" / "main.yml").read_text())
+    read = [item["path"] for item in variables_of("layout")["__layout_read_files"]]
+    assert variables_of(role)[name] in read
 
 
 @pytest.mark.parametrize(
@@ -127,11 +121,11 @@ def test_the_firewall_is_compared_by_the_task_that_opens_it():
 
 
 def test_a_cluster_whose_tables_are_not_in_force_has_something_to_configure():
-    assert variables("ipi")["__ipi_not_in_force"].endswith("+ __ipi_tables_checked.not_in_force }}")
-    assert "{{ __ipi_differs | default([]) }}" in variables("layout")["__layout_differing"]
+    assert variables_of("ipi")["__ipi_not_in_force"].endswith("+ __ipi_tables_checked.not_in_force }}")
+    assert "{{ __ipi_differs | default([]) }}" in variables_of("layout")["__layout_differing"]
 
 
 def test_a_host_is_read_for_every_file_that_a_cluster_writes():
-    found = variables("ipi")
+    found = variables_of("ipi")
     read = {item["path"]: item.get("unit") for item in found["__ipi_layout"]["read_files"]}
     assert read == {item["path"]: item.get("unit") for item in found["__ipi_files"]}

@@ -135,7 +135,7 @@ def test_a_run_that_leaves_out_the_installation_needs_the_programs(missing, stag
 
 
 def test_a_layout_looks_for_every_file_that_haproxy_and_keepalived_need():
-    given = yaml.safe_load((ROLES / "layout" / "vars" / "main.yml").read_text())
+    given = variables_of("layout")
     configs = {f"{{{{ __layout_configs.{name} }}}}": path for name, path in given["__layout_configs"].items()}
     files = [configs.get(path, path) for path in given["__layout_files"]]
     needed = [path for names in NEEDED.values() for path in names if path.startswith("/")]
