@@ -65,6 +65,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_plan/pods/": PODS,
     "roles/ipi/tasks/pods.yml": PODS,
     "roles/layout/tasks/pods.yml": PODS,
+    "roles/layout/tasks/pods/": PODS,
     # Only one layout uses these.
     "playbooks/ipi.yml": CLUSTER,
     "playbooks/pair.yml": PAIR,

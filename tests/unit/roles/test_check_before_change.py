@@ -9,7 +9,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from support.roles import tasks, variables_of
 
-CONFIGURING = ("configure.yml", "direct.yml", "wave.yml", "router.yml")
+CONFIGURING = ("configure.yml", "units/direct.yml", "routers/wave.yml", "routers/start.yml")
 TABLES = "onprem.lb.nft_tables"
 CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
 
@@ -33,12 +33,12 @@ def test_a_layout_has_its_files_checked_before_the_first_change_or_right_after_t
     assert found.index(("check.yml", "__layout_has_programs")) < [file for file, _when in found].index(changing[0])
     at = found.index(("check.yml", ["not __layout_has_programs", "'install' in __layout_stages"]))
     around = [file for file, _when in found[at - 1 : at + 4]]
-    assert around == ["install.yml", "check.yml", "compare.yml", "arm.yml", "configure.yml"]
+    assert around == ["install.yml", "check.yml", "compare.yml", "undo/arm.yml", "configure.yml"]
 
 
 def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
     conditions = dict(stages("layout", "present.yml"))
-    assert conditions["configure.yml"] == conditions["arm.yml"]
+    assert conditions["configure.yml"] == conditions["undo/arm.yml"]
     assert conditions["configure.yml"] == ["'configure' in __layout_stages", "__layout_unsettled | length > 0"]
 
 

@@ -52,7 +52,7 @@ def given_to(*modules, wanted=True, in_pod=False):
         "__layout_follow_found": {"config": {"path": CONFIG, "unit": UNIT}, "credentials": [], "secrets": []},
     }
     variables["__layout_follow_unit_file"].pop("content")  # see tests/golden/follow.service
-    return calls("layout", variables, *modules, tasks_from="follow.yml")
+    return calls("layout", variables, *modules, tasks_from="units/follow.yml")
 
 
 def test_it_is_reloaded_for_its_configuration_and_restarted_for_a_new_unit_or_version():
@@ -111,7 +111,7 @@ def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, 
         "__layout_kubeconfig": {"content": content},
         "__layout_follow_found": found,
     }
-    ((_module, given),) = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
+    ((_module, given),) = calls("layout", variables, REFUSE, COMMAND, tasks_from="units/follow_check.yml")
     assert given == {"faults": found["faults"]}
     stages = [task["name"] for task in tasks("layout", "preflight.yml")]
     assert "Preflight | What follows the cluster" in stages
@@ -125,7 +125,7 @@ def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_an
     assert "__layout_follow_there" in variables_of("layout")["__layout_follow_found"]
     variables = {**variables_of("layout"), "__layout_me": {"follow": PLAN}}
     variables["__layout_follow_found"] = follow_files(content, PLAN, HAPROXY, there=[])
-    looked, refused = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
+    looked, refused = calls("layout", variables, REFUSE, COMMAND, tasks_from="units/follow_check.yml")
     assert looked[1]["argv"] == ["stat", "--dereference", "--format=%n", "--", path]
     (fault,) = refused[1]["faults"]
     assert fault.startswith(f"/etc/onprem/kubeconfig: it names {path}, which is not on this member: put it there")
@@ -134,7 +134,7 @@ def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_an
 
 
 def test_the_kubeconfig_is_in_no_log():
-    (task,) = [task for task in tasks("layout", "follow_check.yml") if "ansible.builtin.slurp" in task]
+    (task,) = [task for task in tasks("layout", "units/follow_check.yml") if "ansible.builtin.slurp" in task]
     assert task["no_log"] is True
 
 
@@ -175,7 +175,7 @@ def test_its_pod_writes_no_file_beside_a_run_either(active, changes, paused):
         "__layout_pods_written": {},
         "ansible_check_mode": False,
     }
-    found = calls("layout", variables, MEMBER_PODS, FILES, tasks_from="pods_configure.yml")
+    found = calls("layout", variables, MEMBER_PODS, FILES, tasks_from="pods/configure.yml")
     paused_first = [(MEMBER_PODS, {"pods": ["onprem-lb-follow"], "state": "stopped"})] if paused else []
     assert found[: len(paused_first)] == paused_first and len(found) == len(paused_first) + 2
     assert found[-2][1]["folders"] == []

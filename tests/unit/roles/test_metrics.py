@@ -29,7 +29,7 @@ def called(*modules, file=FILE):
         "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": "[]"}},
         "__layout_metrics_unit": "[Unit]\n",  # see tests/golden/metrics.service
     }
-    return calls("layout", variables, *modules, tasks_from="metrics.yml")
+    return calls("layout", variables, *modules, tasks_from="units/metrics.yml")
 
 
 def test_a_new_unit_or_version_restarts_it():

@@ -60,11 +60,11 @@ def loop_of(file, name):
 
 
 def test_units_are_stopped_for_good_before_the_pods_start_and_removed_at_the_end():
-    found = moves("migrate_to_pods.yml")
-    again = moves("migrate_to_pods.yml", __layout_host=INTERRUPTED, __layout_in_pods=True)
+    found = moves("pods/from_units.yml")
+    again = moves("pods/from_units.yml", __layout_host=INTERRUPTED, __layout_in_pods=True)
     assert again[0] == (PODS, {"pods": [ROUTER], "state": "stopped"}), "one that an interrupted run has started"
     assert found[0] == (SYSTEMD, {"name": "A", "enabled": False, "state": "stopped"})
-    assert loop_of("migrate_to_pods.yml", "Migrate to pods | Stop the units for good, the router's first") == [
+    assert loop_of("pods/from_units.yml", "Migrate to pods | Stop the units for good, the router's first") == [
         "keepalived.service",
         "onprem-lb-shutdown.service",
         "haproxy.service",
@@ -82,11 +82,11 @@ def test_the_tables_of_a_pod_that_runs_already_stay_loaded():
 
 
 def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_end():
-    found = moves("migrate_to_units.yml")
+    found = moves("pods/to_units.yml")
     assert [module for module, _given in found] == [PODS, ROLE, FILE, PODS]
     assert found[0][1] == {"pods": ["A"], "state": "stopped"}
     assert loop_of(
-        "migrate_to_units.yml",
+        "pods/to_units.yml",
         "Migrate to units | Stop what follows the cluster, the router, which gives the VIPs up, and then the balancer",
     ) == [FOLLOW, ROUTER, BALANCER]
     assert found[2][1] == {"path": "/etc/kubernetes/static-pod-resources/onprem-lb", "state": "absent"}
@@ -94,7 +94,7 @@ def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_e
 
 
 def test_the_router_of_one_engine_has_stopped_before_the_pods_of_the_other_one_start():
-    found = moves("migrate_pods.yml", __layout_in_pods=True)
+    found = moves("pods/migrate.yml", __layout_in_pods=True)
     assert [given for module, given in found if module == PODS] == [
         {"pods": [ROUTER], "state": "stopped"},
         {"pods": [BALANCER, ROUTER], "state": "started"},
@@ -105,9 +105,9 @@ def test_the_router_of_one_engine_has_stopped_before_the_pods_of_the_other_one_s
     "moves_from, in_pods, expected",
     [
         ("", False, "role"),
-        ("", True, "migrate_pods.yml"),
-        ("unit", True, "migrate_to_pods.yml"),
-        ("pod", False, "migrate_to_units.yml"),
+        ("", True, "pods/migrate.yml"),
+        ("unit", True, "pods/from_units.yml"),
+        ("pod", False, "pods/to_units.yml"),
     ],
 )
 def test_a_member_changes_its_engine_or_its_delivery(moves_from, in_pods, expected):

@@ -26,7 +26,7 @@ KNOWN = {
 
 def wave(*modules, on, of=None, **known):
     variables = {**KNOWN, "inventory_hostname": on, "__layout_wave": {**WAVE, **(of or {})}, **known}
-    return [call for _module, call in calls("layout", variables, *modules, tasks_from="wave.yml")]
+    return [call for _module, call in calls("layout", variables, *modules, tasks_from="routers/wave.yml")]
 
 
 def configured(on, **known):

@@ -22,7 +22,7 @@ def given_to(*, routes=True, pods=None):
         "layout_definition": yaml.safe_load((ROLES / "ipi" / "vars" / "main.yml").read_text())["__ipi_layout"],
         "__layout_me": {"router": {"instances": [{}] if routes else []}, "pods": pods or {}},
     }
-    ((_module, given),) = calls("layout", variables, FILES, tasks_from="shutdown.yml")
+    ((_module, given),) = calls("layout", variables, FILES, tasks_from="units/shutdown.yml")
     return given
 
 
@@ -55,7 +55,7 @@ def test_a_router_that_a_node_gives_up_is_not_stopped_before_the_others_are_prov
         file: task["when"]
         for file in ("configure.yml", "unused.yml")
         for task in tasks("layout", file)
-        if task.get("ansible.builtin.include_tasks") == "shutdown.yml"
+        if task.get("ansible.builtin.include_tasks") == "units/shutdown.yml"
     }
     assert including == {
         "configure.yml": "__layout_shutdown_wanted",

@@ -47,7 +47,7 @@ def called(name, *modules, check=False):
         "__layout_plan": {"waiting": ["master1"], "vips": [{"address": VIP}]},
         "item": {"program": "kube-vip", "manifest": "/m/kube-vip.yaml"},
     }
-    return calls("layout", variables, *modules, tasks_from="static_pods.yml")
+    return calls("layout", variables, *modules, tasks_from="pods/static_pods.yml")
 
 
 @pytest.mark.parametrize("name, removed", [("master1", [VIP]), ("master2", [])])

@@ -29,7 +29,7 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
         "__layout_plan": {"members": {"lb1": {}, "lb2": {}}, "undo": undo},
         "__layout_lock": {"results": [{"item": "lb2", "interrupted": "", "at": time.time() - seconds_so_far}]},
         "__layout_in_force": not changes,
-        "__layout_undo": {"run": ""},  # which the first task of arm.yml decides
+        "__layout_undo": {"run": ""},  # which the first task of undo/arm.yml decides
         "__layout_me": {"firewall": {"interfaces": []}},
         "hostvars": {
             "lb1": {"__layout_changes": changes, "__layout_now": RUN, "__layout_silence": silence},
@@ -37,8 +37,8 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
         },
     }
     ((_fact, own),) = calls("layout", variables, SET_FACT, tasks_from="compare.yml")
-    ((_fact, decided),) = calls("layout", variables, SET_FACT, tasks_from="arm.yml")
-    saved = calls("layout", {**variables, **decided}, STATE, tasks_from="arm.yml")
+    ((_fact, decided),) = calls("layout", variables, SET_FACT, tasks_from="undo/arm.yml")
+    saved = calls("layout", {**variables, **decided}, STATE, tasks_from="undo/arm.yml")
     return own, decided["__layout_undo"], saved
 
 
@@ -62,7 +62,7 @@ def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
 
 def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():
     """The order that `test_undo_orders` plays."""
-    asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "postpone.yml")]
+    asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "undo/postpone.yml")]
     role = "__layout_undo.role"
     assert asked == [
         ("announced", f"{role} == 'other'"),
@@ -74,8 +74,8 @@ def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_
 
 
 def test_a_run_gives_signs_of_life_before_what_takes_long():
-    signs = "postpone.yml"
+    signs = "undo/postpone.yml"
     names = [task.get("ansible.builtin.include_tasks") for task in tasks("layout", "configure.yml")]
     assert names[-1] == signs  # the verification comes next
-    assert tasks("layout", "next_wave.yml")[0]["ansible.builtin.include_tasks"] == signs  # the proof comes next
-    assert tasks("layout", "routers_together.yml")[0]["ansible.builtin.include_tasks"] == signs
+    assert tasks("layout", "routers/next_wave.yml")[0]["ansible.builtin.include_tasks"] == signs  # the proof comes next
+    assert tasks("layout", "routers/together.yml")[0]["ansible.builtin.include_tasks"] == signs
