@@ -607,9 +607,9 @@ def main():
     reader = Reader.of(module)
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as background:
         heard = background.submit(capture, module.params)
-        result = read_host(module.params, reader)
-    routers, problems = heard.result()
-    result.update(heard=routers, problems=result["problems"] + problems, firewall=firewall.may_refuse(Host(module)))
+        result = {**read_host(module.params, reader), "firewall": firewall.may_refuse(Host(module))}
+        routers, problems = heard.result()
+    result.update(heard=routers, problems=result["problems"] + problems)
     module.exit_json(**result)
 
 
