@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 
-AGENT = ["python3", "/usr/local/lib/onprem-lb-follow/agent.pyz", "status", "--format", "json"]
+AGENT = ["python3", "/usr/local/lib/onprem-lb-agent/agent.pyz", "status", "--format", "json"]
 PROXY = ["--socket", "/run/onprem-lb-proxy/status.sock"]
 
 
