@@ -46,7 +46,8 @@ def has_selinux() -> bool:
 def addresses(ip_json: str) -> List[Dict[str, Any]]:
     """Return ``{interface, address, prefix, mac}`` for each address in the output of ``ip -json address``.
 
-    Those of the loopback interface say nothing of who holds a VIP: each server of direct return has it there.
+    Those of the loopback interface say nothing of who holds a VIP: each server of direct return has it there. Those
+    that RFC 8981 calls temporary are left out, because they change by themselves.
     """
     return [
         {
@@ -57,7 +58,7 @@ def addresses(ip_json: str) -> List[Dict[str, Any]]:
         }
         for link in json.loads(ip_json or "[]")
         for info in link.get("addr_info", [])
-        if info.get("local") and link["ifname"] != LOOPBACK
+        if info.get("local") and link["ifname"] != LOOPBACK and not info.get("temporary")
     ]
 
 

@@ -21,12 +21,13 @@ Servers = Dict[str, List[Dict[str, str]]]  # ``{service: [{name, address}]}``
 def read(reader: Reader, path: str = CONFIG) -> Servers:
     """Return the servers of each service that is followed; nothing until an API server has answered for once.
 
-    Before that the balancer has the servers of the inventory, which may be mended there.
+    Before that the balancer has the servers of the inventory, which may be mended there. An answer for a label that has
+    been changed since then counts, too.
 
     :param path: of the unit's configuration; without it there may be that of a static pod
     """
     found = config.parse(reader.text(path))[0] or _of_pod(reader)
-    if found is None or not state.load(found.state_file, found.nodes.label)[0].servers:
+    if found is None or not state.load(found.state_file)[0].servers:
         return {}
     return {
         target.name: [server._asdict() for server in servers]

@@ -19,7 +19,15 @@ SERVER = {"interface": "eth0", "services": [{"name": "masters"}]}
 
 
 def called(
-    host, *modules, file="units/direct.yml", archive=False, config=False, unit=False, check=False, prefix="pair", server=None
+    host,
+    *modules,
+    file="units/direct.yml",
+    archive=False,
+    config=False,
+    unit=False,
+    check=False,
+    prefix="pair",
+    server=None,
 ):
     """Return the calls on a host, for an archive, a configuration and a unit that were changed or not."""
     variables = {

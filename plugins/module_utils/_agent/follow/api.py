@@ -35,7 +35,7 @@ from .watching import (
 )
 
 NODES = "/api/v1/nodes"
-PORT = 6443
+PORT = 443  # of a URL without one, as for kubectl
 OK = 200
 MAX_PAGE = 64 * 1024 * 1024  # bytes
 MAX_LINE = 4 * 1024 * 1024  # bytes of an event; etcd takes 1.5 MB for an object

@@ -88,6 +88,7 @@ NODES = {
     "families": Field(list_of(one_of(*settings.FAMILIES), at_least=1), list(_NODES["families"])),
     "networks": Field(list_of(fields.network), []),
     "vips": Field(list_of(fields.address), []),
+    "balancers": Field(list_of(fields.address), []),
     "not_ready_for": fields.duration(0, DAY, _NODES["not_ready_for"]),
 }
 

@@ -35,7 +35,7 @@ class Backend(NamedTuple):
     begin: int
     end: int
     lines: List[Line]
-    defaults: str  # the words of its default-server lines
+    defaults: str  # the words of the default-server lines that count for it
     port: int  # of new servers
     options: str  # of new servers
 
@@ -57,9 +57,11 @@ def read(text: str, target: Target) -> Backend:
     if len(mine) != 1:
         raise Refused(f"it has the backend {target.name} {len(mine)} times: name another one in haproxy.backends.")
     begin = mine[0]
-    end = min((at for at in heads if at > begin), default=len(lines))
+    end = _end(begin, heads, len(lines))
     found = [_line(at, lines[at], target) for at in range(begin + 1, end) if words[at][:1] == ["server"]]
-    defaults = [found[1:] for found in words[begin + 1 : end] if found[:1] == ["default-server"]]
+    general = [at for at in heads if at < begin and words[at] == ["defaults"]][-1:]
+    sections = [words[at : _end(at, heads, len(lines))] for at in [*general, begin]]
+    defaults = [found[1:] for section in sections for found in section if found[:1] == ["default-server"]]
     if not target.port and not found:
         raise Refused(f"its backend {target.name} has no server: set the port in haproxy.backends.")
     return Backend(
@@ -70,6 +72,11 @@ def read(text: str, target: Target) -> Backend:
         target.port or found[0].port,
         target.options or (found[0].options if found else ""),
     )
+
+
+def _end(begin: int, heads: Sequence[int], last: int) -> int:
+    """Return the line behind a section."""
+    return min((at for at in heads if at > begin), default=last)
 
 
 def render(text: str, backend: Backend, wanted: Sequence[Server]) -> str:

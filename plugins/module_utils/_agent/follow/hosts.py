@@ -8,6 +8,7 @@ from typing import Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 MARK = "# Managed by Ansible, onprem.lb.resolver; written by `agent follow` where a cluster is followed."
 RESERVED = ("api", "api-int", "apps")  # what a cluster's own records begin with, and no node may be called
+LOCALHOST = "localhost"  # neither may one be called so, RFC 6761 section 6.3
 
 Nodes = Mapping[str, Sequence[str]]  # the addresses of each node, by its name
 
@@ -30,7 +31,7 @@ def local(nodes: Nodes, domain: str, reserved: Iterable[str] = RESERVED) -> str:
 
 def _named(nodes: Nodes, domain: str, reserved: Iterable[str]) -> Iterator[Tuple[List[str], List[str]]]:
     """Yield the names and the addresses of each node, in the order of the names."""
-    taken = set(reserved)
+    taken = {*reserved, LOCALHOST}
     for name in sorted(nodes):
         names = _names(name, domain)
         if nodes[name] and not (names[0].endswith(f".{domain}") and _label(names[0], domain) in taken):

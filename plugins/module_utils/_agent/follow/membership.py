@@ -3,8 +3,9 @@
 """Decides which nodes are servers. Pure: the clock comes with each event.
 
 A node is a server from the event on that announces it, and stays one until it is removed, or until it has not been
-ready for ``not_ready_for``. The list never becomes empty: then the last one stays in force. How long a node has not
-been ready is measured here, so that the clocks of other hosts do not matter.
+ready for ``not_ready_for``. While more nodes are not ready than are, none leaves for that: they serve, and cannot tell
+the API, most probably. The list never becomes empty: then the last one stays in force. How long a node has not been
+ready is measured here, so that the clocks of other hosts do not matter.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ class Membership:
 
     def decide(self, now: int) -> Known:
         """Return the servers that there should be now."""
-        self._left_out.update(
-            name for name, since in self._unready_since.items() if now >= since + self._about.not_ready_for
-        )
+        if not self._most_are_unready():
+            self._left_out.update(
+                name for name, since in self._unready_since.items() if now >= since + self._about.not_ready_for
+            )
         found = [
             Server(name, address) for name, address in self._addresses.items() if address and name not in self._left_out
         ]
@@ -74,7 +76,9 @@ class Membership:
         return self._known
 
     def due(self) -> Optional[int]:
-        """Return when a node will not have been ready for too long, None if all are ready or left out."""
+        """Return when a node will not have been ready for too long, None if none will."""
+        if self._most_are_unready():
+            return None
         waiting = [since for name, since in self._unready_since.items() if name not in self._left_out]
         return min(waiting) + self._about.not_ready_for if waiting else None
 
@@ -84,9 +88,15 @@ class Membership:
             return f"no node has the label {self._about.label}: label the nodes that serve, or correct nodes.label."
         if self._left_out.issuperset(self._addresses):
             return "no node is ready: see `kubectl get nodes`."
+        if self._most_are_unready():
+            unready = f"{len(self._unready_since)} of {len(self._addresses)} nodes"
+            return f"{unready} are not ready, and none leaves for that: see `kubectl get nodes`."
         if not any(self._addresses.values()):
             return f"no node has an address of {_either(self._about.families)}: correct nodes.families."
         return None
+
+    def _most_are_unready(self) -> bool:
+        return 2 * len(self._unready_since) > len(self._addresses)
 
     def without_address(self) -> List[str]:
         """Return the nodes that have no address of the families."""

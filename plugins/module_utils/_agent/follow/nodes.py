@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
+from ..config import fields
 from .selector import Selector
 from .settings import FAMILIES, IPV6, Nodes
 
@@ -59,11 +60,11 @@ def address(node: Node, about: Nodes) -> Optional[str]:
     networks. Of several the last one counts, as for OpenShift's own balancer.
     """
     networks = [ipaddress.ip_network(each) for each in about.networks]
-    vips = {ipaddress.ip_address(each) for each in about.vips}
+    nobodys = {ipaddress.ip_address(each) for each in (*about.vips, *about.balancers)}
     for family in about.families:
         number = 6 if family == IPV6 else 4
-        internal = [each for each in _usable(node.internal, number) if each not in vips]
-        annotated = [each for each in _usable(node.annotated, number) if each not in vips]
+        internal = [each for each in _usable(node.internal, number) if each not in nobodys]
+        annotated = [each for each in _usable(node.annotated, number) if each not in nobodys]
         for candidates in (_inside(internal, networks), internal, _inside(annotated, networks)):
             if candidates:
                 return str(candidates[-1])
@@ -81,14 +82,11 @@ def _inside(addresses: List[Address], networks: List[Any]) -> List[Address]:
 
 
 def _usable(texts: Tuple[str, ...], number: int) -> Iterator[Address]:
-    """Yield the addresses of a family at which another host can be reached."""
+    """Yield the addresses of a family at which another host can be reached. Nobody has checked what a node says."""
     for text in texts:
-        try:
-            found = ipaddress.ip_address(text.partition("/")[0])
-        except ValueError:
-            continue
-        local = found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
-        if found.version == number and not local:
+        written, wrong = fields.address(text.partition("/")[0])
+        found = None if wrong else ipaddress.ip_address(written)
+        if found and found.version == number and fields.reachable(found) and not found.is_link_local:
             yield found
 
 

@@ -41,6 +41,7 @@ class Nodes(NamedTuple):
     families: Tuple[str, ...] = (IPV4,)  # the first one of which a node has an address
     networks: Tuple[str, ...] = ()  # the machine networks, whose addresses are preferred
     vips: Tuple[str, ...] = ()  # which are nobody's address
+    balancers: Tuple[str, ...] = ()  # neither are these: the addresses of balancers that are no nodes
     not_ready_for: int = 60 * MILLION
 
 

@@ -24,8 +24,8 @@ STATE = {
 }
 
 
-def load(path: str, label: str) -> Tuple[Known, Optional[str]]:
-    """Return what was known, and why a file is of no use. One of another label counts as none."""
+def load(path: str, label: Optional[str] = None) -> Tuple[Known, Optional[str]]:
+    """Return what was known, and why a file is of no use. One of another label counts as none, if a label is given."""
     if not os.path.exists(path):
         return Known(), None
     text, faults = file.load(path)
@@ -47,9 +47,9 @@ def save(path: str, known: Known, label: str) -> None:
     files.replace(path, text, lambda _path: None)
 
 
-def _known(data: Any, label: str, faults: Faults) -> Known:
+def _known(data: Any, label: Optional[str], faults: Faults) -> Known:
     whole = read(STATE, data, "state", faults)
     servers = read_list(SERVER, whole["servers"], "servers", faults)
-    if faults or whole["label"] != label:
+    if faults or label not in (None, whole["label"]):
         return Known()
     return Known(tuple(Server(each["name"], each["address"]) for each in servers), tuple(whole["unready"]))

@@ -29,7 +29,7 @@ from ..config.schema import (
 from . import rules, settings
 
 WEEK = 604800  # seconds
-MAX_NAME_LENGTH = 64  # characters
+MAX_NAME_LENGTH = 256  # characters: a node's name has up to 253, RFC 1123, and one of two alike gets a number
 
 Schema = Dict[str, Field]
 

@@ -45,12 +45,14 @@ class Follow(NamedTuple):
     :ivar services: the names of those whose servers are the nodes
     :ivar servers: the inventory's servers of the first of them
     :ivar api: the URLs of API servers that are asked before the kubeconfig's
+    :ivar balancers: the addresses of members that are no nodes
     """
 
     services: List[str]
     servers: List[Dict[str, Any]]
     api: List[str]
     vips: List[str]
+    balancers: List[str]
     settings: Dict[str, Any]
 
 
@@ -62,6 +64,7 @@ def read(
     api: Sequence[str],
     vips: Sequence[str],
     faults: Faults,
+    balancers: Iterable[str] = (),
 ) -> Optional[Follow]:
     """Return what is followed; None where nothing is, or where it cannot be.
 
@@ -76,7 +79,7 @@ def read(
     if wrong or not names:
         return None
     servers = list(known[names[0]]["servers"])
-    return Follow(list(dict.fromkeys(names)), servers, list(api), list(vips), settings)
+    return Follow(list(dict.fromkeys(names)), servers, list(api), list(vips), sorted(set(balancers)), settings)
 
 
 def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], names: Sequence[str]) -> Faults:
@@ -101,7 +104,18 @@ def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], nam
             continue
         wrong = _unlike_nodes(known[name]["servers"])
         faults += [f"{prefix}_follow_services names {name}, whose servers {wrong}."] if wrong else []
-    return faults
+    return faults or _of_different_families(prefix, [known[name] for name in names])
+
+
+def _of_different_families(prefix: str, services: Sequence[Mapping[str, Any]]) -> Faults:
+    """Return why services cannot be followed together: a node is a server of each of them at one address."""
+    families = [{_family(server["address"]) for server in service["servers"]} for service in services]
+    return [
+        f"{prefix}_follow_services names {services[0]['name']} and {service['name']}, whose servers have addresses of "
+        "different families, and a node has one address: follow one of them."
+        for service, of_family in zip(services, families)
+        if of_family != families[0]
+    ]
 
 
 def _unlike_nodes(servers: List[Dict[str, Any]]) -> str:
@@ -178,6 +192,7 @@ def planned(about: Optional[Follow], engine: str, balances: bool, hosts: Dict[st
             "families": list(dict.fromkeys(families)),
             "networks": settings["machine_networks"],
             "vips": about.vips,
+            "balancers": about.balancers,
             "not_ready_for": settings["follow_not_ready_for"],
         },
         "drain_for": settings["follow_drain_for"],

@@ -225,7 +225,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *pair_direct.warnings(plane),
         ],
         snippet=pair_api.snippet(settings, vips),
-        follow=_follow(settings, services, vips, faults),
+        follow=_follow(settings, services, vips, members, faults),
         resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),
         direct=plane,
     )
@@ -270,21 +270,26 @@ def _has_api(settings: Dict[str, Any]) -> bool:
 
 
 def _follow(
-    settings: Dict[str, Any], services: List[Dict[str, Any]], vips: List[Vip], faults: Faults
+    settings: Dict[str, Any],
+    services: List[Dict[str, Any]],
+    vips: List[Vip],
+    members: List[Member],
+    faults: Faults,
 ) -> Optional[follow.Follow]:
     """Return what the pair follows: the services that the user names, or those of the preset's masters."""
     masters = pair_presets.of_masters(settings)
     names = settings["follow_services"] or [front.name for front in masters]
-    ports = {front.name: front.port for front in masters if front.is_api}
+    asked = [front.name for front in masters if front.is_api] or [front.name for front in masters[:1]]
     api = [
-        f"https://{place(server['address'], port)}"
+        f"https://{place(server['address'], server['port'])}"
         for service in services
-        for name, port in ports.items()
-        if service["name"] == name
+        if service["name"] in asked
         for server in service["servers"]
         if server["address"]
     ]
-    return follow.read(settings, "pair", services, names, api, [vip.address for vip in vips], faults)
+    addresses = [vip.address for vip in vips]
+    balancers = set(loops.own_addresses(members)).difference(addresses)
+    return follow.read(settings, "pair", services, names, api, addresses, faults, balancers)
 
 
 def _checked(

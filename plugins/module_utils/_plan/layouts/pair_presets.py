@@ -145,7 +145,7 @@ def without_effect(settings: Dict[str, Any]) -> List[str]:
             if settings[group]
         ]
     unused = {"bootstrap": not any(front.bootstrap for front in wanted)}
-    unused["machine_networks"] = not any(front.machines_only for front in wanted)
+    unused["machine_networks"] = not (settings["follow"] or any(front.machines_only for front in wanted))
     unused["api_names"] = settings["preset"] not in pair_api.PRESETS
     preset = settings["preset"] or DEFAULT
     return [

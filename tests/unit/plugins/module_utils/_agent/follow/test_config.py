@@ -46,6 +46,7 @@ def test_all_of_it_is_read():
             "families": ["ipv6", "ipv4"],
             "networks": ["10.0.0.0/16"],
             "vips": ["10.0.0.200"],
+            "balancers": ["10.0.0.201"],
             "not_ready_for": 0.5,
         },
         "proxy": {"services": [{"name": "api", "port": 6443}], "config": "/p.json", "socket": "/p.sock"},
@@ -58,7 +59,7 @@ def test_all_of_it_is_read():
     assert wrong == []
     assert found == Settings(
         Api((URL,), "/ca", "/c", "/k", "", "api", 2_000_000),
-        Nodes("a=b,!c", ("ipv6", "ipv4"), ("10.0.0.0/16",), ("10.0.0.200",), 500_000),
+        Nodes("a=b,!c", ("ipv6", "ipv4"), ("10.0.0.0/16",), ("10.0.0.200",), ("10.0.0.201",), 500_000),
         Haproxy((Target("m", 0, "weight 9"),), reload=("/bin/systemctl", "reload", "haproxy")),
         Proxy((Target("api", 6443),), "/p.json", "/p.sock"),
         7_000_000,

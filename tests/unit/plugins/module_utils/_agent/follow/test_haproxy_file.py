@@ -68,6 +68,12 @@ def test_a_runtime_server_gets_the_options_of_default_server_as_well(text):
     assert found.port == 6443
 
 
+def test_a_runtime_server_gets_the_options_of_the_defaults_section_as_well():
+    text = "defaults\n  default-server inter 3s\nbackend other\n  default-server weight 9\n"
+    text += "backend masters\n  default-server fall 2\n  server a 10.0.0.1:6443 check\n"
+    assert haproxy_file.read(text, MASTERS).arguments() == "inter 3s fall 2 check"
+
+
 def test_port_and_options_may_be_given(text):
     target = Target("masters", 7443, "weight 9")
     assert "    server n 10.0.0.7:7443 weight 9\n" in rendered(text, A, Server("n", "10.0.0.7"), target=target)

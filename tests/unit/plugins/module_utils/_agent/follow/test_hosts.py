@@ -36,5 +36,9 @@ def test_a_node_cannot_take_a_name_of_the_cluster(name):
     assert hosts({name: ["192.0.2.66"]}, DOMAIN) == local({name: ["192.0.2.66"]}, DOMAIN) == f"{MARK}\n"
 
 
+def test_no_node_is_called_localhost():
+    assert hosts({"localhost": ["192.0.2.1"]}, DOMAIN).splitlines() == [MARK]
+
+
 def test_a_node_without_an_address_has_no_name():
     assert local({"a": []}, DOMAIN) == f"{MARK}\n"

@@ -79,10 +79,24 @@ def test_the_list_never_becomes_empty_and_says_why():
 
 
 def test_the_last_node_stays_although_it_is_not_ready():
-    them = members(unready(A))
-    assert them.decide(0).servers == (A,)
+    them = members(up(A), unready(B))
+    assert them.decide(LIMIT).servers == (A,)
+    them.remove("a")
     assert them.decide(LIMIT).servers == (A,)
     assert them.problem() == "no node is ready: see `kubectl get nodes`."
+
+
+def test_while_most_nodes_are_not_ready_none_leaves_for_that():
+    them = members(up(A), up(B), up(C))
+    for at, server in enumerate((A, B, C)):
+        them.change(unready(server), at * MILLION)
+    assert them.decide(2 * LIMIT).servers == (A, B, C) and them.due() is None
+    assert them.problem() == "3 of 3 nodes are not ready, and none leaves for that: see `kubectl get nodes`."
+    them.change(up(A), 2 * LIMIT)
+    assert them.decide(2 * LIMIT).servers == (A, B, C) and them.due() is None
+    them.change(up(B), 2 * LIMIT)
+    assert them.due() is not None
+    assert them.decide(2 * LIMIT).servers == (A, B) and them.problem() is None
 
 
 def test_nodes_of_the_wrong_family_change_nothing():

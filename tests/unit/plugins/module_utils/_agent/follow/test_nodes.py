@@ -63,9 +63,24 @@ def test_annotated_addresses_count_in_the_machine_network_only(annotations):
     assert address(document) is None
 
 
-@pytest.mark.parametrize("local", ["127.0.0.1", "169.254.0.1", "0.0.0.0", "224.0.0.1", "nonsense", "fe80::1"])
+LOCAL = ["127.0.0.1", "169.254.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "fe80::1", "::ffff:10.0.0.34"]
+
+
+@pytest.mark.parametrize("local", [*LOCAL, "nonsense"])
 def test_no_server_is_at_an_address_that_other_hosts_cannot_reach(local):
     assert address(node("a", local), families=(IPV4, IPV6)) is None
+
+
+@pytest.mark.parametrize("zone", ["%1", "%1\n10.6.6.6 quay.io", "%1]:6443\n    server evil 10.6.6.6:6443 #"])
+def test_what_follows_a_percent_sign_reaches_no_file(zone):
+    found = nodes.read(node("a", f"fd00::66{zone}"))
+    assert nodes.address(found, Nodes(families=(IPV6,))) is None
+    assert nodes.addresses(found, Nodes()) == []
+
+
+def test_no_node_takes_the_address_of_a_balancer():
+    assert address(node("a", "10.0.0.34", "10.0.0.5"), balancers=("10.0.0.5",)) == "10.0.0.34"
+    assert address(node("a", "10.0.0.5"), balancers=("10.0.0.5",)) is None
 
 
 @pytest.mark.parametrize("annotation", ["{", "7", '{"a": 1}', "[7]", "[" * 100_000])

@@ -52,6 +52,24 @@ def test_a_pair_asks_the_api_servers_themselves_before_the_vip_and_follows_the_s
     assert (found.haproxy.reload, found.haproxy.loaded) == (tuple(follow.RELOAD), "/run/haproxy.loaded")
 
 
+def test_the_api_servers_are_asked_at_the_ports_that_they_have():
+    assert planned(preset="")["api"] == ["https://192.0.2.21:8443", "https://192.0.2.22:8443"]
+    assert planned(masters=[{"address": "192.0.2.21", "port": 7443}])["api"] == ["https://192.0.2.21:7443"]
+
+
+def test_the_members_of_a_pair_are_no_nodes():
+    assert planned()["nodes"]["balancers"] == ["192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"]
+    members = pair(**FOLLOW)
+    members[0]["host"]["addresses"].append({"interface": "eth0", "address": "192.0.2.10", "prefix": 32, "mac": ""})
+    assert "192.0.2.10" not in _pair.plan(members).members["lb1"].follow["nodes"]["balancers"], "whoever holds a VIP"
+
+
+def test_the_machine_networks_of_a_pair_that_follows_have_an_effect():
+    given = {"machine_networks": ["192.0.2.0/24"]}
+    assert [warning for warning in _pair.plan(pair(**FOLLOW, **given)).warnings if "no effect" in warning] == []
+    assert [warning for warning in _pair.plan(pair(preset="kubeadm", **given)).warnings if "no effect" in warning]
+
+
 def test_a_pair_follows_the_services_that_its_user_names():
     plan = planned(follow_services=["infra_nodes-443"], follow_label="node-role.kubernetes.io/infra")
     _files, found = written(plan)
@@ -121,6 +139,10 @@ def test_ipv6_servers_are_followed_by_their_ipv6_addresses():
         (
             {"follow_services": ["web"]},
             "pair_follow_services names web, which is no service of this layout: masters-64",
+        ),
+        (
+            {"follow_services": ["masters-6443", "infra_nodes-80"], "infra_nodes": ["2001:db8::31"]},
+            "pair_follow_services names masters-6443 and infra_nodes-80, whose servers have addresses of different",
         ),
         ({"masters": ["m.example.com"]}, "pair_follow_services names masters-6443, whose servers need addresses"),
         (
