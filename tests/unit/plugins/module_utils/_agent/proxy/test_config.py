@@ -107,7 +107,7 @@ def test_the_keys_are_those_of_the_collections_model():
         (written(page={}), "page lacks 'port': add it."),
         (with_service(prot=1), "services[0] (dns) has the unknown key 'prot': did you mean 'port'?"),
         (with_service(name="a/b"), "services[0].name is 'a/b': a name of letters, digits and . : _ - is wanted."),
-        (with_service(name="x" * 65), "a name of at most 64 characters is wanted."),
+        (with_service(name="x" * 257), "a name of at most 256 characters is wanted."),
         (with_service(port=65536), "services[0] (dns).port is 65536: a port from 1 to 65535 is wanted."),
         (with_service(bind=[]), "services[0] (dns).bind is []: a list of at least 1 is wanted."),
         (with_service(bind="eth0"), "'*', '::' or an IPv4 or IPv6 address is wanted."),
