@@ -279,6 +279,7 @@ def _follow(
     """Return what the pair follows: the services that the user names, or those of the preset's masters."""
     masters = pair_presets.of_masters(settings)
     names = settings["follow_services"] or [front.name for front in masters]
+    # No check shows which port of okd3's masters is the API's; they have one.
     asked = [front.name for front in masters if front.is_api] or [front.name for front in masters[:1]]
     api = [
         f"https://{place(server['address'], server['port'])}"

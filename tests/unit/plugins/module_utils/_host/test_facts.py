@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -37,6 +38,12 @@ def test_addresses_come_with_interface_prefix_and_mac_but_for_those_of_the_loopb
         {"interface": "eth0", "address": "192.0.2.1", "prefix": 24, "mac": "02:00:00:00:00:01"},
         {"interface": "eth0", "address": "192.0.2.10", "prefix": 32, "mac": "02:00:00:00:00:01"},
     ]
+
+
+def test_an_address_that_is_temporary_is_none_of_the_hosts():
+    info = [{"local": "2001:db8::1", "prefixlen": 64}, {"local": "2001:db8::9c1f", "prefixlen": 64, "temporary": True}]
+    found = facts.addresses(json.dumps([{"ifname": "eth0", "addr_info": info}]))
+    assert [each["address"] for each in found] == ["2001:db8::1"]
 
 
 def test_a_vip_is_looked_for_once_on_the_link_of_its_subnet():

@@ -12,6 +12,7 @@ from contextlib import closing
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.api import Client
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Api
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.watching import (
     Ended,
     Failed,
@@ -29,6 +30,18 @@ SELECTOR = f"{LABEL}="
 
 def listed(api):
     return Client(api, SELECTOR).page(PageRequest(0))
+
+
+@pytest.mark.parametrize("url, port", [("https://192.0.2.1", 443), ("https://192.0.2.1:6443", 6443)])
+def test_a_url_without_a_port_means_that_of_https(monkeypatch, url, port):
+    asked = []
+
+    def refuse(address, _timeout):
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    assert isinstance(listed(Api((url,))), Failed) and asked == [("192.0.2.1", port)]
 
 
 class Watch:
