@@ -22,7 +22,7 @@ options:
     description:
       - V(armed) saves the state and arms the return to it.
       - V(announced) says to a member with O(role=other) that V(postponed) or V(taken_over) follows, once the member
-        that returns first has had it. One that follows too late is not accepted.
+        that returns first has had it. One that follows too late is not accepted: announce another one.
       - V(postponed) lets the timer begin anew. It fails if the return has begun.
       - V(confirmed) disarms it because the change is proved. It fails if the return has begun.
       - V(abandoned) is for a run that has failed. A member that has returned already does so again.
@@ -152,6 +152,10 @@ returned_within:
   type: int
   returned: with O(state=armed)
   sample: 55
+postponed:
+  description: Whether the timer begins anew. If not, it came too late after V(announced), and the timer runs on.
+  type: bool
+  returned: with O(state=postponed)
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -217,7 +221,7 @@ def do(params, member, dry):
     elif state == "announced":
         arming.announce()
     elif state == "postponed":
-        arming.postpone(member.run, due, program.build())
+        result["postponed"] = arming.postpone(member.run, due, program.build())
     elif state == "confirmed":
         arming.confirm(member.run, due if params["run"] else None, program.build())
     elif state == "abandoned":

@@ -32,7 +32,7 @@ class Member:
         self.files, self.running = "old", "old"
         self.due: Optional[float] = None  # when it returns
         self.announced: Optional[float] = None  # when a sign of life was
-        self.begun = self.done = self.confirmed = self.up = self.blocked = False
+        self.begun = self.done = self.confirmed = self.up = self.blocked = self.is_late = False
         self.generation = 0  # of its undo: an earlier one is over when this has changed
 
 
@@ -90,14 +90,20 @@ class World:
         self.members[name].announced = float(self.sim.now)
 
     def postpone(self, name: str) -> bool:
-        """Return whether the member accepts a sign of life; else it returns at once."""
+        """Let a member wait anew, unless the sign of life took too long; return whether it has not begun to return."""
         member = self.members[name]
-        since = None if member.announced is None else (self.sim.now - member.announced) / SECOND
-        if member.begun or member.done or not undoing.is_in_time(member.role, AFTER, since):
+        if member.begun or member.done:
             self.begin_again(name)
             return False
-        self.arm(name)
+        since = None if member.announced is None else (self.sim.now - member.announced) / SECOND
+        member.is_late = not undoing.is_in_time(member.role, AFTER, since)
+        if not member.is_late:
+            self.arm(name)
         return True
+
+    def late(self) -> bool:
+        """Whether a member has not accepted the last sign of life."""
+        return any(member.is_late for member in self.members.values())
 
     def begin_again(self, name: str) -> None:
         member = self.members[name]

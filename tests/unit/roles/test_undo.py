@@ -7,9 +7,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 from support.roles import calls, tasks, variables_of
 
 SET_FACT, STATE = "ansible.builtin.set_fact", "onprem.lb.member_state"
+INCLUDE = "ansible.builtin.include_tasks"
 RUN = "20260131T120000Z"
 
 
@@ -62,7 +65,7 @@ def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
 
 def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():
     """The order that `test_undo_orders` plays."""
-    asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "undo/postpone.yml")]
+    asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "undo/postpone.yml") if STATE in task]
     role = "__layout_undo.role"
     assert asked == [
         ("announced", f"{role} == 'other'"),
@@ -73,9 +76,28 @@ def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_
     assert taken_over == [(["other"], "announced"), (["first"], "taken_over"), (["other", "alone"], "taken_over")]
 
 
+@pytest.mark.parametrize(
+    "postponed, again", [(True, []), (False, ["undo/postpone.yml"])], ids=["in time", "one took too long"]
+)
+def test_a_sign_of_life_that_took_too_long_is_followed_by_another_one(postponed, again):
+    *_signs, repeat = tasks("layout", "undo/postpone.yml")
+    variables = {
+        **variables_of("layout"),
+        "ansible_play_hosts": ["lb1", "lb2", "lb3", "lb4"],
+        "hostvars": {
+            "lb1": {"__layout_postponed": {"skipped": True}},  # the first one
+            "lb2": {"__layout_postponed": {"postponed": True}},
+            "lb3": {"__layout_postponed": {"postponed": postponed}},
+            "lb4": {},  # no member
+        },
+    }
+    templar = Templar(loader=DataLoader(), variables=variables)
+    assert [repeat[INCLUDE]] * templar.evaluate_conditional(trust_as_template(repeat["when"])) == again
+
+
 def test_a_run_gives_signs_of_life_before_what_takes_long():
     signs = "undo/postpone.yml"
-    names = [task.get("ansible.builtin.include_tasks") for task in tasks("layout", "configure.yml")]
+    names = [task.get(INCLUDE) for task in tasks("layout", "configure.yml")]
     assert names[-1] == signs  # the verification comes next
-    assert tasks("layout", "routers/next_wave.yml")[0]["ansible.builtin.include_tasks"] == signs  # the proof comes next
-    assert tasks("layout", "routers/together.yml")[0]["ansible.builtin.include_tasks"] == signs
+    assert tasks("layout", "routers/next_wave.yml")[0][INCLUDE] == signs  # the proof comes next
+    assert tasks("layout", "routers/together.yml")[0][INCLUDE] == signs

@@ -119,22 +119,18 @@ def announce() -> None:
     _write(ANNOUNCED, f"{time.monotonic()}\n".encode())
 
 
-def postpone(run: Run, wanted: Due, program: bytes) -> None:
+def postpone(run: Run, wanted: Due, program: bytes) -> bool:
     """Let the timer begin anew: the controller lives.
 
-    :raises Refused: if the undo has begun, or is over, or the sign of life took too long. It then begins again, because
-        the run may have changed something
+    :returns: False if the sign of life took too long. The member keeps the time that it has, and another sign of life
+        may be announced until then
+    :raises Refused: if the undo has begun, or is over. It then begins again, because the run may have changed something
     """
     _require_armed(run, wanted, program)
-    since = _since_announced()
-    if not undoing.is_in_time(wanted.role, wanted.after, since):
-        _begin_again(run, wanted, program)
-        how = "without an announcement" if since is None else f"{since:.0f} s after its announcement"
-        raise Refused(
-            f"A sign of life of the run came {how}, so this member returns to its settings of before. Repeat the run; "
-            "where hosts are slow, with a larger undo_after."
-        )
-    _must(run, ["systemctl", "restart", f"{NAME}.timer"])
+    in_time = undoing.is_in_time(wanted.role, wanted.after, _since_announced())
+    if in_time:
+        _must(run, ["systemctl", "restart", f"{NAME}.timer"])
+    return in_time
 
 
 def confirm(run: Run, wanted: Optional[Due], program: bytes) -> None:
@@ -211,8 +207,9 @@ def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
         return
     _begin_again(run, wanted, program)
     raise Refused(
-        f"The run gave no sign of life for {undoing.delay(wanted.role, wanted.after):g} s, so this member returns to "
-        "its settings of before. Repeat the run; where hosts are slow, with a larger undo_after."
+        f"The run gave no sign of life for {undoing.delay(wanted.role, wanted.after):g} s, or each of them took too "
+        "long, so this member returns to its settings of before. Repeat the run; where hosts are slow, with a larger "
+        "undo_after."
     )
 
 

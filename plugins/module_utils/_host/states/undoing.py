@@ -16,7 +16,8 @@ controller gave it when it armed the undo:
 After a boot the time of the others is not known any more. So a ``first`` then waits as an ``other`` does.
 
 No sign of life may let an ``other`` outlast the ``first``, however slow the controller is, and whenever it dies. So the
-sign is announced to the others, the first one gets it, and then they get it, unless that has taken too long.
+sign is announced to the others, the first one gets it, and then they get it, unless that has taken too long. They keep
+the time that they have then, and another sign may be announced until it has come.
 """
 
 from __future__ import annotations

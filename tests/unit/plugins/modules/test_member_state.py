@@ -51,6 +51,13 @@ def test_each_state_asks_for_one_thing_and_a_dry_run_for_none(asked, given, call
     assert run(member_state, given)["changed"] is False and asked == [call]
 
 
+@pytest.mark.parametrize("in_time", [True, False])
+def test_a_sign_of_life_may_take_too_long(asked, monkeypatch, in_time):
+    monkeypatch.setattr(arming, "postpone", lambda *_given: in_time)
+    assert run(member_state, {"state": "postponed", **GIVEN})["postponed"] is in_time
+    assert "postponed" not in run(member_state, {"state": "postponed", **GIVEN}, check=True)
+
+
 @pytest.mark.parametrize("check", [True, False])
 def test_a_member_that_is_armed_says_within_which_time_all_have_returned(asked, check):
     assert run(member_state, {"state": "armed", **GIVEN}, check=check)["returned_within"] == 60

@@ -51,6 +51,17 @@ def signs_of_life(world, first, others):
         yield f"announce {name}", lambda name=name: world.announce(name)
     for name in (first, *others):
         yield f"postpone {name}", lambda name=name: world.postpone(name)
+    yield "give another one", lambda: repeat_where_late(world, first, others)
+
+
+def repeat_where_late(world, first, others):
+    """Give signs of life until none takes too long; return False once a member has begun to return."""
+    while world.late():
+        for _name, step in list(signs_of_life(world, first, others))[:-1]:
+            world.wait(STEP_S)
+            if step() is False:
+                return False
+    return True
 
 
 COUNT = len(list(steps(None)))
@@ -130,6 +141,15 @@ def test_a_controller_that_lives_but_is_too_slow_splits_nothing(world, at, pause
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for which in world.runs().values() if which}) == 1
+
+
+@pytest.mark.parametrize("pause", [6.0, 11.0, 20.0])
+@pytest.mark.parametrize("at", range(COUNT))
+def test_a_slow_step_does_not_end_a_run_within_the_time_of_the_members(world, at, pause):
+    assert play(world, pause_at=at, pause=pause)
+    world.wait(2 * BACK_S)
+    assert set(world.runs().values()) == {"new"} and world.holders() == AS_PREFERRED
+    assert world.two_held() < HANDOVER_S
 
 
 @pytest.mark.parametrize("pause", [11.0, 25.0, 36.0])
