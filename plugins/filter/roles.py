@@ -55,16 +55,18 @@ def _with_planned(settings):
 
 
 @evaluated_once
-def agent_config(settings, listeners=(), host="", addresses=()):
+def agent_config(settings, listeners=(), host="", addresses=(), followed=()):
     """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
-    found = agent.translate(_with_planned(settings), listeners=listeners, host=host, addresses=addresses)
+    given = _with_planned(settings)
+    found = agent.translate(given, listeners=listeners, host=host, addresses=addresses, followed=followed)
     return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
 
 
 @evaluated_once
-def haproxy_model(settings, listeners, host, addresses=(), resolved=None):
+def haproxy_model(settings, listeners, host, addresses=(), resolved=None, followed=()):
     """Return the model with its services as JSON, as its template takes them."""
-    found = haproxy.model(haproxy.settings_of(_with_planned(settings)), listeners, host, addresses, resolved or {})
+    given = haproxy.settings_of(_with_planned(settings))
+    found = haproxy.model(given, listeners, host, addresses, resolved or {}, followed)
     ports = [service["port"] for service in found["services"]]
     return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
 

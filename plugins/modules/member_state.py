@@ -22,7 +22,7 @@ options:
     description:
       - V(armed) saves the state and arms the return to it.
       - V(announced) says to a member with O(role=other) that V(postponed) or V(taken_over) follows, once the member
-        that returns first has had it. One that follows too late is not accepted: announce another one.
+        that returns first has had it. One that follows too late is not accepted, and wants another announcement.
       - V(postponed) lets the timer begin anew. It fails if the return has begun.
       - V(confirmed) disarms it because the change is proved. It fails if the return has begun.
       - V(abandoned) is for a run that has failed. A member that has returned already does so again.

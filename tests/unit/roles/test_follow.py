@@ -189,3 +189,26 @@ def test_the_differences_of_credentials_are_shown_to_nobody():
 def test_a_removal_stops_it_before_its_balancer():
     names = [task["name"] for task in yaml.safe_load((ROLES / "layout" / "tasks" / "absent.yml").read_text())]
     assert names.index("Remove | What follows the cluster") < names.index("Remove | haproxy")
+
+
+@pytest.mark.parametrize(
+    "state, starts",
+    [
+        ({}, True),
+        ({"__layout_follow_configured": {"failed": True}}, True),
+        ({"__layout_follow_configured": {"failed": False}}, False),  # it runs
+        ({"__layout_follow_paused": {"skipped": True}}, False),  # it was not stopped
+        ({"__layout_undo": {"run": "20260131T120000Z"}, "__layout_proved": "20260131T120000Z"}, False),  # it is proved
+        ({"ansible_check_mode": True}, False),
+    ],
+)
+def test_a_run_that_fails_where_no_member_returns_leaves_it_running(state, starts):
+    variables = {
+        **variables_of("layout"),
+        "ansible_check_mode": False,
+        "__layout_follow_paused": {"changed": True},
+        "__layout_undo": {"run": ""},
+        **state,
+    }
+    found = calls("layout", variables, SYSTEMD, tasks_from="unlock.yml")
+    assert found == ([(SYSTEMD, {"name": UNIT, "state": "started"})] if starts else [])

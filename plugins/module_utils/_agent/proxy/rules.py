@@ -77,20 +77,14 @@ def of_shares(service: Item, workers: Optional[int], place: str) -> Iterator[str
 
 
 def of_monitor(monitor: Item, services: List[Item], place: str) -> Iterator[str]:
-    """Yield what is wrong with the conditions of a monitor."""
-    known = {service["name"]: service for service in services if service["name"]}
-    for name, number in monitor["at_least"].items():
-        if name not in known:
-            yield f"{place}.at_least has {name!r}, and there is no such service: {_known(known)}."
-            continue
-        servers = known[name]["servers"]
-        there = sum(not server["backup"] for server in servers) or min(1, len(servers))
-        if 0 < there < number:
-            yield f"{place}.at_least wants {number} servers of {name}, which has {there} beside backups: want fewer."
+    """Yield which conditions of a monitor are on no service.
 
-
-def _known(services: Dict[str, Item]) -> str:
-    return f"known are {', '.join(services)}" if services else "there are none"
+    One on more servers than a service has is none of them: `follow` removes the servers of nodes that have left.
+    """
+    names = [service["name"] for service in services if service["name"]]
+    for name in [name for name in monitor["at_least"] if name not in names]:
+        known = f"known are {', '.join(names)}" if names else "there are none"
+        yield f"{place}.at_least has {name!r}, and there is no such service: {known}."
 
 
 def claims(services: List[Item], monitors: List[Item], page: Optional[Item]) -> List[Claim]:

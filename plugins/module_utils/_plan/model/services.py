@@ -169,16 +169,30 @@ def changed_check(usual: Dict[str, Any], own: Dict[str, Any]) -> Dict[str, Any]:
     return {**{key: value for key, value in usual.items() if kind in config.TYPES.get(key, [kind])}, **own}
 
 
-def read_monitors(given: Any, services: List[Dict[str, Any]], place: str) -> Tuple[List[Dict[str, Any]], Faults]:
+def read_monitors(
+    given: Any, services: List[Dict[str, Any]], place: str, followed: Sequence[str] = ()
+) -> Tuple[List[Dict[str, Any]], Faults]:
     """Return the monitors with every default filled in, and a sentence for each fault.
 
     :param services: whose servers they count, as `read_services` returns them
+    :param followed: the names of those whose servers are the nodes of a cluster, however few it has
     """
+    named = [service for service in services if service["name"] not in followed]
     faults: Faults = []
     monitors = read_list(config.MONITOR, given, place, faults)
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of(place, at, monitor)))
+        faults.extend(_of_numbers(monitor, named, place_of(place, at, monitor)))
     return monitors, faults
+
+
+def _of_numbers(monitor: Dict[str, Any], services: List[Dict[str, Any]], place: str) -> Iterator[str]:
+    """Yield which conditions of a monitor no service can meet, with the servers that the user has named."""
+    for service in [service for service in services if service["name"] in monitor["at_least"]]:
+        name, number = service["name"], monitor["at_least"][service["name"]]
+        there = sum(not server["backup"] for server in service["servers"]) or min(1, len(service["servers"]))
+        if 0 < there < number:
+            yield f"{place}.at_least wants {number} servers of {name}, which has {there} beside backups: want fewer."
 
 
 def names_taken(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy
 
 WEB = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}
 
@@ -65,6 +65,14 @@ MONITOR = {"name": "ready", "port": 9444}
 def test_a_monitor_that_haproxy_could_not_have_is_refused(monitors, sentence):
     found = haproxy.model({"services": [WEB], "monitors": monitors, "stats": {}, "tuning": {}}, [], "lb1")
     assert any(sentence in fault for fault in found["faults"]), found["faults"]
+
+
+def test_a_service_that_follows_its_cluster_may_have_fewer_servers_than_a_monitor_wants():
+    settings = {"services": [WEB], "monitors": [{**MONITOR, "at_least": {"web": 2}}]}
+    assert haproxy.model({**settings, "stats": {}, "tuning": {}}, [], "lb1", followed=["web"])["faults"] == []
+    assert agent.translate(settings, followed=["web"])["faults"] == []
+    (fault,) = agent.translate(settings, followed=["api"])["faults"]
+    assert "at_least wants 2 servers of web, which has 1 beside backups: want fewer." in fault
 
 
 def test_a_program_that_listens_on_a_monitors_port_is_named():
