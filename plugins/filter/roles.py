@@ -55,18 +55,18 @@ def _with_planned(settings):
 
 
 @evaluated_once
-def agent_config(settings, listeners=(), host="", addresses=(), followed=()):
+def agent_config(settings, listeners=(), host="", addresses=(), inventory_servers=None):
     """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
-    given = _with_planned(settings)
-    found = agent.translate(given, listeners=listeners, host=host, addresses=addresses, followed=followed)
+    given, about = _with_planned(settings), {"listeners": listeners, "host": host, "addresses": addresses}
+    found = agent.translate(given, **about, inventory_servers=inventory_servers or {})
     return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
 
 
 @evaluated_once
-def haproxy_model(settings, listeners, host, addresses=(), resolved=None, followed=()):
+def haproxy_model(settings, listeners, host, addresses=(), resolved=None, inventory_servers=None):
     """Return the model with its services as JSON, as its template takes them."""
     given = haproxy.settings_of(_with_planned(settings))
-    found = haproxy.model(given, listeners, host, addresses, resolved or {}, followed)
+    found = haproxy.model(given, listeners, host, addresses, resolved or {}, inventory_servers or {})
     ports = [service["port"] for service in found["services"]]
     return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
 

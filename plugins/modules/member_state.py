@@ -215,7 +215,7 @@ def do(params, member, dry):
     due = arming.Due(params["run"], params["run"], params["role"], params["after"], params["settle"])
     result = {"returned_within": undoing.returned_within(due.role, due.after)} if state == "armed" else {}
     if dry:
-        return result
+        return {**result, "postponed": True} if state == "postponed" else result
     if state == "armed":
         manager.arm(member, due, params["purpose"], params["id"])
     elif state == "announced":

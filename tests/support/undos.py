@@ -20,6 +20,7 @@ SECOND = 1_000_000
 VIPS = ("192.0.2.10", "192.0.2.20")  # of one Virtual Router each; another member is the first of each
 OLD = {"vrids": (51, 52), "version": 2, "interval": 1, "password": "old"}
 AFTER, SETTLE = 40.0, 5.0
+STARTS_S = 1.0  # what the program of the undo needs until it acts
 LOOKS_S = 1.5
 BOOT_S = 20
 
@@ -32,8 +33,8 @@ class Member:
         self.files, self.running = "old", "old"
         self.due: Optional[float] = None  # when it returns
         self.announced: Optional[float] = None  # when a sign of life was
-        self.begun = self.done = self.confirmed = self.up = self.blocked = self.is_late = False
-        self.generation = 0  # of its undo: an earlier one is over when this has changed
+        self.begun = self.recorded = self.done = self.confirmed = self.up = self.blocked = self.is_late = False
+        self.generation = 0  # of its return: an earlier one is over when this has changed
 
 
 class World:
@@ -81,10 +82,8 @@ class World:
 
     def arm(self, name: str) -> None:
         member = self.members[name]
-        member.due = self.sim.now + undoing.delay(member.role, AFTER) * SECOND
-        member.generation += 1
-        generation = member.generation
-        self.sim.call_at(int(member.due), lambda _sim: self._fire(member, generation))
+        member.due = due = self.sim.now + undoing.delay(member.role, AFTER) * SECOND
+        self.sim.call_at(int(due), lambda _sim: self._elapse(member, due))
 
     def announce(self, name: str) -> None:
         self.members[name].announced = float(self.sim.now)
@@ -109,7 +108,7 @@ class World:
         member = self.members[name]
         member.done, member.due = False, float(self.sim.now)
         member.generation += 1
-        self._fire(member, member.generation)
+        self._begin(member)
 
     def confirm(self, name: str) -> bool:
         member = self.members[name]
@@ -128,7 +127,7 @@ class World:
     def write(self, name: str) -> bool:
         """Return whether the member lets the run write: not once it has begun to return."""
         member = self.members[name]
-        if member.begun or member.done:
+        if member.recorded or member.done:
             return False
         member.files = "new"
         return True
@@ -165,7 +164,7 @@ class World:
         """Lose a host, with its timers. It boots later."""
         member = self.members[name]
         self.sim.crash(f"{name} {member.running}") if member.running else None
-        member.up, member.running, member.blocked, member.begun = False, "", False, False
+        member.up, member.running, member.blocked, member.begun, member.recorded = False, "", False, False, False
         member.generation += 1
         if boots:
             self.sim.call_at(self.sim.now + BOOT_S * SECOND, lambda _sim: self._boot(member))
@@ -173,16 +172,27 @@ class World:
     def _boot(self, member: Member) -> None:
         member.up = True
         if member.due is not None and not member.done:
-            self._fire(member, member.generation, booted=True)
+            self._begin(member, booted=True)
         else:
             self.load(member.name)
 
     # -- the undo
 
-    def _fire(self, member: Member, generation: int, booted: bool = False) -> None:
+    def _elapse(self, member: Member, due: float) -> None:
+        """The time of a member has come, unless its timer was restarted, or stopped. A new one ends no return."""
+        if due == member.due and member.up and not member.begun:
+            self._begin(member)
+
+    def _begin(self, member: Member, booted: bool = False) -> None:
+        """Begin to return, as systemd says at once. The program acts later, and records then that it has begun."""
+        member.begun, generation = True, member.generation
+        later = self.sim.now + round(STARTS_S * SECOND)
+        self.sim.call_at(later, lambda _sim: self._return(member, generation, booted))
+
+    def _return(self, member: Member, generation: int, booted: bool) -> None:
         if generation != member.generation or not member.up:
             return
-        member.begun = True
+        member.recorded = True
         if not undoing.waits(member.role, booted):
             member.files = "old"
             self.load(member.name)
@@ -207,7 +217,7 @@ class World:
         self._end(member)
 
     def _end(self, member: Member) -> None:
-        member.begun, member.done, member.due = False, True, None
+        member.begun, member.recorded, member.done, member.due = False, False, True, None
 
     def _old_instances(self) -> List[Dict[str, object]]:
         return [

@@ -199,6 +199,9 @@ def test_a_removal_stops_it_before_its_balancer():
         ({"__layout_follow_configured": {"failed": False}}, False),  # it runs
         ({"__layout_follow_paused": {"skipped": True}}, False),  # it was not stopped
         ({"__layout_undo": {"run": "20260131T120000Z"}, "__layout_proved": "20260131T120000Z"}, False),  # it is proved
+        ({"__layout_me": {"follow": {}, "pods": {}, "replaces": ""}}, False),  # the run was to end it
+        ({"__layout_me": {"follow": PLAN, "pods": IN_POD, "replaces": ""}}, False),
+        ({"__layout_me": {"follow": PLAN, "pods": {}, "replaces": "native"}}, False),  # it is for the other engine
         ({"ansible_check_mode": True}, False),
     ],
 )
@@ -206,9 +209,19 @@ def test_a_run_that_fails_where_no_member_returns_leaves_it_running(state, start
     variables = {
         **variables_of("layout"),
         "ansible_check_mode": False,
+        "__layout_me": {"follow": PLAN, "pods": {}, "replaces": ""},
         "__layout_follow_paused": {"changed": True},
         "__layout_undo": {"run": ""},
         **state,
     }
     found = calls("layout", variables, SYSTEMD, tasks_from="unlock.yml")
     assert found == ([(SYSTEMD, {"name": UNIT, "state": "started"})] if starts else [])
+
+
+def test_it_runs_again_before_another_run_can_take_the_lock_and_only_if_this_one_has_stopped_it():
+    given = {task["name"]: task for file in ("configure.yml", "unlock.yml") for task in tasks("layout", file)}
+    stops = given["Configure | Stop what follows the cluster while its balancer changes"]
+    assert stops["register"] == "__layout_follow_paused"
+    names = [task["name"] for task in tasks("layout", "unlock.yml")]
+    starts = names.index("Unlock | Let what a failed run has stopped follow the cluster again")
+    assert starts < names.index("Unlock | Release what this run has locked")

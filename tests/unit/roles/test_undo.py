@@ -9,7 +9,7 @@ import time
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
-from support.roles import calls, tasks, variables_of
+from support.roles import calls, refusals, tasks, variables_of
 
 SET_FACT, STATE = "ansible.builtin.set_fact", "onprem.lb.member_state"
 INCLUDE = "ansible.builtin.include_tasks"
@@ -77,10 +77,11 @@ def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_
 
 
 @pytest.mark.parametrize(
-    "postponed, again", [(True, []), (False, ["undo/postpone.yml"])], ids=["in time", "one took too long"]
+    "postponed, again", [(True, []), (False, ["undo/postpone_again.yml"])], ids=["in time", "one took too long"]
 )
 def test_a_sign_of_life_that_took_too_long_is_followed_by_another_one(postponed, again):
-    *_signs, repeat = tasks("layout", "undo/postpone.yml")
+    *_signs, last, repeat = tasks("layout", "undo/postpone.yml")
+    assert last["register"] == "__layout_postponed"
     variables = {
         **variables_of("layout"),
         "ansible_play_hosts": ["lb1", "lb2", "lb3", "lb4"],
@@ -93,6 +94,16 @@ def test_a_sign_of_life_that_took_too_long_is_followed_by_another_one(postponed,
     }
     templar = Templar(loader=DataLoader(), variables=variables)
     assert [repeat[INCLUDE]] * templar.evaluate_conditional(trust_as_template(repeat["when"])) == again
+
+
+@pytest.mark.parametrize("so_far, refused", [(None, False), (7, False), (8, True)])
+def test_a_run_whose_signs_of_life_take_too_long_eight_times_ends(so_far, refused):
+    *_others, again = tasks("layout", "undo/postpone_again.yml")
+    assert again[INCLUDE] == "undo/postpone.yml"
+    accepted = {**variables_of("layout"), "ansible_play_hosts": [], "hostvars": {}, "__layout_undo": {"role": "first"}}
+    before = accepted if so_far is None else {**accepted, "__layout_late_signs": so_far}
+    ((_fact, counted),) = calls("layout", before, SET_FACT, tasks_from="undo/postpone_again.yml")
+    assert len(refusals("layout", "undo/postpone_again.yml", counted)) == refused
 
 
 def test_a_run_gives_signs_of_life_before_what_takes_long():

@@ -127,10 +127,11 @@ def postpone(run: Run, wanted: Due, program: bytes) -> bool:
     :raises Refused: if the undo has begun, or is over. It then begins again, because the run may have changed something
     """
     _require_armed(run, wanted, program)
-    in_time = undoing.is_in_time(wanted.role, wanted.after, _since_announced())
-    if in_time:
-        _must(run, ["systemctl", "restart", f"{NAME}.timer"])
-    return in_time
+    if not undoing.is_in_time(wanted.role, wanted.after, _since_announced()):
+        return False
+    _must(run, ["systemctl", "restart", f"{NAME}.timer"])
+    _require_armed(run, wanted, program)  # its time may have come before that
+    return True
 
 
 def confirm(run: Run, wanted: Optional[Due], program: bytes) -> None:
@@ -141,6 +142,8 @@ def confirm(run: Run, wanted: Optional[Due], program: bytes) -> None:
     """
     if wanted:
         _require_armed(run, wanted, program)
+        run(["systemctl", "stop", f"{NAME}.timer"])
+        _require_armed(run, wanted, program)  # its time may have come before that
     if due():
         end(run)
 
@@ -203,13 +206,13 @@ def begun(run: Run) -> bool:
 
 
 def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
-    if due().get("run") == wanted.run and not has_returned():
+    # The program needs a moment until it records that it has begun.
+    if due().get("run") == wanted.run and not has_returned() and not begun(run):
         return
     _begin_again(run, wanted, program)
     raise Refused(
-        f"The run gave no sign of life for {undoing.delay(wanted.role, wanted.after):g} s, or each of them took too "
-        "long, so this member returns to its settings of before. Repeat the run; where hosts are slow, with a larger "
-        "undo_after."
+        f"For {undoing.delay(wanted.role, wanted.after):g} s no sign of life of the run came in time, so this member "
+        "returns to its settings of before. Repeat the run; where hosts are slow, with a larger undo_after."
     )
 
 

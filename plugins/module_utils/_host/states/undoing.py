@@ -67,7 +67,11 @@ def is_in_time(role: str, after: float, since: Optional[float]) -> bool:
 
 
 def first_is_over(after: float) -> float:
-    """Return how many seconds after the time of an ``other`` that of the ``first`` is certainly over."""
+    """Return how many seconds after the time of an ``other`` no run can change the ``first`` any more.
+
+    Either all have accepted the same sign of life, and the time of the first one is over. Or a member has not, and by
+    now it has begun to return, or is about to: it refuses the next sign, and the run ends.
+    """
     return 1.5 * later(after)
 
 

@@ -17,6 +17,7 @@ from ..._agent.follow import settings as follow_settings
 from ..._shared import engines
 from ..model import values
 from ..model.kubeconfig import SECRETS, Credentials
+from ..model.services import countable
 
 DAY = 86400  # seconds
 FOLDER = "/etc/onprem-lb-follow"
@@ -150,6 +151,12 @@ def differing(about: Optional[Follow], members: Iterable[Mapping[str, Any]]) -> 
             found.append(f"{name}: {service} keeps the servers that its cluster has: {', '.join(servers)}.")
         found += [f"{name} does not follow its cluster: {why}" for why in host.get("not_following", [])]
     return found
+
+
+def inventory_servers(services: List[Dict[str, Any]], about: Optional[Follow]) -> Dict[str, int]:
+    """Return how many servers the inventory names, by service whose servers are the nodes."""
+    followed = about.services if about else []
+    return {each["name"]: countable(each["servers"]) for each in services if each["name"] in followed}
 
 
 def kept(services: List[Dict[str, Any]], about: Optional[Follow], followed: Servers) -> List[Dict[str, Any]]:

@@ -301,6 +301,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     choice, found = judged.choices[name], judged.found
     balancer = found.balancer(name, choice.engine)
     services = follow.kept(balancer.services, found.follow, follow.followed_on(name, judged.members))
+    of_inventory = follow.inventory_servers(balancer.services, found.follow)
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = judged.delivery.units(choice.engine)
     runs = (bool(balancer.services), bool(router.instances))
@@ -311,7 +312,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         replaces=choice.replaces,
         moves_from=choice.moves_from,
         replaced_programs=list(engines.REPLACED[choice.replaces]),
-        balancer=balancer._replace(services=services, down_file=down_file),
+        balancer=balancer._replace(services=services, inventory_servers=of_inventory, down_file=down_file),
         router=router,
         firewall=openings.firewall(found.clients(name), router),
         expected=Expected(

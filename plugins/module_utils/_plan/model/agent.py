@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -94,7 +95,7 @@ def translate(
     listeners: Any = (),
     host: str = "",
     addresses: Any = (),
-    followed: Sequence[str] = (),
+    inventory_servers: Mapping[str, int] = MappingProxyType({}),
 ) -> Dict[str, Any]:
     """Return ``{vrrp, proxy, options, secrets, service_ports, ports, faults}``; a daemon without a task is None.
 
@@ -105,7 +106,7 @@ def translate(
     :param listeners: the listening sockets of the host, as `host_info` returns them
     :param host: its name, for the sentences
     :param addresses: those of the host, as `host_info` returns them
-    :param followed: as `read_monitors` takes it
+    :param inventory_servers: as `read_monitors` takes it
     """
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
@@ -113,7 +114,7 @@ def translate(
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
     model = instances.model({**known, "daemon": {}}, prefix)
     services, wrong_services = read_services(known["services"], f"{prefix}_services")
-    monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors", followed)
+    monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors", inventory_servers)
     faults += model["faults"] + wrong_services + wrong_monitors
     vips = [vip for instance in model["instances"] for vip in instance["addresses"]]
     faults += loops.faults(services, loops.of_host(vips, addresses, host, {}), f"{prefix}_services")

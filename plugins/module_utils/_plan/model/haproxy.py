@@ -88,7 +88,7 @@ def model(
     host: str,
     addresses: Sequence[Dict[str, Any]] = (),
     resolved: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    followed: Sequence[str] = (),
+    inventory_servers: Mapping[str, int] = MappingProxyType({}),
 ) -> Dict[str, Any]:
     """Return ``{services, monitors, stats, tuning, names, ports, faults}``.
 
@@ -99,11 +99,11 @@ def model(
     :param host: its name, for the sentences
     :param addresses: those of this host, as `host_info` returns them
     :param resolved: those of servers' names, likewise
-    :param followed: as `read_monitors` takes it
+    :param inventory_servers: as `read_monitors` takes it
     """
     services, faults = read_services(settings["services"], "haproxy_services")
     faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
-    monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors", followed)
+    monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors", inventory_servers)
     faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
     stats = _stats(settings["stats"], faults)

@@ -45,6 +45,7 @@ class Balancer(NamedTuple):
     """The configuration of a member's balancer. A member without services has none."""
 
     services: List[Dict[str, Any]] = []
+    inventory_servers: Dict[str, int] = {}  # how many the inventory names, by service that follows the cluster
     monitors: List[Dict[str, Any]] = []
     down_file: str = ""
     answer_port: int = 0  # on 127.0.0.1, where it answers unless it hangs

@@ -8,6 +8,7 @@ The keys, their values and their defaults are those of the agent's own configura
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import (
@@ -170,27 +171,33 @@ def changed_check(usual: Dict[str, Any], own: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def read_monitors(
-    given: Any, services: List[Dict[str, Any]], place: str, followed: Sequence[str] = ()
+    given: Any, services: List[Dict[str, Any]], place: str, inventory_servers: Mapping[str, int] = MappingProxyType({})
 ) -> Tuple[List[Dict[str, Any]], Faults]:
     """Return the monitors with every default filled in, and a sentence for each fault.
 
     :param services: whose servers they count, as `read_services` returns them
-    :param followed: the names of those whose servers are the nodes of a cluster, however few it has
+    :param inventory_servers: how many the inventory names, by service whose servers are the nodes of a cluster
     """
-    named = [service for service in services if service["name"] not in followed]
     faults: Faults = []
     monitors = read_list(config.MONITOR, given, place, faults)
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of(place, at, monitor)))
-        faults.extend(_of_numbers(monitor, named, place_of(place, at, monitor)))
+        faults.extend(_of_numbers(monitor, services, inventory_servers, place_of(place, at, monitor)))
     return monitors, faults
 
 
-def _of_numbers(monitor: Dict[str, Any], services: List[Dict[str, Any]], place: str) -> Iterator[str]:
+def countable(servers: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many servers of a service a monitor counts at most."""
+    return sum(not server["backup"] for server in servers) or min(1, len(servers))
+
+
+def _of_numbers(
+    monitor: Dict[str, Any], services: List[Dict[str, Any]], inventory_servers: Mapping[str, int], place: str
+) -> Iterator[str]:
     """Yield which conditions of a monitor no service can meet, with the servers that the user has named."""
     for service in [service for service in services if service["name"] in monitor["at_least"]]:
         name, number = service["name"], monitor["at_least"][service["name"]]
-        there = sum(not server["backup"] for server in service["servers"]) or min(1, len(service["servers"]))
+        there = max(countable(service["servers"]), inventory_servers.get(name, 0))
         if 0 < there < number:
             yield f"{place}.at_least wants {number} servers of {name}, which has {there} beside backups: want fewer."
 

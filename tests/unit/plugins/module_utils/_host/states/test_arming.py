@@ -121,11 +121,30 @@ def test_a_run_that_is_too_late_is_refused_and_the_member_returns_once_more(host
     if is_over:
         arming.clear(host.run_command)
     with pytest.raises(
-        arming.Refused, match="no sign of life for 40 s.*, so this member returns to its settings of before"
+        arming.Refused, match="For 40 s no sign of life .* in time, so this member returns to its settings"
     ):
         ask(host.run_command, due("other"), b"program")
     assert host.asked[-1] == "systemctl restart --no-block onprem-lb-undo.service"
     assert records.due()["id"] == (OTHER_RUN if is_over else RUN)
+
+
+@pytest.mark.parametrize("ask, asks", [(arming.postpone, "restart"), (arming.confirm, "stop")])
+@pytest.mark.parametrize("begins", ["before", "meanwhile"])
+def test_a_run_is_refused_from_the_moment_on_at_which_the_member_begins_to_return(host, monkeypatch, ask, asks, begins):
+    """Its program records that it has begun, and needs a moment until then."""
+    arm(host)
+    host.active["onprem-lb-undo.service"] = begins == "before"
+    obey = host.run_command
+
+    def run_command(command, **options):
+        if command == ["systemctl", asks, "onprem-lb-undo.timer"]:
+            host.active["onprem-lb-undo.service"] = True
+        return obey(command, **options)
+
+    monkeypatch.setattr(host, "run_command", run_command)
+    with pytest.raises(arming.Refused, match="so this member returns to its settings of before"):
+        ask(host.run_command, due(), b"program")
+    assert host.asked[-1] == "systemctl restart --no-block onprem-lb-undo.service" and records.due()
 
 
 def test_a_run_that_has_failed_lets_the_timer_be_unless_the_member_has_returned_already(host):

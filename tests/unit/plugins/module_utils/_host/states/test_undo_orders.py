@@ -46,33 +46,30 @@ def steps(world):
 
 
 def signs_of_life(world, first, others):
-    """Yield the steps of a sign of life: the others hear of it before the first one gets it, and get it after that."""
-    for name in others:
-        yield f"announce {name}", lambda name=name: world.announce(name)
-    for name in (first, *others):
-        yield f"postpone {name}", lambda name=name: world.postpone(name)
-    yield "give another one", lambda: repeat_where_late(world, first, others)
+    """Yield the steps of a sign of life, until all others accept it: they hear of it before the first one gets it."""
+    is_accepted = False
+    while not is_accepted:
+        for name in others:
+            yield f"announce {name}", lambda name=name: world.announce(name)
+        for name in (first, *others):
+            yield f"postpone {name}", lambda name=name: world.postpone(name)
+        is_accepted = not world.late()
 
 
-def repeat_where_late(world, first, others):
-    """Give signs of life until none takes too long; return False once a member has begun to return."""
-    while world.late():
-        for _name, step in list(signs_of_life(world, first, others))[:-1]:
-            world.wait(STEP_S)
-            if step() is False:
-                return False
-    return True
+COUNT = len(list(steps(World({}))))  # if no sign of life takes too long
+SIGN = range(len(NAMES), len(NAMES) + 2 * len(NAMES) - 1)  # the steps of the first one
+BEFORE_CHANGES = range(SIGN.stop)
 
 
-COUNT = len(list(steps(None)))
+def play(world, until=None, pause_at=None, pause=0.0, then_s=STEP_S):
+    """Run the steps; return whether the run succeeded. A living controller abandons a run that fails.
 
-
-def play(world, until=COUNT, pause_at=None, pause=0.0):
-    """Run the steps; return whether the run succeeded. A living controller abandons a run that fails."""
+    :param then_s: how long each step takes after the first sign of life
+    """
     for at, (_name, step) in enumerate(steps(world)):
         if at == until:
             return False
-        world.wait(pause if at == pause_at else STEP_S)
+        world.wait(pause if at == pause_at else STEP_S if at in BEFORE_CHANGES else then_s)
         if step() is False:
             world.abandon()
             return False
@@ -150,6 +147,26 @@ def test_a_slow_step_does_not_end_a_run_within_the_time_of_the_members(world, at
     world.wait(2 * BACK_S)
     assert set(world.runs().values()) == {"new"} and world.holders() == AS_PREFERRED
     assert world.two_held() < HANDOVER_S
+
+
+@pytest.mark.parametrize("later", range(1, 2 * len(SIGN)))
+@pytest.mark.parametrize("at", SIGN)
+def test_a_controller_that_dies_while_it_gives_another_sign_of_life_splits_nothing(world, at, later):
+    play(world, until=at + later, pause_at=at, pause=6.0)
+    world.wait(2 * BACK_S)
+    assert world.two_held() < HANDOVER_S
+    assert each_has_one_holder(world)
+    assert world.runs() == dict.fromkeys(NAMES, "old")
+
+
+@pytest.mark.parametrize("then_s", [3.0, 6.0, 9.0, 12.0])
+@pytest.mark.parametrize("pause", [35.5, 36.0, 36.5, 37.0, 37.5])
+def test_a_slow_run_whose_sign_of_life_comes_as_members_begin_to_return_splits_nothing(world, pause, then_s):
+    play(world, pause_at=SIGN[0], pause=pause, then_s=then_s)
+    world.wait(3 * BACK_S)
+    assert world.two_held() < HANDOVER_S
+    assert each_has_one_holder(world)
+    assert len({which for which in world.runs().values() if which}) == 1
 
 
 @pytest.mark.parametrize("pause", [11.0, 25.0, 36.0])

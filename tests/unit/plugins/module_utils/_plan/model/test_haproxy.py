@@ -69,9 +69,10 @@ def test_a_monitor_that_haproxy_could_not_have_is_refused(monitors, sentence):
 
 def test_a_service_that_follows_its_cluster_may_have_fewer_servers_than_a_monitor_wants():
     settings = {"services": [WEB], "monitors": [{**MONITOR, "at_least": {"web": 2}}]}
-    assert haproxy.model({**settings, "stats": {}, "tuning": {}}, [], "lb1", followed=["web"])["faults"] == []
-    assert agent.translate(settings, followed=["web"])["faults"] == []
-    (fault,) = agent.translate(settings, followed=["api"])["faults"]
+    named = {"web": 2}
+    assert haproxy.model({**settings, "stats": {}, "tuning": {}}, [], "lb1", inventory_servers=named)["faults"] == []
+    assert agent.translate(settings, inventory_servers=named)["faults"] == []
+    (fault,) = agent.translate(settings, inventory_servers={"web": 1, "api": 2})["faults"]
     assert "at_least wants 2 servers of web, which has 1 beside backups: want fewer." in fault
 
 
