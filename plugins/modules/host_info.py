@@ -392,38 +392,16 @@ problems:
 """
 
 import concurrent.futures
-import os
 import sys
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
-from ansible_collections.onprem.lb.plugins.module_utils._host import (
-    facts,
-    followed,
-    held_back,
-    in_force,
-    member,
-    named_files,
-    obstacles,
-    on_disk,
-    ownership,
-    pod_programs,
-    pods,
-    processes,
-    rivals,
-    served_certificates,
-    server_names,
-    static_pods,
-    takeover,
-)
+from ansible_collections.onprem.lb.plugins.module_utils._host import host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core as firewall
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
-from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED, PODS
-from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import NAMES as STATIC_PODS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import AGENT, CONFIGS, NATIVE, UNITS
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": []},
@@ -455,132 +433,10 @@ ARGUMENTS = {
     "loaded": {"type": "list", "elements": "str", "default": []},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
-    "keepalived_config": {"type": "path", "default": "/etc/keepalived/keepalived.conf"},
-    "agent_config": {"type": "path", "default": "/etc/onprem-lb-agent/vrrp.json"},
+    "keepalived_config": {"type": "path", "default": CONFIGS[UNITS[NATIVE].router]},
+    "agent_config": {"type": "path", "default": CONFIGS[UNITS[AGENT].router]},
     "members_record": {"type": "path"},
 }
-
-
-def read_host(params, reader):
-    """Return the result without `heard`. What keeps the host from being a balancer is a problem and not an error."""
-    answering = {}
-    addresses = reader.addresses()
-    routers = instances(params, reader)
-    members = facts.members(reader.text(params["members_record"])) if params["members_record"] else {}
-    asked = [*params["vips"], *facts.addresses_of_routers(members, routers)]
-    others, problems, pods = of_others(params, reader)
-    if not facts.has_systemd():
-        problems.append("systemd does not run here: haproxy and keepalived need it for their units.")
-    if addresses is None:
-        problems.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
-    family = platforms.os_family(reader.text(facts.OS_RELEASE))
-    if platforms.family_problem(family):
-        problems.append(platforms.family_problem(family))
-    try:
-        answering = reader.answering(facts.vip_addresses(asked), params["wait"], addresses or [])
-    except PermissionError:
-        problems.append("there is no right to open raw sockets: use become, or give the container NET_RAW.")
-    return {
-        **deployed(params, reader),
-        "os_family": family,
-        "addresses": addresses or [],
-        "listeners": facts.listeners(),
-        "answering": answering,
-        "missing_programs": [name for name in params["programs"] if not reader.find(name)],
-        "unfit": named_files.unfit(params["named"]),
-        "resolved": server_names.resolved(params["servers"]),
-        "uncovered": uncovered(params),
-        "files": read_files(params["read_files"], reader),
-        "package_lists_fresh": reader.package_lists_are_fresh(),
-        "instances": routers,
-        "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in params["configs"] else "",
-        "takeover": others,
-        "static_pods": pods,
-        "members": members,
-        "followed": followed.read(reader),
-        "not_following": member.not_following(reader),
-        "stale": in_force.unloaded_units(reader, params["loaded"]),
-        "held_back": held_back.in_force(reader),
-        "selinux": facts.has_selinux(),
-        "problems": problems,
-    }
-
-
-def read_files(wanted, reader):
-    """Return what there is of files."""
-    programs = {item["path"]: keepalived_hook.build(sys.executable) for item in wanted if item["keepalived_hook"]}
-    return {path: file._asdict() for path, file in on_disk.read(reader, wanted, programs).items()}
-
-
-def uncovered(params):
-    """Return what the certificates of the API servers lack: names, and the VIPs."""
-    names = [*map(str, params["api"].get("names", [])), *facts.vip_addresses(params["vips"])]
-    return served_certificates.uncovered(params["api"].get("servers"), names)
-
-
-def of_others(params, reader):
-    """Return what others have set up here, by program, the problems with it, and the static pods to disable."""
-    configs = params["configs"]
-    running = processes.named({*configs, *rivals.PROGRAMS}) if configs else []
-    found = takeover.read(reader, configs, running, facts.packages(reader.text(params["packages_record"])))
-    problems = [problem for program in found.values() for problem in program["problems"]]
-    if KEEPALIVED not in configs:
-        return found, problems, []
-    is_openshift = os.path.isdir(rivals.OPENSHIFT_KEEPALIVED)
-    every = rivals.rivals(running, facts.vip_addresses(params["vips"]), is_openshift, static_pods.manifest)
-    pods = [rival for rival in every if params["takes_over"] and rival.manifest]
-    problems += [rivals.problem(rival, params["take_over_variable"]) for rival in every if rival not in pods]
-    problems += static_pods.kept_twice([pod.manifest for pod in pods])
-    return found, problems, [{"program": pod.program, "manifest": pod.manifest} for pod in pods]
-
-
-def instances(params, reader):
-    """Return the VRRP instances of the router's unit or pod: of the one that is to run, where both are there."""
-    of_unit, of_pod = of_units(params, reader), pod_programs.instances(reader)
-    found = (of_pod or of_unit) if pods.enabled([PODS.router]) else (of_unit or of_pod)
-    return found if params["with_auth_pass"] else [{**instance, "auth_pass": ""} for instance in found]
-
-
-def of_units(params, reader):
-    """Return the VRRP instances of both engines' configurations. Of two with the same name, keepalived's counts."""
-    path = params["keepalived_config"]
-    text = reader.text(path)
-    # What a package brings is an example, and no pair that lives.
-    is_example = not ownership.is_marked(text) and reader.is_as_shipped(path)
-    native = [] if is_example else keepalived_conf.instances(text)
-    names = [instance["name"] for instance in native]
-    agents = facts.agent_instances(reader.text(params["agent_config"]))
-    return native + [instance for instance in agents if instance["name"] not in names]
-
-
-def deployed(params, reader):
-    """Return the states of the packages and the units, and what is in the way of installing, starting or writing."""
-    wanted = params["packages"] + of_family(params, reader)
-    units, static = ([unit for unit in params["units"] if (unit in STATIC_PODS) == is_pod] for is_pod in (False, True))
-    runs = pods.running() if static else {}
-    every = reader.packages([*dict.fromkeys(wanted + params["removes"])])
-    packages = every.of(wanted)
-    masked = reader.units_in("LoadState", units, "masked")
-    recorded = facts.packages(reader.text(params["packages_record"]))
-    return {
-        "missing_packages": packages.missing,
-        "recorded_packages": recorded,
-        "own_packages": [name for name in params["packages"] if name in recorded],
-        "unobtainable": reader.unobtainable(packages.to_fetch),
-        "unremovable": {name: why for name, why in every.unremovable.items() if name in recorded},
-        "active_units": reader.units_in("ActiveState", units, "active") + [name for name in static if name in runs],
-        "restarting_units": reader.units_in("ActiveState", units, "activating", "deactivating"),
-        "existing_units": reader.units_in("LoadState", units, "loaded") + masked,
-        "enabled_units": reader.units_in("UnitFileState", units, "enabled") + pods.enabled(static),
-        "own_units": [unit for unit in units if facts.is_ours(unit)] + pods.own(static),
-        "pods_engine": pod_programs.engine(),
-        "obstacles": {
-            **packages.uninstallable,
-            **obstacles.of_masked_units(masked),
-            **obstacles.of_files(params["files"]),
-            **obstacles.of_pods(static),
-        },
-    }
 
 
 def capture(params):
@@ -593,21 +449,14 @@ def capture(params):
         return [], [str(error)]
 
 
-def of_family(params, reader):
-    """Return the packages whose names depend on the family: what sets booleans of SELinux, and ping."""
-    sets_booleans = params["sets_booleans"] and facts.has_selinux()
-    lacks_ping = params["pings"] and not reader.find("ping")
-    family = platforms.os_family(reader.text(facts.OS_RELEASE))
-    needed = ((sets_booleans, platforms.SEBOOLEAN_PACKAGES), (lacks_ping, platforms.PING_PACKAGES))
-    return [names[family] for wanted, names in needed if wanted and family in names]
-
-
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
+    hooks = [file["path"] for file in module.params["read_files"] if file["keepalived_hook"]]
+    programs = {path: keepalived_hook.build(sys.executable) for path in hooks}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as background:
         heard = background.submit(capture, module.params)
-        result = {**read_host(module.params, reader), "firewall": firewall.may_refuse(Host(module))}
+        result = {**host.read(module.params, reader, programs), "firewall": firewall.may_refuse(Host(module))}
         routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
     module.exit_json(**result)

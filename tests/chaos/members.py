@@ -34,7 +34,6 @@ STOP_PAUSE_S = 0.2  # of the balancers' units: the VIP leaves before the balance
 SOCKET = "/run/haproxy/admin.sock"  # in the rendered file, one for all hosts of this machine
 SERVICE_PORT = 8443
 CONSOLE_PREFIX = re.compile(r"^\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}: ")  # of each line of keepalived's log
-Report = Callable[[str], Any]
 
 
 class Program:

@@ -22,10 +22,6 @@ pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nf
 FLOOD = 100_000  # SYNs
 SMALL_MTU = 1400
 LONG = 3000  # bytes: more than one segment
-BEHIND = {
-    VIP: ("198.51.100.0/24", "198.51.100.1", "198.51.100.2"),
-    VIP6: ("2001:db8:2::/64", "2001:db8:2::1", "2001:db8:2::2"),
-}
 
 # Sends SYNs from 100 addresses of the link to the VIP, as fast as it can, and prints how many a second. More addresses
 # would fill the table of neighbours (gc_thresh3), which all namespaces of a machine share: other tests would fail.

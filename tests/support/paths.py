@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The paths of the checkout. No other file of the tests names one."""
+"""The folders of the checkout."""
 
 from __future__ import annotations
 

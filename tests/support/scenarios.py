@@ -19,5 +19,4 @@ IMAGE_OF = {
     "pods": "debian12",
     "roles": "debian13",
 }
-EACH_ONCE = tuple(f"{scenario}:{image}" for scenario, image in IMAGE_OF.items())
 EVERY = tuple(f"{scenario}:{image}" for image in IMAGES for scenario in IMAGE_OF)

@@ -19,6 +19,7 @@ import shutil
 import tempfile
 from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from .._shared import mark
 from . import keepalived_test, masking, ownership
 from .reader import Find, Run
 from .states import records
@@ -66,7 +67,7 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
     found = []
     for item in wanted:
         before, mode, group = _on_disk(item["path"])
-        is_marked = ownership.is_marked(before or "")
+        is_marked = mark.is_marked(before or "")
         if item["state"] == "absent" and item.get("own_only") and not is_marked:
             continue
         after = item["content"] if item["state"] == "present" else None

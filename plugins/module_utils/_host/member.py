@@ -12,6 +12,7 @@ from .._agent.keepalived import conf as keepalived_conf
 from .._agent.runtime.text_table import problems
 from .._shared.engines import (
     AGENT,
+    CONFIGS,
     FOLLOW,
     HAPROXY,
     KEEPALIVED,
@@ -31,11 +32,6 @@ from .reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
-CONFIGS = {
-    UNITS[NATIVE].balancer: "/etc/haproxy/haproxy.cfg",
-    UNITS[NATIVE].router: "/etc/keepalived/keepalived.conf",
-    UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
-}
 WILDCARDS = ("0.0.0.0", "::")
 ACTIVE = "Active"
 NOT_SET_UP = "nothing of this collection is set up here: run onprem.lb.site."

@@ -11,8 +11,6 @@ import hashlib
 import re
 from typing import Dict
 
-MARK = "# Managed by Ansible, onprem.lb."
-MARKED_LINES = 3  # the mark is among the first
 KEPT = ".before-onprem-lb"  # what the name of a file ends with that was kept
 
 # Each prints "FILE DIGEST" for the files of a package, those of configuration included.
@@ -20,11 +18,6 @@ DPKG_CONFFILES = ["--show", "--showformat", "${Conffiles}\\n"]
 RPM_FILES = ["--query", "--queryformat", "[%{FILENAMES} %{FILEDIGESTS}\\n]", "--file"]
 # By the length of a digest: rpm names its algorithm by a number that is another in each version of OpenPGP.
 ALGORITHMS = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
-
-
-def is_marked(text: str) -> bool:
-    """Whether this collection has written a file with this text."""
-    return any(line.startswith(MARK) for line in text.splitlines()[:MARKED_LINES])
 
 
 def digests(output: str) -> Dict[str, str]:

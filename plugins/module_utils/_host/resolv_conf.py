@@ -13,6 +13,7 @@ import os
 import tempfile
 from typing import Optional
 
+from .._shared import mark
 from . import ownership
 from .files import Move
 
@@ -29,7 +30,7 @@ def text(path: str) -> Optional[str]:
 
 
 def is_ours(path: str) -> bool:
-    return ownership.is_marked(text(path) or "")
+    return mark.is_marked(text(path) or "")
 
 
 def has_kept(path: str) -> bool:

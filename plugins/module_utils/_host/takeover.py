@@ -15,6 +15,7 @@ import shutil
 from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 
 from .._agent.keepalived import conf as keepalived_conf
+from .._shared import mark
 from .._shared.engines import HAPROXY
 from . import cgroups, facts, ownership, start_options
 from .processes import Process
@@ -64,10 +65,10 @@ class Takeover(NamedTuple):
 
 
 def judge(found: Found) -> Takeover:
-    config = [file for file in found.config if not ownership.is_marked(file.text)]
+    config = [file for file in found.config if not mark.is_marked(file.text)]
     others = [file for file in config if not file.is_as_shipped]
     # What is added after this collection has set the unit up is meant to change what it runs.
-    units = [] if found.is_ours else [file for file in found.units if not ownership.is_marked(file.text)]
+    units = [] if found.is_ours else [file for file in found.units if not mark.is_marked(file.text)]
     # A package's default file comes back, too, unless its package goes with the removal or something else was kept.
     keep = [file for file in config if file in others or not (found.is_installed_by_us or file.is_kept)]
     return Takeover(
@@ -185,7 +186,7 @@ def _is_of_others(unit: str) -> bool:
 
 def _file(reader: Reader, path: str) -> File:
     text, beside = reader.text(path), ownership.kept(path)
-    is_as_shipped = not ownership.is_marked(text) and reader.is_as_shipped(path)
+    is_as_shipped = not mark.is_marked(text) and reader.is_as_shipped(path)
     # An interrupted run may have kept this very file already.
     is_kept = os.path.lexists(beside) and not (os.path.exists(path) and os.path.samefile(path, beside))
     return File(path, text, is_as_shipped, is_kept)

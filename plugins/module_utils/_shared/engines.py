@@ -48,6 +48,13 @@ UNITS = {
     NATIVE: Units(f"{HAPROXY}.service", f"{KEEPALIVED}.service"),
     AGENT: Units(Daemon(PROXY).unit, Daemon(VRRP).unit),
 }
+# Which configuration each of them reads, unless a user has set another path.
+CONFIGS = {
+    UNITS[NATIVE].balancer: "/etc/haproxy/haproxy.cfg",
+    UNITS[NATIVE].router: "/etc/keepalived/keepalived.conf",
+    UNITS[AGENT].balancer: "/etc/onprem-lb-agent/proxy.json",
+    UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
+}
 # How they come to a host: as systemd units, or as static pods of its kubelet, with the same names for both engines.
 UNIT, POD = "unit", "pod"
 PODS = Units(pods.BALANCER, pods.ROUTER)

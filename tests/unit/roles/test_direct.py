@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct
 from support.roles import calls, tasks, variables_of
 
-SYSTEMD, COMMAND, DELETED = "ansible.builtin.systemd_service", "ansible.builtin.command", "ansible.builtin.file"
+SYSTEMD, COMMAND = "ansible.builtin.systemd_service", "ansible.builtin.command"
 FILES = "onprem.lb.config_files"
 RUNS = {"active_units": [direct.UNIT], "enabled_units": [direct.UNIT], "existing_units": [direct.UNIT]}
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}

@@ -18,8 +18,6 @@ COMMAND = "ansible.builtin.command"
 SYSTEMD, FILES = "ansible.builtin.systemd_service", "onprem.lb.config_files"
 ARCHIVE, MEMBER_PODS = "onprem.lb.agent_archive", "onprem.lb.member_pods"
 UNIT, CONFIG = "onprem-lb-follow.service", "/etc/onprem-lb-follow/follow.json"
-RUNS = {"active_units": [UNIT], "enabled_units": [UNIT], "existing_units": [UNIT]}
-NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 PLAN = {
     "engine": "native",
     "services": ["masters"],

@@ -4,6 +4,6 @@
 
 ``nodes`` reads what the API server says of a node, ``membership`` decides which nodes are servers, and ``watching`` is
 the protocol of lists and watches: all three are pure. ``api`` speaks HTTP, and ``follower`` drives it in a thread.
-``lifecycle`` keeps each new list in ``state``, and ``appliance`` applies it: to ``haproxy`` by its runtime API, to the
+``lifecycle`` keeps each new list in ``state``, and ``balancers`` applies it: to ``haproxy`` by its runtime API, to the
 agent's ``proxy`` by its control socket, to both by their file, which outlives a restart.
 """

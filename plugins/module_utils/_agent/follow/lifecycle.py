@@ -15,7 +15,7 @@ from ..runtime.log import Log
 from ..runtime.loop import MILLION, Earliest
 from ..runtime.sd_notify import Notifier
 from . import config, state, words
-from .appliance import Appliance
+from .balancers import Balancers
 from .changes import Refused
 from .follower import Follower
 from .membership import Known, Membership
@@ -89,8 +89,8 @@ class Lifecycle(lifecycle.Lifecycle):
         self._saved = known
         self._listed = False
         self._membership = Membership(settings.nodes, known)
-        self._appliance = Appliance(self.loop, self.log, settings)
-        self._appliance.want(known.servers)
+        self._balancers = Balancers(self.loop, self.log, settings)
+        self._balancers.want(known.servers)
         self._follower = Follower(self.loop, settings, self._take)
         self._follower.start()
         self._names = Names(self.loop, self.log, settings, settings.hosts) if settings.hosts else None
@@ -102,7 +102,7 @@ class Lifecycle(lifecycle.Lifecycle):
             self._names.stop()
         self._next_decision.cancel()
         self._answers = None
-        self._appliance.stop()
+        self._balancers.stop()
 
     # -- what the API server says
 
@@ -156,7 +156,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._note_problem()
         if known != self._saved:
             self._save(known)
-        self._appliance.want(known.servers)
+        self._balancers.want(known.servers)
         due = self._membership.due()
         if due is not None:
             self._next_decision.at(due)
@@ -188,18 +188,18 @@ class Lifecycle(lifecycle.Lifecycle):
             **self.describe(),
             "label": self.settings.nodes.label,
             "nodes": len(self._membership),
-            "servers": [server._asdict() for server in self._appliance.wanted],
+            "servers": [server._asdict() for server in self._balancers.wanted],
             "problem": words.no_servers(self._membership.problem()) if self._listed else None,
             "without_address": self._membership.without_address(),
             "last_change": self._last_change,
-            "changes": self._appliance.changes,
+            "changes": self._balancers.changes,
             "api": {
                 "server": servers[self._answers] if self._answers is not None else None,
                 "heard": self._heard,
                 "fault": self._api_fault,
                 "errors": self._errors,
             },
-            "balancers": self._appliance.report(),
+            "balancers": self._balancers.report(),
         }
 
 

@@ -22,7 +22,7 @@ WATCH = 900  # seconds that a watch is to last
 LONG = 60.0  # seconds; a watch that ends earlier has failed
 FIRST_DELAY, LAST_DELAY = 1.0, 30.0  # seconds, of the back-off
 
-UNAUTHORIZED, FORBIDDEN, GONE, TOO_MANY, GATEWAY_TIMEOUT = 401, 403, 410, 429, 504
+UNAUTHORIZED, FORBIDDEN, GONE, GATEWAY_TIMEOUT = 401, 403, 410, 504
 
 
 class PageRequest(NamedTuple):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The lifecycle that both daemons share: signals, the watchdog, reloads, and what a report says of the process."""
+"""The lifecycle that the daemons share: signals, the watchdog, reloads, and what a report says of the process."""
 
 from __future__ import annotations
 

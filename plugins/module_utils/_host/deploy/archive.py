@@ -41,15 +41,6 @@ def build(folder: str) -> bytes:
     return pack(sources(folder))
 
 
-def rebuild(archive: str, folder: str) -> bytes:
-    """Return the archive of the agent whose package is a folder within another archive, as in a module's payload.
-
-    :param archive: the path of the other archive
-    :param folder: the folder's path in it
-    """
-    return pack(packed_sources(archive, folder))
-
-
 def carried(module: ModuleType, above: int = 0) -> Dict[str, bytes]:
     """Return the sources of a folder: as they are on the controller, or as an AnsiballZ payload carries them.
 

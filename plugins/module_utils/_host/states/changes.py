@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Iterator, List, NamedTuple, Sequence
 
-from ..._shared.engines import AGENT, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
-from .. import ownership
+from ..._shared import mark
+from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
 from .snapshot import DIRECT_SERVER, ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"
@@ -23,10 +23,6 @@ STARTED_ANEW = ("onprem-lb-metrics.service", Daemon(FOLLOW).unit)
 NOT_WAITED_FOR = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit)
 # A plane removes its table, if it is ended as its unit says. A server takes its VIPs from lo, by its program.
 STOPPED_FIRST = (Daemon(DIRECT).unit, DIRECT_SERVER)
-LOADS = {
-    UNITS[AGENT].balancer: "/etc/onprem-lb-agent/proxy.json",
-    UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
-}
 
 
 class FileChanges(NamedTuple):
@@ -49,7 +45,7 @@ def of_files(now: Snapshot, then: Snapshot) -> FileChanges:
 
 
 def _is_of_others(file: File, configs: Sequence[str]) -> bool:
-    return file.path in configs and not ownership.is_marked(file.content.decode(errors="replace"))
+    return file.path in configs and not mark.is_marked(file.content.decode(errors="replace"))
 
 
 def before_files(now: Snapshot, then: Snapshot) -> List[List[str]]:
@@ -117,7 +113,7 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
     if not (name in now.units and now.units[name].active):
         return [_started("start", name)]
     is_part = any(path.startswith(f"/etc/systemd/system/{name}") for path in changed)
-    if name in LOADS:
+    if name in UNITS[AGENT]:
         return _of_agent(name, is_part, changed)
     if name in STARTED_ANEW:
         is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
@@ -150,4 +146,4 @@ def _of_agent(name: str, is_part: bool, changed: Sequence[str]) -> List[List[str
         return [["systemctl", "restart", name]]
     if any(path.startswith(LIBRARY) for path in changed):
         return [["systemctl", "kill", "--kill-who=main", "--signal=USR2", name]]
-    return [["systemctl", "reload", name]] if LOADS[name] in changed else []
+    return [["systemctl", "reload", name]] if CONFIGS[name] in changed else []

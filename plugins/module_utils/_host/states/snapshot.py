@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import held_back
-from ..._shared.engines import AGENT, DIRECT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
+from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
 from .. import facts
 from ..reader import Run, show
 
@@ -43,7 +43,6 @@ OWN_FILES = (
     "/usr/local/lib/onprem-lb-metrics/*",
     *held_back.PATHS.values(),
 )
-AGENT_CONFIG = "/etc/onprem-lb-agent/vrrp.json"
 DIRECT_SERVER = Daemon(f"{DIRECT}-server").unit
 # In the order in which they start.
 WATCHED_UNITS = (
@@ -180,7 +179,7 @@ def _instances(configs: Dict[str, str], files: List[File], units: Dict[str, Unit
     """Return the instances of the router that runs; of both routers' configurations if none does."""
     texts = {file.path: file.content.decode(errors="replace") for file in files}
     native = keepalived_conf.instances(texts.get(configs.get(KEEPALIVED, ""), ""))
-    agent = facts.agent_instances(texts.get(AGENT_CONFIG, ""))
+    agent = facts.agent_instances(texts.get(CONFIGS[UNITS[AGENT].router], ""))
     runs = {name for name, unit in units.items() if unit.active}
     if UNITS[AGENT].router in runs:
         return agent

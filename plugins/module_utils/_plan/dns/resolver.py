@@ -18,6 +18,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
 from ..._agent.follow import hosts as node_names
+from ..._shared import mark
 from . import corefile, layouts, resolv_conf, resolved
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf
@@ -34,7 +35,7 @@ UPSTREAMS = {
     NETWORK_MANAGER: "/run/NetworkManager/resolv.conf",
     FILE: resolv_conf.KEPT,
 }
-MARK = "# Managed by Ansible, onprem.lb.resolver."
+MARK = f"{mark.MARK}.resolver."
 CACHE = 1000  # names
 PORT = 53
 LOOPBACK = ("127.0.0.1", "::1", resolv_conf.STUB)

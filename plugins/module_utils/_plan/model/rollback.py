@@ -24,8 +24,11 @@ SETTINGS = {
 }
 
 
-def faults(given: Dict[str, Any]) -> Faults:
-    """Return what is wrong with the variables of a rollback, without their prefix."""
+def faults(given: Dict[str, Any], playbook: str) -> Faults:
+    """Return what is wrong with the variables of a rollback, or of the restore that leads to one.
+
+    :param given: without the prefix, which is the playbook's name
+    """
     found: Faults = []
-    read(SETTINGS, given, "rollback", found)
-    return [fault.replace("rollback.", "rollback_") for fault in found]
+    read(SETTINGS, given, playbook, found)
+    return [fault.replace(f"{playbook}.", f"{playbook}_") for fault in found]

@@ -14,8 +14,6 @@ from .members import Layout, Member, layouts
 from .steps import incomplete, several
 
 NOTHING = "nothing of this collection"
-ANOTHER_ENGINE = "change the engine in the inventory and run onprem.lb.site."
-FIRST_RUN = "run onprem.lb.site first."
 
 States = Dict[str, Dict[str, Any]]  # by ID, as `member_state` lists them
 

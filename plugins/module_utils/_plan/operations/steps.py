@@ -94,7 +94,8 @@ def several(every: Sequence[Layout]) -> str:
 def incomplete(layout: Layout, what: str) -> List[str]:
     """Say which members are missing for what needs all of them."""
     if layout.left_out:
-        return [f"{', '.join(layout.left_out)} is outside --limit, and {what.lower()} needs all members: leave it out."]
+        names = ", ".join(layout.left_out)
+        return [f"{names} is outside --limit, and {what.lower()} needs all members: run it without --limit."]
     unread = [member.fault for member in layout.members if member.problem]
     return [f"{what} needs all members. {' '.join(unread)}"] if unread else []
 

@@ -65,7 +65,7 @@ class Master:
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
         """Serve. Raises OSError if no worker can be started.
 
-        :param checks: a checks.client.Checks that calls ``take_result`` and ``take_run``
+        :param checks: a `ChecksProcess` that calls ``take_result`` and ``take_run``
         :param inherited: the state of the previous version, from ``to_json``
         """
         self.health = Health(Dependencies(self._loop, checks, self._log, self.pool.send_updates))

@@ -35,7 +35,7 @@ class Dependencies(NamedTuple):
     """Everything that ``Health`` uses."""
 
     loop: Loop
-    checks: Any  # checks.client.Checks
+    checks: Any  # a `ChecksProcess`
     log: Any  # log.Log
     send_updates: Callable[[ServerUpdates], None]  # to the workers
     wall: Callable[[], float] = time.time  # seconds since 1970

@@ -8,6 +8,7 @@ import hashlib
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import ownership
+from ansible_collections.onprem.lb.plugins.module_utils._shared import mark
 from support.paths import GOLDEN
 
 DPKG = """\
@@ -24,14 +25,14 @@ RPM = f"/etc/haproxy/haproxy.cfg {SHA256}\n/usr/bin/halog {'a' * 64}\n/usr/share
     "name", ["pair.haproxy.cfg", "pair.lb1.keepalived.conf", "haproxy.unit.conf", "keepalived.unit.conf"]
 )
 def test_what_the_roles_write_is_marked(name):
-    assert ownership.is_marked((GOLDEN / name).read_text())
+    assert mark.is_marked((GOLDEN / name).read_text())
 
 
 @pytest.mark.parametrize(
-    "text", ["", "global\n    daemon\n", "# Ansible managed\nglobal\n", "global\n" * 3 + f"{ownership.MARK}haproxy\n"]
+    "text", ["", "global\n    daemon\n", "# Ansible managed\nglobal\n", "global\n" * 3 + f"{mark.MARK}.haproxy\n"]
 )
 def test_what_others_write_is_not(text):
-    assert not ownership.is_marked(text)
+    assert not mark.is_marked(text)
 
 
 def test_the_digests_of_dpkg_and_rpm_are_read():

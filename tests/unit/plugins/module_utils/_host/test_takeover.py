@@ -8,16 +8,17 @@ import hashlib
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import cgroups, ownership, takeover
+from ansible_collections.onprem.lb.plugins.module_utils._host import cgroups, takeover
 from ansible_collections.onprem.lb.plugins.module_utils._host.cgroups import RunsIn
 from ansible_collections.onprem.lb.plugins.module_utils._host.processes import Process
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._host.takeover import File, Found, judge
+from ansible_collections.onprem.lb.plugins.module_utils._shared import mark
 from support.programs import Programs
 
 CFG, CONF = "/etc/haproxy/haproxy.cfg", "/etc/keepalived/keepalived.conf"
 LIMITS = "/etc/systemd/system/haproxy.service.d/limits.conf"
-OURS = f"{ownership.MARK}haproxy: changes made here are lost.\nglobal\n"
+OURS = f"{mark.MARK}.haproxy: changes made here are lost.\nglobal\n"
 NOTHING = Found("haproxy", CFG, [], [], [])
 HAND = File(CFG, "global\n")
 DEFAULT = HAND._replace(is_as_shipped=True)
@@ -121,7 +122,7 @@ def test_a_pair_with_another_authentication_cannot_be_adopted_because_its_member
         File(CONF, f"# include conf.d/*.conf\n{VRRP}"),
         File(CONF, VRRP.replace("51\n", "51\n authentication {\n auth_type PASS\n auth_pass AH\n }\n")),
         File(CONF, "include conf.d/*.conf\n", is_as_shipped=True),
-        File(CONF, f"{ownership.MARK}keepalived\ninclude conf.d/*.conf\n"),
+        File(CONF, f"{mark.MARK}.keepalived\ninclude conf.d/*.conf\n"),
     ],
     ids=["none", "a comment", "a password", "a package's", "ours"],
 )
@@ -135,7 +136,7 @@ def test_a_keepalived_conf_with_which_its_package_would_start_beside_another_one
         f"{CONF} has VIPs, and keepalived is not installed: its package may start it with that file, beside the "
         "keepalived that has read it so far: move the file away, and set the VRIDs (vrid of a VIP) that are to stay."
     )
-    for text in ("global_defs {\n}\n", f"{ownership.MARK}keepalived\n{VRRP}"):
+    for text in ("global_defs {\n}\n", f"{mark.MARK}.keepalived\n{VRRP}"):
         assert unadoptable(config=[File(CONF, text)], is_installed=False) == []
 
 

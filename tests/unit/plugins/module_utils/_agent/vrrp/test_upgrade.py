@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a new version comes beside the old one, with real processes; what they then do is in test_life."""
+"""How a new version comes beside the old one, with real processes; what they then do is in test_lifecycle."""
 
 from __future__ import annotations
 

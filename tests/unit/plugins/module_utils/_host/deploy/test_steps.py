@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.steps impor
 )
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import DAEMONS, Daemon
 
-VRRP, PROXY = Daemon("vrrp"), Daemon("proxy")
+PROXY = Daemon("proxy")
 LINK, ARCHIVE, OLD = "/lib/agent.pyz", "/lib/agent-2.pyz", "/lib/agent-1.pyz"
 POINTERS = {LINK: "agent-2.pyz", "/lib/onprem-lb-proxy": "/usr/bin/python3", "/lib/onprem-lb-vrrp": "/usr/bin/python3"}
 FILES = {daemon.unit: f"/units/{daemon.unit}" for daemon in DAEMONS}

@@ -162,8 +162,13 @@ ROUTES = {
 
 
 @pytest.fixture
-def reader(monkeypatch):
-    texts = {"/etc/keepalived/keepalived.conf": KEEPALIVED, "/etc/onprem-lb-agent/vrrp.json": ""}
+def reader(request, monkeypatch):
+    texts = {
+        "/run/keepalived.loaded": "",
+        "/etc/keepalived/keepalived.conf": KEEPALIVED,
+        "/etc/onprem-lb-agent/vrrp.json": "",
+        **getattr(request, "param", {}),
+    }
     monkeypatch.setattr(Reader, "text", lambda _reader, path: texts.get(path, "2\n"))
     answers = {"ip": lambda words: (0, json.dumps(ROUTES.get(words[1], [])), ""), "nft": ""}
     programs = Programs(answers)
@@ -180,6 +185,16 @@ def test_the_host_is_read(reader):
     ]
     assert (host.interface, host.routed, host.nft) == ("eth0", ["192.0.2.100"], "/usr/sbin/nft")
     assert host.rp_filters["all"] == "2"
+
+
+ELSEWHERE = "/srv/keepalived.conf"
+RECORD = f"{64 * 'a'}  {ELSEWHERE}\n1.5 2.5\n"
+LOADED = {"/run/keepalived.loaded": RECORD, ELSEWHERE: KEEPALIVED.replace(".100", ".101")}
+
+
+@pytest.mark.parametrize("reader", [LOADED], indirect=True)
+def test_keepalived_may_have_another_configuration_than_the_usual_one(reader):
+    assert read(reader).routed == ["192.0.2.101"]
 
 
 def test_a_host_without_programs_is_read_too(monkeypatch):

@@ -12,10 +12,6 @@ def instances(plan, name):
     return plan.members[name].router.instances
 
 
-def faults(**settings):
-    return _pair.plan(pair(**settings)).faults
-
-
 def test_the_defaults_give_a_pair_of_native_members():
     plan = _pair.plan(pair())
     assert plan.faults == []

@@ -116,7 +116,11 @@ HELD_BACK = seen(1, held_back=record())
             [],
             "A maintenance needs all members. lb2 cannot be reached: ssh: connect to host: No route to host.",
         ),
-        (pair(HOLDS, seen(2))[:1], [], "lb2 is outside --limit, and a maintenance needs all members: leave it out."),
+        (
+            pair(HOLDS, seen(2))[:1],
+            [],
+            "lb2 is outside --limit, and a maintenance needs all members: run it without --limit.",
+        ),
         (
             [host("lb1", HOLDS, ["lb1"])],
             [],

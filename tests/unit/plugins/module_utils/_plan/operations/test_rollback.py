@@ -123,7 +123,7 @@ def test_a_member_that_was_left_out_of_that_run_stays_as_it_is():
         (
             pair(state(FIRST))[:1],
             "",
-            "lb2 is outside --limit, and a rollback needs all members: leave it out.",
+            "lb2 is outside --limit, and a rollback needs all members: run it without --limit.",
         ),
         (
             pair(state(FIRST), unreachable=True, msg="no route"),
@@ -166,8 +166,9 @@ def test_the_states_are_listed_with_their_dates():
     ],
 )
 def test_a_wrong_variable_is_named_as_the_user_wrote_it(given, sentence):
-    assert model.faults(given) == [sentence]
+    assert model.faults(given, "rollback") == [sentence]
+    assert model.faults(given, "restore") == [sentence.replace("rollback_", "restore_", 1)]
 
 
 def test_good_variables_are_no_faults():
-    assert model.faults({"to": FIRST, "list": "true", "undo_after": "60", "break_lock": False}) == []
+    assert model.faults({"to": FIRST, "list": "true", "undo_after": "60", "break_lock": False}, "rollback") == []

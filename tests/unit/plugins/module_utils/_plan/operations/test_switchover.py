@@ -110,7 +110,7 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
         (
             pair(HOLDS, seen(2))[:1],
             "",
-            "lb2 is outside --limit, and a switchover needs all members: leave it out.",
+            "lb2 is outside --limit, and a switchover needs all members: run it without --limit.",
         ),
         (
             pair(HOLDS, seen(2, instances=[])),

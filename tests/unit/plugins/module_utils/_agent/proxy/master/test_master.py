@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The master in this process, with workers that are none; ``test_life`` has the whole proxy."""
+"""The master in this process, with workers that are none; ``test_lifecycle`` has the whole proxy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one program leaves to the next; ``test_life`` has whole ones."""
+"""What one program leaves to the next; ``test_lifecycle`` has whole ones."""
 
 from __future__ import annotations
 

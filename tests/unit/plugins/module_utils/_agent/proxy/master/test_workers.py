@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The master's side of its workers, with workers that do as the test says; ``test_life`` has real ones."""
+"""The master's side of its workers, with workers that do as the test says; ``test_lifecycle`` has real ones."""
 
 from __future__ import annotations
 

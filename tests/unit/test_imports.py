@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The imports that are allowed between the four wings, and inside them.
+"""Which packages of `plugins` may import which.
 
 ``_plan`` runs on the controller, ``_host`` on the target, ``_shared`` on both, and ``_agent`` imports none of them.
 """
@@ -18,12 +18,13 @@ from support.paths import ACTIONS, FILTERS, MODULE_UTILS, MODULES
 PACKAGE = "ansible_collections.onprem.lb"
 UTILS = f"{PACKAGE}.plugins.module_utils."
 AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
-# Each room, by the beginning of its modules' names, with the rooms that it may import beside itself.
+# Each package, by the beginning of its modules' names, with what it may import beside itself: packages and modules.
 MAY_IMPORT = {
     "modules": ("_host", "_shared", "_agent.keepalived.conf"),
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
-    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts"),  # a run and `follow` write the same file
+    # A run and `follow` write the same file.
+    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared.mark"),
     "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared",),
     "_plan.pods": (
@@ -57,7 +58,10 @@ MAY_IMPORT = {
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),
     # A run and the unit of a server say with the same code what is not in force.
-    "_host.direct": ("_host", "_agent.config.file", "_agent.config.schema", "_agent.direct", "_agent.keepalived.conf"),
+    "_host.direct": (
+        *("_host", "_shared.engines"),
+        *("_agent.config.file", "_agent.config.schema", "_agent.direct", "_agent.keepalived.conf"),
+    ),
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (
         *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
@@ -128,34 +132,33 @@ def imports(name):
                 yield from [source] if is_file else inner
 
 
-def is_in(name, room):
-    return name == room or name.startswith(f"{room}.")
+def is_in(name, package):
+    return name == package or name.startswith(f"{package}.")
 
 
-def room_of(name):
-    return max((room for room in MAY_IMPORT if is_in(name, room)), key=len, default="")
+def package_of(name):
+    return max((package for package in MAY_IMPORT if is_in(name, package)), key=len, default="")
 
 
-def test_every_module_is_in_a_room():
+def test_every_module_is_in_a_package():
     packages = {name for name, file in FILES.items() if file.stem == "__init__"}
-    assert [name for name in FILES if not room_of(name) and name not in packages] == []
+    assert [name for name in FILES if not package_of(name) and name not in packages] == []
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_a_module_imports_its_own_room_and_those_that_its_room_may(name):
-    room = room_of(name)
-    allowed = MAY_IMPORT.get(room, ())
-    strangers = [
-        what for what in imports(name) if room_of(what) != room and not any(is_in(what, may) for may in allowed)
-    ]
-    assert strangers == []
+def test_a_module_imports_its_own_package_and_what_that_may(name):
+    package = package_of(name)
+    allowed = MAY_IMPORT.get(package, ())
+    others = [what for what in imports(name) if package_of(what) != package]
+    assert [what for what in others if not any(is_in(what, may) for may in allowed)] == []
 
 
-def test_no_room_is_reached_from_itself():
-    arrows = {room: set() for room in MAY_IMPORT}
+def test_no_package_imports_itself_through_others():
+    imported = {package: set() for package in MAY_IMPORT}
     for name in FILES:
-        arrows.setdefault(room_of(name), set()).update({room_of(what) for what in imports(name)} - {room_of(name)})
-    graphlib.TopologicalSorter(arrows).prepare()
+        package = package_of(name)
+        imported.setdefault(package, set()).update({package_of(what) for what in imports(name)} - {package})
+    graphlib.TopologicalSorter(imported).prepare()
 
 
 def test_the_controller_needs_nothing_of_linux():

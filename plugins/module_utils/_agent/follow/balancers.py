@@ -25,7 +25,7 @@ class Kept:
         self.failures = 0
 
 
-class Appliance:
+class Balancers:
     """Applies a list of servers to each balancer that is configured."""
 
     def __init__(self, loop: Loop, log: Any, settings: Settings) -> None:

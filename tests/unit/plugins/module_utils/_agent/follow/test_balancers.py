@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import appliance
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import balancers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Applied, Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import (
     Api,
@@ -55,9 +55,9 @@ class Case:
     def __init__(self, monkeypatch) -> None:
         self.time, self.log = Time(), Log()
         self.balancer = Balancer(self.time)
-        monkeypatch.setattr(appliance.proxy, "Balancer", lambda about: self.balancer)
+        monkeypatch.setattr(balancers.proxy, "Balancer", lambda about: self.balancer)
         settings = Settings(Api(("https://x",)), proxy=Proxy((Target("web"),)))
-        self.appliance = appliance.Appliance(self.time, self.log, settings)
+        self.balancers = balancers.Balancers(self.time, self.log, settings)
 
     def moments(self):
         return [moment for moment, _wanted in self.balancer.calls]
@@ -69,30 +69,30 @@ def case(monkeypatch):
 
 
 def test_a_new_list_is_applied_at_once_and_each_minute(case):
-    case.appliance.want([A, B])
+    case.balancers.want([A, B])
     case.time.advance(130 * SECOND)
     assert case.balancer.calls == [(0, [A, B]), (60, [A, B]), (120, [A, B])]
-    assert case.log.lines == ["2 servers"] and case.appliance.changes == 1
+    assert case.log.lines == ["2 servers"] and case.balancers.changes == 1
 
 
 def test_the_same_list_again_and_no_list_are_nothing_to_do(case):
-    case.appliance.want([])
-    case.appliance.want([A])
-    case.appliance.want([A])
-    case.appliance.want([])
-    assert case.balancer.calls == [(0, [A])] and case.appliance.wanted == (A,)
+    case.balancers.want([])
+    case.balancers.want([A])
+    case.balancers.want([A])
+    case.balancers.want([])
+    assert case.balancer.calls == [(0, [A])] and case.balancers.wanted == (A,)
 
 
 def test_a_fault_is_logged_once_tried_again_less_and_less_often_and_cured(case):
     case.balancer.wrong = "it is away."
-    case.appliance.want([A])
+    case.balancers.want([A])
     case.time.advance(100 * SECOND)
     assert case.moments() == [0, 2, 6, 14, 30, 62]
-    assert case.appliance.report() == [{"name": "proxy", "fault": "it is away."}]
+    assert case.balancers.report() == [{"name": "proxy", "fault": "it is away."}]
     case.balancer.wrong = None
     case.time.advance(60 * SECOND)
     assert case.moments()[6:] == [122]
-    assert case.appliance.report() == [{"name": "proxy", "fault": None}]
+    assert case.balancers.report() == [{"name": "proxy", "fault": None}]
     assert case.log.lines == [
         "proxy has not the servers of the cluster: it is away.",
         "proxy has the servers of the cluster again.",
@@ -101,21 +101,21 @@ def test_a_fault_is_logged_once_tried_again_less_and_less_often_and_cured(case):
 
 def test_a_new_list_is_applied_although_a_fault_is_waited_for(case):
     case.balancer.wrong = "it is away."
-    case.appliance.want([A])
+    case.balancers.want([A])
     case.time.advance(SECOND)
-    case.appliance.want([A, B])
+    case.balancers.want([A, B])
     assert case.balancer.calls[1:] == [(1, [A, B])]
 
 
 def test_a_server_that_drains_is_looked_at_each_second(case):
     case.balancer.draining = True
-    case.appliance.want([A])
+    case.balancers.want([A])
     case.time.advance(3 * SECOND)
     assert case.moments() == [0, 1, 2, 3]
 
 
 def test_nothing_is_done_after_its_end(case):
-    case.appliance.want([A])
-    case.appliance.stop()
+    case.balancers.want([A])
+    case.balancers.stop()
     case.time.advance(100 * SECOND)
     assert case.moments() == [0]

@@ -1,0 +1,13 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The line by which this collection knows its own files. Pure."""
+
+from __future__ import annotations
+
+MARK = "# Managed by Ansible, onprem.lb"  # what follows says which role, or what the file does
+MARKED_LINES = 3  # it is among the first
+
+
+def is_marked(text: str) -> bool:
+    """Whether this collection has written a file with this text."""
+    return any(line.startswith(MARK) for line in text.splitlines()[:MARKED_LINES])
