@@ -32,7 +32,7 @@ MAY_IMPORT = {
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
     ),
     "_plan.layouts": (
-        *("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema"),
+        *("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema", "_agent.vrrp.core.packet"),
         # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
         *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.follow.haproxy_file"),
         *("_agent.direct.config", "_agent.direct.settings"),
@@ -71,7 +71,7 @@ MAY_IMPORT = {
     # What it returns to may be an agent, and it is carried to the target as that is.
     "_host.states": (
         *("_host", "_host.deploy", "_host.states.records", "_shared"),
-        *("_agent.keepalived.conf", "_agent.runtime.sd_notify"),
+        *("_agent.keepalived.conf", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
     ),
     "_host.states.records": (),  # also read before a file is written
     "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),

@@ -15,9 +15,9 @@ from ..checks.settings import INTERFACE
 from ..config.fields import MILLION
 from ..config.schema import Faults, Field, integer, repeated, word
 from .core import packet, tracking
+from .core.packet import PASSWORD_SIZE
 from .notation import read_route, split_dev
 
-AUTH_PASS_LENGTH = 8  # what both ends compare; RFC 2338 section 5.3.10
 V3_INTERVAL = (0.01, 40.95)  # 12 bits of centiseconds, RFC 9568 section 5.2.7
 V2_INTERVAL = (1, 255)  # 8 bits of seconds, RFC 3768 section 5.3.7
 ttl = integer(1, 255, "a TTL")
@@ -89,9 +89,9 @@ def interval_faults(version: int, interval: float, place: str) -> Faults:
 def too_long(auth_pass: str, place: str) -> Faults:
     """Refuse what VRRP would cut silently. The sentence does not repeat the password."""
     length = len(auth_pass.encode())
-    if length > AUTH_PASS_LENGTH:
+    if length > PASSWORD_SIZE:
         unit = "characters" if auth_pass.isascii() else "bytes"
-        return [f"{place} has {length} {unit}: VRRP compares the first {AUTH_PASS_LENGTH} only, shorten it."]
+        return [f"{place} has {length} {unit}: VRRP compares the first {PASSWORD_SIZE} only, shorten it."]
     return []
 
 

@@ -15,6 +15,7 @@ import stat
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
+from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import held_back
 from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
 from .. import facts
@@ -59,7 +60,6 @@ WATCHED_UNITS = (
 )
 ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)
 LABEL = "security.selinux"
-PASS_LENGTH = 8  # all that VRRP compares
 
 Instance = Dict[str, Any]
 
@@ -122,7 +122,7 @@ def on_the_link(instances: Iterable[Instance]) -> List[Tuple[Any, ...]]:
             instance["vrid"],
             instance["version"],
             float(instance["advert_interval"]),
-            instance["auth_pass"][:PASS_LENGTH] if instance["version"] == 2 else "",
+            instance["auth_pass"][:PASSWORD_SIZE] if instance["version"] == 2 else "",
             tuple(sorted(address.partition("/")[0] for address in instance["addresses"])),
             tuple(sorted(instance["peers"])),
         )

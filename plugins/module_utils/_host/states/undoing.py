@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from .snapshot import PASS_LENGTH, Instance
+from ..._agent.vrrp.core.packet import PASSWORD_SIZE
+from .snapshot import Instance
 
 ALONE, FIRST, OTHER = ROLES = ("alone", "first", "other")
 LATER_S = 10.0  # by which `first` comes after the others, at least; a part of it is for their routers to stop
@@ -119,7 +120,7 @@ def agrees(router: Heard, instance: Instance) -> bool:
         return True
     # keepalived fills the rest of the field with NULs.
     password = str(router.get("auth_pass", "")).rstrip("\0")
-    return password == instance["auth_pass"][:PASS_LENGTH] and router["interval"] == instance["advert_interval"]
+    return password == instance["auth_pass"][:PASSWORD_SIZE] and router["interval"] == instance["advert_interval"]
 
 
 def _held(instance: Instance, seen: Seen) -> List[str]:

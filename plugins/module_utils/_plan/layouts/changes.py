@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines
 
 Instance = Dict[str, Any]
 HARMLESS, MOVES, SPLITS = "harmless", "moves", "splits"
 MISSED = 3  # Active_Down_Interval is three intervals and Skew_Time, which is one at most, or a second in version 2
-PASS_LENGTH = 8  # all that VRRP compares, RFC 2338 section 5.3.10
 # From here on keepalived only logs an Advertisement with other addresses than its own; before, it discards it.
 TOLERATES_OTHER_LISTS = (2, 3, 3)
 
@@ -271,4 +271,4 @@ def compares_lists(engine: str, keepalived_version: str) -> bool:
 
 def password(instance: Instance) -> str:
     """Return what routers compare of a password; version 3 has none."""
-    return str(instance["auth_pass"] or "")[:PASS_LENGTH] if instance["version"] == 2 else ""
+    return str(instance["auth_pass"] or "")[:PASSWORD_SIZE] if instance["version"] == 2 else ""

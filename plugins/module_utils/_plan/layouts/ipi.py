@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, one_of
+from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines, events
 from ..dns import names
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
@@ -94,7 +95,7 @@ class Ipi(NamedTuple):
         version = 3 if vip.version == 6 else settings["vrrp_version"]
         role = "api" if is_api else "ingress"
         tracked = self.checked.tracked(name, vip)
-        named = f"{self.cluster.api.cluster}_{role}_vip"[:8] if self._names_passwords and version == 2 else ""
+        named = f"{self.cluster.api.cluster}_{role}_vip" if self._names_passwords and version == 2 else ""
         return {
             "name": vip.name,
             "state": "BACKUP",
@@ -106,7 +107,7 @@ class Ipi(NamedTuple):
             # The bootstrap host is the last to hold the VIP, whoever comes when.
             "preempt": preset.preempt or bool(is_api and self.cluster.bootstrap),
             "preempt_delay": 0,
-            "auth_pass": named,
+            "auth_pass": named[:PASSWORD_SIZE],
             "multicast": preset.multicast,
             "source": placements[name][vip.address].address,
             "peers": [placements[other][vip.address].address for other in vip.order if other != name],

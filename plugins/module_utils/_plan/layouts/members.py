@@ -11,6 +11,7 @@ import ipaddress
 from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple
 
 from ..._agent.config.schema import Faults
+from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import platforms, vrrp_routers
 from ..._shared.engines import AGENT, PROGRAMS, REPLACED
 from ..model.plan import Vip
@@ -191,11 +192,12 @@ def auth_pass(members: List[Member], new_uuid: Callable[[], str]) -> str:
 
     A pair that is adopted and has no password keeps none: a member with one would not hear the others.
 
-    :param new_uuid: returns a new UUID; its first 8 characters are all that VRRP compares, RFC 2338 section 5.3.10
+    :param new_uuid: returns a new UUID; VRRP compares its first characters
     """
     known = known_pass(members)
     lives_without = any(each["version"] == 2 for each in _instances_of_the_vips(members))
-    return str(known if known or lives_without else new_uuid())[:8]  # what is no text is refused with the plan
+    # What is no text is refused with the plan.
+    return str(known if known or lives_without else new_uuid())[:PASSWORD_SIZE]
 
 
 def known_pass(members: List[Member]) -> str:

@@ -32,7 +32,7 @@ NO_AUTHENTICATION, PASSWORD = 0, 1
 SECOND, CENTISECOND = 1_000_000, 10_000
 UNITS = {2: (SECOND, 0xFF), 3: (CENTISECOND, 0xFFF)}
 # RFC 3768, 5.3.10: present in every version 2 message, even without authentication.
-PASSWORD_SIZE = 8
+PASSWORD_SIZE = 8  # bytes, all that is compared; RFC 2338, section 5.3.10
 
 RFC3768, RFC5798, RFC9568 = "rfc3768", "rfc5798", "rfc9568"
 CHECKSUMS = (RFC3768, RFC5798, RFC9568)
