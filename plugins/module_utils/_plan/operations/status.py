@@ -14,6 +14,7 @@ from ..._shared import markdown
 from ..._shared.engines import AUTO
 from .members import Layout, Member, layouts
 
+SYMPTOMS = "docs/symptoms.md"
 HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
 MINUTE, HOUR, DAY = 60, 3600, 86400
 COMPARED = "The inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares all of it."
@@ -104,9 +105,12 @@ def vip_faults(layout: Layout) -> List[str]:
     for vip in layout.every_vip if layout.read else []:
         holders = [*layout.holders(vip), *map(_stranger, layout.strangers(vip))]
         if not holders:
-            found.append(f"{vip} has no holder.")
+            found.append(f"{vip} has no holder: see 'Nobody holds the VIP' in {SYMPTOMS}.")
         elif len(holders) > 1:
-            found.append(f"{vip} has {len(holders)} holders: {', '.join(holders)}.")
+            names = ", ".join(holders)
+            found.append(
+                f"{vip} has {len(holders)} holders: {names}. See 'Several members hold the VIP' in {SYMPTOMS}."
+            )
     return found
 
 

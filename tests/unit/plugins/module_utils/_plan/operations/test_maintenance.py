@@ -126,7 +126,11 @@ HELD_BACK = seen(1, held_back=record())
             [],
             "lb1 is the only member: there is none to hand the VIPs over to.",
         ),
-        (pair(HOLDS, seen(2, [VIP])), ["lb2"], f"{VIP} has 2 holders: lb1, lb2."),
+        (
+            pair(HOLDS, seen(2, [VIP])),
+            ["lb2"],
+            f"{VIP} has 2 holders: lb1, lb2. See 'Several members hold the VIP' in docs/symptoms.md.",
+        ),
     ],
     ids=["other unable", "other lacks it", "other held back", "down", "limit", "alone", "split"],
 )

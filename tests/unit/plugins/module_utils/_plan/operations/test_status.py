@@ -9,8 +9,10 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import COMPARED, duration, status
 from support.members import DOWN, RECORD, SECOND, VIP, host, pair, seen
+from support.paths import ROOT
 
 HOLDS = seen(1, [VIP])
+SEVERAL = "See 'Several members hold the VIP' in docs/symptoms.md."
 
 
 def said(given, **more):
@@ -97,13 +99,13 @@ def test_nobody_who_was_read_means_that_nothing_is_said_of_the_vips():
 @pytest.mark.parametrize(
     "first, second, line, fault",
     [
-        (seen(1), seen(2), "is held by nobody.", "has no holder."),
-        (HOLDS, seen(2, [VIP]), "is held by lb1 and lb2.", "has 2 holders: lb1, lb2."),
+        (seen(1), seen(2), "is held by nobody.", "has no holder: see 'Nobody holds the VIP' in docs/symptoms.md."),
+        (HOLDS, seen(2, [VIP]), "is held by lb1 and lb2.", f"has 2 holders: lb1, lb2. {SEVERAL}"),
         (
             seen(1, [VIP], answering={VIP: ["02:00:00:00:00:63"]}),
             seen(2),
             "is held by lb1 and another host (02:00:00:00:00:63).",
-            "has 2 holders: lb1, another host (02:00:00:00:00:63).",
+            f"has 2 holders: lb1, another host (02:00:00:00:00:63). {SEVERAL}",
         ),
     ],
     ids=["none", "two members", "a stranger"],
@@ -161,7 +163,7 @@ def test_what_differs_from_the_inventory_is_said_and_is_no_fault():
         "lb3 was a member at the last run, and is none in the inventory.",
         "lb2 is a member in the inventory, and was none at the last run.",
     ]
-    assert said(given)[1] == [f"{SECOND} has no holder."]
+    assert said(given)[1] == [f"{SECOND} has no holder: see 'Nobody holds the VIP' in docs/symptoms.md."]
 
 
 def test_vips_are_read_as_a_user_writes_them():
@@ -206,3 +208,8 @@ def test_the_json_has_what_the_lines_say():
 )
 def test_a_time_is_told_in_its_two_largest_units(seconds, text):
     assert duration(seconds) == text
+
+
+def test_the_symptoms_that_it_refers_to_have_a_section():
+    sections = (ROOT / status.SYMPTOMS).read_text()
+    assert "\n## Nobody holds the VIP\n" in sections and "\n## Several members hold the VIP\n" in sections
