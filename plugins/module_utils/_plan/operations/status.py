@@ -107,10 +107,8 @@ def vip_faults(layout: Layout) -> List[str]:
         if not holders:
             found.append(f"{vip} has no holder: see 'Nobody holds the VIP' in {SYMPTOMS}.")
         elif len(holders) > 1:
-            names = ", ".join(holders)
-            found.append(
-                f"{vip} has {len(holders)} holders: {names}. See 'Several members hold the VIP' in {SYMPTOMS}."
-            )
+            mend = f"See 'Several members hold the VIP' in {SYMPTOMS}."
+            found.append(f"{vip} has {len(holders)} holders: {', '.join(holders)}. {mend}")
     return found
 
 

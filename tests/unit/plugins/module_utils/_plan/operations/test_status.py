@@ -7,7 +7,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import COMPARED, duration, status
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import (
+    COMPARED,
+    SYMPTOMS,
+    duration,
+    status,
+)
 from support.members import DOWN, RECORD, SECOND, VIP, host, pair, seen
 from support.paths import ROOT
 
@@ -211,5 +216,5 @@ def test_a_time_is_told_in_its_two_largest_units(seconds, text):
 
 
 def test_the_symptoms_that_it_refers_to_have_a_section():
-    sections = (ROOT / status.SYMPTOMS).read_text()
+    sections = (ROOT / SYMPTOMS).read_text()
     assert "\n## Nobody holds the VIP\n" in sections and "\n## Several members hold the VIP\n" in sections
