@@ -452,11 +452,11 @@ def capture(params):
 def main():
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
-    hooks = [file["path"] for file in module.params["read_files"] if file["keepalived_hook"]]
-    programs = {path: keepalived_hook.build(sys.executable) for path in hooks}
+    wanted = [file["path"] for file in module.params["read_files"] if file["keepalived_hook"]]
+    hooks = {path: keepalived_hook.build(sys.executable) for path in wanted}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as background:
         heard = background.submit(capture, module.params)
-        result = {**host.read(module.params, reader, programs), "firewall": firewall.may_refuse(Host(module))}
+        result = {**host.read(module.params, reader, hooks), "firewall": firewall.may_refuse(Host(module))}
         routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
     module.exit_json(**result)

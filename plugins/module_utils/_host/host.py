@@ -38,10 +38,10 @@ Asked = Mapping[str, Any]
 Found = Dict[str, Any]
 
 
-def read(asked: Asked, reader: Reader, programs: Mapping[str, bytes]) -> Found:
+def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
     """Read a host. What keeps it from being a balancer is a problem, a sentence, and not an error.
 
-    :param programs: what ``read_files`` are to be that no text says, by path
+    :param hooks: the contents that keepalived's hooks among ``read_files`` are to have, by path
     """
     addresses = reader.addresses()
     routers = _instances(asked, reader)
@@ -60,7 +60,7 @@ def read(asked: Asked, reader: Reader, programs: Mapping[str, bytes]) -> Found:
         "unfit": named_files.unfit(asked["named"]),
         "resolved": server_names.resolved(asked["servers"]),
         "uncovered": _uncovered(asked),
-        "files": {path: file._asdict() for path, file in on_disk.read(reader, asked["read_files"], programs).items()},
+        "files": {path: file._asdict() for path, file in on_disk.read(reader, asked["read_files"], hooks).items()},
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": routers,
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in asked["configs"] else "",

@@ -79,7 +79,7 @@ def of_shares(service: Item, workers: Optional[int], place: str) -> Iterator[str
 def of_monitor(monitor: Item, services: List[Item], place: str) -> Iterator[str]:
     """Yield which conditions of a monitor are on no service.
 
-    One on more servers than a service has is none of them: `follow` removes the servers of nodes that have left.
+    A number above that of a service's servers is no fault: `follow` removes the servers of nodes that have left.
     """
     names = [service["name"] for service in services if service["name"]]
     for name in [name for name in monitor["at_least"] if name not in names]:
