@@ -22,7 +22,8 @@ RPM = f"/etc/haproxy/haproxy.cfg {SHA256}\n/usr/bin/halog {'a' * 64}\n/usr/share
 
 
 @pytest.mark.parametrize(
-    "name", ["pair.haproxy.cfg", "pair.lb1.keepalived.conf", "haproxy.unit.conf", "keepalived.unit.conf"]
+    "name",
+    ["pair.haproxy.cfg", "pair.lb1.keepalived.conf", "haproxy.unit.conf", "keepalived.unit.conf", "api-redirect.nft"],
 )
 def test_what_the_roles_write_is_marked(name):
     assert mark.is_marked((GOLDEN / name).read_text())
