@@ -148,6 +148,8 @@ def test_a_server_that_reboots_loses_its_own_connections_alone_and_comes_back(pl
     third.output("nft", "flush ruleset")
     until(lambda: plane.owners() == names(first, second), lambda: plane.log)
     assert set(Lasting(cluster).shares) == names(first, second)
+    # Its path has failed first. A check that began before it is back would find it down once more.
+    until(lambda: plane.server(third)["state"] == "down", lambda: plane.log)
     third.ip("link", "set", "eth0", "up")
     if ":" in cluster.vip:
         third.ip("addr", "add", f"{cluster.own(third)}/64", "dev", "eth0", "nodad")

@@ -315,6 +315,9 @@ class Plane:
     def servers(self):
         return self.report()["services"][0]["servers"]
 
+    def server(self, host):
+        return next(server for server in self.servers() if server["name"] == host.name)
+
     def owners(self):
         """Return who gets new connections."""
         return {server["name"] for server in self.servers() if server["owner"]}

@@ -37,7 +37,8 @@ def build(plane: Plane, packets: Packets, up: bool) -> Report:
 
 def _service(service: Service, plane: Plane, packets: Packets) -> Report:
     balanced = service.balanced
-    owners, usable = plane.owners.get(balanced.name, frozenset()), plane.usable(balanced)
+    usable, table = plane.usable(balanced), plane.in_force
+    owners = table.owners.get((balanced.bind[0], balanced.port), frozenset()) if table else frozenset()
     servers = []
     for server in balanced.servers:
         state = plane.health.server_state(balanced, server)

@@ -90,6 +90,10 @@ class Pool(NamedTuple):
     services: List[Service]
 
     @property
+    def owners(self) -> FrozenSet[str]:
+        return frozenset(bucket.owner for bucket in self.buckets)
+
+    @property
     def hashed(self) -> str:
         return f"jhash {self.family} saddr . tcp sport mod {len(self.buckets)} seed {SEED:#x}"
 
@@ -122,6 +126,7 @@ class Table(NamedTuple):
     :ivar elements: that: by the name of the map or set what each key has, '' in a set
     :ivar counters: the service and the server that each counter is of: (VIP, port, server's address)
     :ivar places: of its services, each with its pool's name
+    :ivar owners: of each place, the addresses of the servers that get new connections
     :ivar sockets: the places of the services, by the local address of a socket that a program of this host may have
     :ivar settling: the places that leave everything to this host
     """
@@ -130,6 +135,7 @@ class Table(NamedTuple):
     elements: Mapping[str, Mapping[str, str]]
     counters: Mapping[str, Sequence[Tuple[str, int, str]]]
     places: Mapping[Place, str] = {}
+    owners: Mapping[Place, FrozenSet[str]] = {}
     sockets: Mapping[Place, Sequence[Place]] = {}
     settling: FrozenSet[Place] = frozenset()
 
@@ -158,7 +164,8 @@ def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, 
     }
     structure = _file("netdev", BALANCER, [*blocks, _base_chain("ingress", hook, entrances)])
     places = {service.place: pool.name for pool in pools for service in pool.services}
-    return Table(structure, elements, counters, places, _sockets(pools))
+    owners = {service.place: pool.owners for pool in pools for service in pool.services}
+    return Table(structure, elements, counters, places, owners, _sockets(pools))
 
 
 def whole(table: Table, keep: bool = False) -> str:

@@ -118,7 +118,7 @@ class Writer:
         table, before = self._next(self._wanted), self._known
         text = rulesets.change(before, table) if before else None
         if text == "":
-            self._asked = None
+            self._known, self._asked = table, None
             self._tell()
             return
         self._cancel_retry()

@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config, proofs, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config, proofs, report, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.packets import Packets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane import (
     JUDGEMENT,
     NO_SERVER,
@@ -62,6 +63,7 @@ class Writer:
 
     def __init__(self):
         self.in_force, self.wanted, self.losses = None, [], []
+        self.written_at, self.took, self.fault, self.counts = None, None, None, {}
 
     def want(self, table):
         self.wanted.append(table)
@@ -348,3 +350,17 @@ def test_the_names_of_counters_lead_to_the_servers(judged):
     assert {places[0] for places in counters.values()} == {("192.0.2.100", 6443, address) for address in KEYS}
     assert set(counters) == {f"servers_0_{address.replace('.', '_')}" for address in KEYS}
     assert rulesets.BALANCER in judged.writer.wanted[-1].structure
+
+
+def test_a_report_says_who_gets_new_connections_in_the_table_that_the_kernel_has(judged):
+    def owners():
+        [service] = report.build(judged.plane, Packets(), True)["services"]
+        return {server["address"] for server in service["servers"] if server["owner"]}
+
+    assert judged.owners() == {A, B, C} and owners() == set()
+    judged.writer.in_force = judged.writer.wanted[-1]
+    assert owners() == {A, B, C}
+    judged.found(s3=False)
+    assert judged.owners() == {A, B} and owners() == {A, B, C}
+    judged.writer.in_force = judged.writer.wanted[-1]
+    assert owners() == {A, B}

@@ -61,6 +61,12 @@ def test_a_bucket_has_the_mac_of_its_owner():
     assert found == {str(number): MACS[bucket.owner] for number, bucket in enumerate(table([FIRST, SECOND], COUNT))}
 
 
+def test_the_owners_of_a_service_are_its_servers_that_get_new_connections():
+    found = balancer(service(6443, FIRST, drained(SECOND)), service(443, FIRST, SECOND)).owners
+    assert found[("192.0.2.100", 6443)] == {FIRST.address}
+    assert found[("192.0.2.100", 443)] == {FIRST.address, SECOND.address}
+
+
 def test_the_whole_table_has_all_elements_in_one_file():
     found = balancer(service(6443, FIRST, SECOND))
     assert {name: elements for verb, name, elements in commands(whole(found))} == filled(found)

@@ -112,6 +112,13 @@ def test_the_same_table_is_not_written_again(written):
     assert written.wrote() == []
 
 
+def test_a_table_with_other_owners_and_the_same_elements_is_in_force_without_a_transaction(written):
+    """As with two servers that have one MAC."""
+    other = ALL._replace(owners={place: frozenset() for place in ALL.owners})
+    written.writer.want(other)
+    assert written.wrote() == [] and written.writer.in_force == other
+
+
 def test_what_is_wanted_meanwhile_is_written_next_and_what_was_wanted_in_between_is_not(written):
     for wanted in (TWO, ONE, TWO, ONE):
         written.writer.want(wanted)
