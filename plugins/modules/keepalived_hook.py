@@ -17,8 +17,9 @@ description:
     way. If keepalived was killed while it held VIPs, the program removes them from their interfaces and advertises
     priority 0, so that another member takes them over at once. Otherwise it does nothing.
   - C(hook yielded CONFIG INSTANCE) is for keepalived, when an instance with unicast peers has become Backup. The
-    program looks whether the kernel has asked for the MAC of a peer in vain, and so has lost the last Advertisement of
-    this member, which tells the winner to announce its VIPs again. It then asks for the MAC, and sends another one.
+    last Advertisement of this member, which tells the winner to announce its VIPs again, may have been lost in the
+    kernel, which may have asked for the winner's MAC in vain. The program asks which peer holds the VIP, and sends it
+    another one.
 options:
   path:
     description: The path of the program. The folder is created.

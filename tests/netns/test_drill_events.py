@@ -214,6 +214,35 @@ def test_a_split_that_heals_when_the_kernel_has_asked_for_the_winners_mac_in_vai
     assert (back - yielded) * 1000 <= line["back_ms"]
 
 
+def test_a_winner_that_has_asked_for_the_losers_mac_is_told_that_keepalived_has_yielded(tmp_path, monkeypatch):
+    """The last Advertisement was lost, but the loser's kernel knows the winner by the time that the hook looks."""
+    monkeypatch.setattr(sys.modules[__name__], "REFRESH", 60)
+    with running("native", tmp_path) as cluster:
+        assert cluster.settle({VIP: "lb1"}, LIMIT), cluster.recorder.views(VIP)
+        # Once more (garp_master_delay), and then nothing else tells the clients.
+        until(lambda: cluster.logs().count("queueing gratuitous ARPs") == 2, "lb1 does not announce it again", LIMIT)
+        line, lb1, lb2 = forecast(cluster, "host_cut"), cluster.nodes["lb1"], cluster.nodes["lb2"]
+        begin = tmp_path / "begin"
+        delay(cluster.hook, begin)
+        know(lb1, "192.0.2.2", lb2.mac)
+        # lb2's kernel asks once, while the link is cut, and discards what waits for the answer after lb2 has yielded.
+        for setting in ("mcast_solicit=1", "retrans_time_ms=4000"):
+            lb2.output("sysctl", f"net.ipv4.neigh.eth0.{setting}")
+        lb2.output("ip", "neighbour", "flush", "all")
+        cluster.fail("host_cut", "lb1")
+        until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
+        cluster.revert("host_cut", "lb1")
+        until(lambda: "FAILED" in lb2.output("ip", "neighbour", "show", "192.0.2.1"), "lb2's kernel goes on asking")
+        assert cluster.view(VIP).holders == ["lb1"] and cluster.view(VIP).announcer == "lb2"
+        forget(lb1, "192.0.2.2")
+        until(lambda: known_mac(lb2, "192.0.2.1") == lb1.mac, "lb1 does not ask")
+        began = time.time()
+        begin.touch()
+        assert cluster.recorder.wait(lambda: cluster.is_settled({VIP: line["back"]}), LIMIT), cluster.logs()
+        back = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb1")
+        assert (back - began) * 1000 <= line["back_ms"]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_port_that_is_back_before_the_takeover_does_not_postpone_it_without_preemption(engine, tmp_path):
     """A Backup that does not preempt takes any Advertisement for one of an Active router, and waits anew."""
@@ -247,6 +276,23 @@ def test_a_member_whose_link_is_back_knows_its_neighbours_when_it_takes_over(clu
     sh("ip", "-n", cluster.link.bridge, "link", "set", lb1.port, "up")
     assert cluster.settle({VIP: line["back"]}, LIMIT)
     until(lambda: known_mac(lb1, silent) == client.mac, "lb1 does not know the client", 2.0)
+
+
+def delay(hook, path):
+    """Have a hook begin once a file is there, as on a host that is busy."""
+    program = hook.rename(hook.with_name("program"))
+    hook.write_text(f'#!/bin/sh\nuntil [ -e "{path}" ]; do sleep 0.01; done\nexec "{program}" "$@"\n')
+    hook.chmod(0o755)
+
+
+def know(node, address, mac):
+    """Have a node's kernel know a MAC, so that it does not ask for it."""
+    node.output("ip", "neighbour", "replace", address, "lladdr", mac, "dev", "eth0", "nud", "permanent")
+
+
+def forget(node, address):
+    """Have a node's kernel ask for a MAC when it next sends something there."""
+    node.output("ip", "neighbour", "delete", address, "dev", "eth0")
 
 
 def known_mac(node, address):

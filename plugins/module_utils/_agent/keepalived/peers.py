@@ -1,11 +1,12 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Tells the peers of a Virtual Router that keepalived has yielded, where its own last Advertisement is lost.
+"""Tells the winner that keepalived has yielded, where its own last Advertisement may be lost.
 
 The winner announces its addresses again when it hears that Advertisement. But while the link was cut the kernel asked
 for the winner's MAC in vain, once a second. After the third time it discards what waits for the answer, and asks no
 more: the winner hears nothing, and clients go on sending to this host. So keepalived runs this when it becomes Backup
-(notify_backup). Where the kernel knows the MACs, it does nothing.
+(notify_backup). Whether the kernel knows the MAC by then says nothing: the winner may have asked for ours meanwhile.
+One that is told twice announces its addresses twice.
 
 An interface that is up again makes it Backup, too. Then nobody may hold the addresses, and nothing is sent. But the
 kernel may be asking for the balancer's servers and their clients, and this asks once more: the kernel's own next
@@ -14,11 +15,12 @@ question may come a second later.
 
 from __future__ import annotations
 
+import functools
 import select
 import socket
 import subprocess
 import time
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Set
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set
 
 from ..net import netlink, sockets
 from ..net.neighbours import NeighbourProber
@@ -29,29 +31,18 @@ from .senders import reason, senders
 TRIES, WAIT = 3, 0.2  # seconds until an answer is taken to be lost
 LOWEST = 1  # of the priorities: nobody yields to it, and 0 would say that this router resigns
 MAX_QUESTIONS = 64  # at once, for others than the peers
-ASKING, UNANSWERED = "INCOMPLETE", "FAILED"  # states of a neighbour: the kernel asks for it, or has asked in vain
+ASKING = "INCOMPLETE"  # the state of a neighbour while the kernel asks for it
+Macs = Dict[str, str]  # by address
 Wait = Callable[[Any, float], bool]  # whether there is something to read within so many seconds
 
 
-class Unknown(NamedTuple):
-    """The neighbours whose MACs the kernel does not know."""
-
-    peers: List[str]  # those that it asks for, and those for which it has asked in vain
-    others: List[str]  # those that it asks for
-
-
-def unknown(neighbours: str, router: conf.Router) -> Unknown:
-    """Return the neighbours of a router's family whose MACs the kernel does not know.
+def asked_for(neighbours: str, family: int) -> List[str]:
+    """Return the neighbours of a family whose MACs the kernel asks for.
 
     :param neighbours: what ``ip -oneline neighbour show`` prints
     """
     rows = [words for words in map(str.split, neighbours.splitlines()) if words]
-    states = {words[0]: words[-1] for words in rows if (":" in words[0]) == (router.family == 6)}
-    peers = set(map(_written_once, router.peers))
-    return Unknown(
-        [address for address, state in states.items() if address in peers and state in (ASKING, UNANSWERED)],
-        [address for address, state in states.items() if address not in peers and state == ASKING],
-    )
+    return [words[0] for words in rows if words[-1] == ASKING and (":" in words[0]) == (family == 6)]
 
 
 def _written_once(address: str) -> str:
@@ -70,46 +61,53 @@ def find(
     wait: Wait = readable,
     tries: int = TRIES,
     now: Callable[[], float] = time.monotonic,
-) -> Dict[str, str]:
+    enough: Callable[[Macs], Any] = lambda _found: False,
+) -> Macs:
     """Ask for the MACs of addresses, and return those that answer. The kernel takes the answers as ones to itself.
 
     :param prober: a `NeighbourProber` of the interface
+    :param enough: says of the answers so far whether no other one matters
     """
     missing: Set[str] = set(addresses)
-    found: Dict[str, str] = {}
+    found: Macs = {}
     for _try in range(tries):
         end = now() + WAIT  # also where others speak all the time
         for address in sorted(missing):
             prober.probe(address)
         while missing and (left := end - now()) > 0 and wait(prober, left):
             found.update((address, mac) for address, mac in prober.replies() if address in missing)
-            missing -= {*found}
+            missing -= missing if enough(found) else found.keys()
     return found
 
 
+def holder_of(virtual: str, found: Macs) -> Optional[str]:
+    """Return the peer that holds a virtual address: its own address has the same MAC."""
+    peers = (address for address, mac in found.items() if address != virtual and mac == found.get(virtual))
+    return next(peers, None)
+
+
 def tell(router: conf.Router) -> None:
-    """Send an Advertisement to the holder of the addresses, if the kernel has asked for it in vain.
+    """Send an Advertisement to the peer that holds the addresses, if one does.
 
     No other peer gets one: without preemption a Backup takes it for one of an Active router, and waits anew.
     """
     command = ["ip", "-oneline", "neighbour", "show", "dev", router.interface]
-    lost = unknown(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout, router)
-    if not any(lost):
-        return
+    neighbours = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
     prober = NeighbourProber(router.interface, router.family)
-    for address in lost.others[:MAX_QUESTIONS]:
+    virtual, *peers = map(_written_once, [router.advertised[0], *router.peers])
+    others = [address for address in asked_for(neighbours, router.family) if address not in peers]
+    for address in others[:MAX_QUESTIONS]:
         prober.probe(address)
-    virtual = router.advertised[0]
-    found = find(prober, [*lost.peers, virtual] if lost.peers else [])
-    holder = [peer for peer in lost.peers if virtual in found and found.get(peer) == found[virtual]]
+    of_virtual = functools.partial(holder_of, virtual)
+    holder = of_virtual(find(prober, [virtual, *peers], enough=of_virtual))
     kernel = netlink.Netlink()
     there = kernel.links(), kernel.addresses()
-    for _to, send in senders(router, LOWEST, holder, there, sockets.open_socket):
+    for _to, send in senders(router, LOWEST, [holder] if holder else [], there, sockets.open_socket):
         send()
 
 
 def main(path: str, name: str) -> int:
-    """Tell the peers of an instance of the keepalived with this configuration; return the exit code."""
+    """Tell the holder of an instance of the keepalived with this configuration; return the exit code."""
     log = Log()
     try:
         with open(path, encoding="utf-8", errors=conf.UNDECODED) as file:

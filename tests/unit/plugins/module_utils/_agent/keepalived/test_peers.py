@@ -54,68 +54,87 @@ vrrp_instance other {
 """
 
 
-class Prober:
-    """The neighbours that answer, each at one of our questions."""
+CONFIG_6 = """\
+vrrp_instance web {
+    interface eth0
+    virtual_router_id 51
+    unicast_src_ip 2001:db8::2
+    unicast_peer {
+        2001:DB8:0::1
+    }
+    virtual_ipaddress {
+        2001:db8::10/128
+    }
+}
+"""
 
-    def __init__(self, **answers_at):
-        self.answers_at = {name.replace("_", "."): turn for name, turn in answers_at.items()}
+
+class Prober:
+    """The neighbours that answer.
+
+    :param answers: their MACs
+    :param turns: at which of our questions, if it is not the first one
+    """
+
+    def __init__(self, answers, turns=None):
+        self.answers, self.turns = answers, turns or {}
         self.asked, self.waiting = [], []
 
     def probe(self, address):
         self.asked.append(address)
-        if self.asked.count(address) == self.answers_at.get(f"n{address}"):
-            self.waiting.append((address, MAC))
+        if address in self.answers and self.asked.count(address) == self.turns.get(address, 1):
+            self.waiting.append((address, self.answers[address]))
 
     def replies(self):
         found, self.waiting = self.waiting, []
         return [*found, ("192.0.2.77", "02:00:00:00:00:77")]  # somebody else speaks
 
 
-def find(prober, *wanted):
-    return peers.find(prober, wanted, lambda prober, _seconds: bool(prober.waiting))
+OTHER = "02:00:00:00:00:02"
+VIRTUAL, FIRST, SECOND = "192.0.2.10", "192.0.2.1", "192.0.2.3"
 
 
-def with_peers(named):
-    """Return a router of the peers' family."""
-    return conf.routers(CONFIG)[0]._replace(peers=tuple(named), advertised=tuple(named))
+def has_answers(prober, _seconds):
+    return bool(prober.waiting)
 
 
-@pytest.mark.parametrize(
-    "named, lost",
-    [
-        (["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"], ["192.0.2.1", "192.0.2.3"]),
-        (["2001:DB8:0::5"], ["2001:db8::5"]),
-        (["192.0.2.2"], []),
-    ],
-)
-def test_a_peer_is_lost_if_the_kernel_has_asked_for_it_in_vain(named, lost):
-    assert peers.unknown(SHOWN, with_peers(named)).peers == lost
+def holder_of(prober):
+    of_virtual = functools.partial(peers.holder_of, VIRTUAL)
+    return of_virtual(peers.find(prober, [VIRTUAL, FIRST, SECOND], has_answers, enough=of_virtual))
 
 
-@pytest.mark.parametrize(
-    "named, others",
-    [(["192.0.2.1"], ["192.0.2.3"]), (["192.0.2.3"], []), (["2001:db8::1"], ["2001:db8::6"])],
-)
-def test_others_are_asked_for_while_the_kernel_does(named, others):
-    assert peers.unknown(f"{SHOWN}2001:db8::6 INCOMPLETE\n", with_peers(named)).others == others
+@pytest.mark.parametrize("family, addresses", [(4, ["192.0.2.3"]), (6, ["2001:db8::6"])])
+def test_others_are_asked_for_while_the_kernel_does(family, addresses):
+    assert peers.asked_for(f"{SHOWN}2001:db8::6 INCOMPLETE\n", family) == addresses
 
 
-def test_each_peer_is_asked_for_until_it_answers():
-    prober = Prober(n192_0_2_1=1, n192_0_2_3=3)
-    assert find(prober, "192.0.2.3", "192.0.2.1") == {"192.0.2.1": MAC, "192.0.2.3": MAC}
-    assert prober.asked == ["192.0.2.1", "192.0.2.3", "192.0.2.3", "192.0.2.3"]
+def test_the_peer_with_the_mac_of_the_virtual_address_holds_it():
+    assert holder_of(Prober({FIRST: OTHER, SECOND: MAC, VIRTUAL: MAC})) == SECOND
 
 
-def test_one_that_never_answers_is_given_up():
-    prober = Prober(n192_0_2_1=1)
-    assert find(prober, "192.0.2.3", "192.0.2.1") == {"192.0.2.1": MAC}
-    assert prober.asked.count("192.0.2.3") == peers.TRIES
+def test_another_peer_that_does_not_answer_is_not_waited_for():
+    prober = Prober({FIRST: MAC, VIRTUAL: MAC})
+    assert holder_of(prober) == FIRST
+    assert prober.asked == [FIRST, VIRTUAL, SECOND]
 
 
-def test_one_that_never_answers_is_given_up_where_others_speak_all_the_time():
-    prober, times = Prober(), itertools.count(step=0.05)
-    assert peers.find(prober, ["192.0.2.3"], lambda *_given: True, now=lambda: next(times)) == {}
-    assert prober.asked == ["192.0.2.3"] * peers.TRIES
+def test_each_is_asked_until_it_answers():
+    prober = Prober({FIRST: MAC, VIRTUAL: MAC}, turns={VIRTUAL: 3})
+    assert holder_of(prober) == FIRST
+    assert (prober.asked.count(FIRST), prober.asked.count(VIRTUAL)) == (1, 3)
+
+
+@pytest.mark.parametrize("answers", [{}, {FIRST: MAC}, {VIRTUAL: MAC}, {FIRST: MAC, VIRTUAL: OTHER}])
+def test_without_one_the_search_ends(answers):
+    prober = Prober(answers)
+    assert holder_of(prober) is None
+    assert prober.asked.count(SECOND) == peers.TRIES
+
+
+def test_the_search_ends_where_others_speak_all_the_time():
+    prober, times = Prober({}), itertools.count(step=0.05)
+    assert peers.find(prober, [VIRTUAL, FIRST], lambda *_given: True, now=lambda: next(times)) == {}
+    assert prober.asked == [FIRST, VIRTUAL] * peers.TRIES
 
 
 @pytest.fixture
@@ -136,15 +155,15 @@ def host(monkeypatch, tmp_path):
 
     made = Host()
     made.sent, made.probers = [], []
-    made.answering = {"n192_0_2_1": 1, "n192_0_2_10": 1}  # the first peer holds the VIP
+    made.answers = {FIRST: MAC, VIRTUAL: MAC}
     made.path.write_text(CONFIG)
 
     def prober(interface, family):
         made.probers.append((interface, family))
-        return Prober(**made.answering)
+        return Prober(made.answers)
 
     monkeypatch.setattr(peers, "NeighbourProber", prober)
-    patient = functools.partial(peers.find, wait=lambda prober, _seconds: bool(prober.waiting))
+    patient = functools.partial(peers.find, wait=has_answers)
     monkeypatch.setattr(peers, "find", patient)
     monkeypatch.setattr(peers.netlink, "Netlink", lambda: made)
     monkeypatch.setattr(peers.sockets, "open_socket", lambda *_given: made)
@@ -161,26 +180,35 @@ def test_the_winner_hears_a_priority_to_which_nobody_yields(host):
     assert host.probers == [("eth0", 4)]
 
 
+def test_a_holder_whose_mac_the_kernel_knows_hears_it_too(host, monkeypatch):
+    """It may have asked for ours since the kernel has discarded the last Advertisement."""
+    known = "192.0.2.1 lladdr 02:00:00:00:00:01 STALE\n"
+    monkeypatch.setattr(peers.subprocess, "run", lambda command, **_o: subprocess.CompletedProcess(command, 0, known))
+    assert peers.main(str(host.path), "web") == 0
+    assert [to for _message, _source, to in host.sent] == [FIRST]
+
+
+def test_a_peer_that_is_written_otherwise_is_the_same(host):
+    host.path.write_text(CONFIG_6)
+    host.answers = {"2001:db8::1": MAC, "2001:db8::10": MAC}
+    assert peers.main(str(host.path), "web") == 0
+    assert [to for _message, _source, to in host.sent] == ["2001:db8::1"]
+    assert host.probers == [("eth0", 6)]
+
+
 def test_others_are_asked_for_once_before_the_peers(host, monkeypatch):
     asked = []
     monkeypatch.setattr(Prober, "probe", lambda _prober, address: asked.append(address))
     assert peers.main(str(host.path), "web") == 0
-    assert asked == ["192.0.2.8", *["192.0.2.1", "192.0.2.10", "192.0.2.3"] * peers.TRIES]
+    assert asked == ["192.0.2.8", *[FIRST, VIRTUAL, SECOND] * peers.TRIES]
 
 
-@pytest.mark.parametrize("answering", [{"n192_0_2_1": 1}, {"n192_0_2_10": 1}, {}])
-def test_nobody_hears_it_where_no_peer_holds_the_addresses(host, answering):
+@pytest.mark.parametrize("answers", [{FIRST: MAC}, {VIRTUAL: MAC}, {}])
+def test_nobody_hears_it_where_no_peer_holds_the_addresses(host, answers):
     """Without preemption a Backup would wait for another Active_Down_Interval."""
-    host.answering = answering
+    host.answers = answers
     assert peers.main(str(host.path), "web") == 0
     assert host.sent == [] and host.probers == [("eth0", 4)]
-
-
-def test_where_the_kernel_knows_the_peers_nothing_is_sent(host, monkeypatch):
-    known = "192.0.2.1 lladdr 02:00:00:00:00:01 REACHABLE\n"
-    monkeypatch.setattr(peers.subprocess, "run", lambda command, **_o: subprocess.CompletedProcess(command, 0, known))
-    assert peers.main(str(host.path), "web") == 0
-    assert (host.sent, host.probers) == ([], [])
 
 
 def test_an_instance_that_the_file_has_not_is_nothing_to_do(host):
