@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Other routers that stay Active beside ours: two hosts hold the addresses, and clients reach one or the other.
 
-A single Advertisement of a lower priority is no rival's: a router that yields sends a last one, so that the winner
-announces itself again (keepalived's vrrp_higher_prio_send_advert).
+Two Advertisements of a lower priority are no rival's: a router that yields sends a last one, so that the winner
+announces itself again (keepalived's vrrp_higher_prio_send_advert), and keepalived's hook sends another one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Dict, List, NamedTuple, Optional
 
 from .core import machine
 
+FEWEST = 3  # Advertisements, each in time after the one before
 MAX_RIVALS = 16  # of one router: the sources of multicast can be forged
 
 
@@ -21,7 +22,7 @@ class Rival(NamedTuple):
     source: str
     priority: int
     since: float  # seconds since 1970
-    advertisements: int  # in a row, each in time after the one before
+    advertisements: int  # in a row
     over_at: int  # when it counts as gone unless it advertises again, in microseconds of the loop's clock
 
 
@@ -42,12 +43,12 @@ class Rivals:
         over_at = now + machine.MISSED * advertisement.interval + machine.SECOND // 10
         rival = Rival(source, advertisement.priority, since, count + 1, over_at)
         self._known[source] = rival
-        return rival if rival.advertisements == 2 else None
+        return rival if rival.advertisements == FEWEST else None
 
     def present(self, now: int) -> List[Rival]:
         """Return those that are still there."""
         self._forget_old(now)
-        return [rival for rival in self._known.values() if rival.advertisements > 1]
+        return [rival for rival in self._known.values() if rival.advertisements >= FEWEST]
 
     def _forget_old(self, now: int) -> None:
         self._known = {source: rival for source, rival in self._known.items() if now < rival.over_at}

@@ -33,11 +33,12 @@ def test_a_second_active_is_logged_and_notified_once(host):
     assert (host.state, host.report()["lower"]) == ("Active", 10)
 
 
-def test_the_last_advertisement_of_a_router_that_yields_is_no_second_active(host):
-    assert advertises(host, 1, OTHER) == []
+def test_the_last_advertisements_of_a_router_that_yields_are_no_second_active(host):
+    """Its own, and the one that keepalived's hook sends."""
+    assert advertises(host, 2, OTHER) == []
     host.let(10)
-    assert advertises(host, 1, OTHER) == []
-    assert (host.report()["rivals"], host.report()["lower"]) == ([], 2)
+    assert advertises(host, 2, OTHER) == []
+    assert (host.report()["rivals"], host.report()["lower"]) == ([], 4)
 
 
 def test_a_router_that_resigns_is_no_second_active(host):
@@ -45,10 +46,10 @@ def test_a_router_that_resigns_is_no_second_active(host):
 
 
 def test_each_rival_is_reported_as_long_as_it_advertises(host):
-    advertises(host, 2, OTHER, THIRD)
+    advertises(host, 3, OTHER, THIRD)
     found = host.report()["rivals"]
     assert [(rival["source"], rival["priority"]) for rival in found] == [(OTHER, 50), (THIRD, 50)]
-    assert {rival["since"] for rival in found} == {EPOCH + host.loop.now() / SECOND - 2}
+    assert {rival["since"] for rival in found} == {EPOCH + host.loop.now() / SECOND - 3}
     advertises(host, 4, THIRD)
     assert [rival["source"] for rival in host.report()["rivals"]] == [THIRD]
 
@@ -57,7 +58,7 @@ def test_the_end_of_a_rival_is_logged_and_its_return_too(host):
     advertises(host, 5, OTHER)
     host.let(5)
     assert host.says() == [GONE]
-    assert f"says {FOUND}" in advertises(host, 2, OTHER)
+    assert f"says {FOUND}" in advertises(host, 3, OTHER)
 
 
 def test_no_timer_stays_behind_when_no_rival_is_left(host):
@@ -68,7 +69,7 @@ def test_no_timer_stays_behind_when_no_rival_is_left(host):
 
 
 def test_a_router_that_yields_has_no_rivals(host):
-    advertises(host, 2, OTHER)
+    advertises(host, 3, OTHER)
     for _second in range(5):
         host.hears(200, source=THIRD)
         host.let(1)
