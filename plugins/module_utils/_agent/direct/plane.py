@@ -49,7 +49,7 @@ class Plane:
             Dependencies(self._loop, checks, self._log, lambda _updates: self.update(), outage="the last table stays")
         )
         self.settings = Settings("", ())
-        self.owners: Owners = {}
+        self.owners: Owners = {}  # in the table that is wanted
         self._here: FrozenSet[str] = frozenset()  # the servers that are this host
         self._known: Any = None  # what the last table was made of
         self._judgement: Optional[Timer] = None  # while first results are waited for
