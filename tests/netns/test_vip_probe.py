@@ -135,14 +135,16 @@ def shortest(length, report):
 def test_an_outage_and_the_time_without_a_holder_are_measured(serving, address):
     process = probing(serving, address, **TAKEN_OVER)
     wait_for_probe(serving)
+    begin = time.monotonic()
     serving.lb1.release(address)
     length = pause(0.4)
     serving.lb2.take_over(address)
+    longest = (time.monotonic() - begin) * 1000 + 500
     report = result(process)
     assert len(report["outages"]) == 1
-    assert shortest(length, report) <= report["takeover"]["outage_ms"] <= length + 500
+    assert shortest(length, report) <= report["takeover"]["outage_ms"] <= longest
     assert report["takeover"]["response_gap_ms"] >= shortest(length, report)
-    assert shortest(length, report) <= report["no_holder_ms"] <= length + 500
+    assert shortest(length, report) <= report["no_holder_ms"] <= longest
     assert [step["holders"] for step in report["timeline"]] == [["lb1"], [], ["lb2"]]
     assert report["failback"]["failed"] == 0
     assert report["failback"]["tried"] > 0
@@ -223,8 +225,10 @@ def test_a_failback_is_measured_apart_from_the_takeover_and_ends_the_probe_early
     serving.lb1.take_over(VIP)
     report = result(process)
     assert (report["holder_before"], report["holder_after"], report["settled"]) == ("lb1", "lb1", True)
-    assert report["takeover"]["outage_ms"] >= shortest(away, report)
-    assert shortest(back, report) <= report["failback"]["outage_ms"] < report["takeover"]["outage_ms"]
+    costs = [report[phase]["outage_ms"] for phase in ("takeover", "failback")]
+    assert costs == [outage["length_ms"] for outage in report["outages"]]
+    assert costs[0] >= shortest(away, report)
+    assert costs[1] >= shortest(back, report)
     assert 2500 <= report["probed_ms"] < 15000
 
 
