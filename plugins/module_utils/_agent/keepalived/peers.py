@@ -76,7 +76,9 @@ def find(
             prober.probe(address)
         while missing and (left := end - now()) > 0 and wait(prober, left):
             found.update((address, mac) for address, mac in prober.replies() if address in missing)
-            missing -= missing if enough(found) else found.keys()
+            if enough(found):
+                return found
+            missing -= found.keys()
     return found
 
 
