@@ -4,7 +4,8 @@
 
 Every process that the tests start has the run's mark in a variable of its environment. As root it is also in the run's
 own UTS namespace, which identifies it even if it clears its environment or never executes a program. A network
-namespace has the run's mark in its name. With pytest-xdist each worker is a run.
+namespace has the run's mark in its name. As root the run has a /run of its own, so that no other program's file is
+there. With pytest-xdist each worker is a run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import ctypes
 import fnmatch
 import os
+import stat
 import time
 import uuid
 from pathlib import Path
@@ -25,7 +27,8 @@ LIMIT_S = 5  # for processes that are just ending
 NAMESPACES = Path("/run/netns")
 RUN = Path("/run")
 FILE_PATTERNS = ("onprem*", "haproxy*", "keepalived*", "vrrp*")  # the names of the tested programs' files
-CLONE_NEWUTS = 0x04000000
+CLONE_NEWNS, CLONE_NEWUTS = 0x00020000, 0x04000000
+MS_REC, MS_SLAVE = 0x00004000, 0x00080000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -40,14 +43,15 @@ class Run:
     def __init__(self) -> None:
         self.mark = uuid.uuid4().hex[:12]
         os.environ[VARIABLE] = f"{os.environ.get(VARIABLE, '')} {self.mark}".strip()
-        self.namespace = own_namespace()
-        self.files = files()
+        self.namespace = own_namespaces()
+        self.files = files() if self.namespace else None
 
     def left(self) -> List[str]:
         """Describe each process, namespace and file that still exists."""
         processes = [f"process {pid} ({command(pid)})" for pid in sorted(self.processes())]
         namespaces = [f"network namespace {name}" for name in named(NAMESPACES, f"onpremlb-{self.mark}*")]
-        return processes + namespaces + [f"file {path}" for path in sorted(files() - self.files)]
+        new = files() - self.files if self.files is not None else set()
+        return processes + namespaces + [f"file {path}" for path in sorted(new)]
 
     def processes(self) -> List[int]:
         return [pid for pid in map(int, named(Path("/proc"), "[0-9]*")) if pid != os.getpid() and self.owns(pid)]
@@ -61,11 +65,27 @@ class Run:
         return False
 
 
-def own_namespace() -> Optional[str]:
-    """Enter a new UTS namespace, with the same host name; return it, or None without the right to."""
-    if _libc.unshare(CLONE_NEWUTS) != 0:
+def own_namespaces() -> Optional[str]:
+    """Enter a new UTS namespace, with the same host name, and a mount namespace with an empty /run.
+
+    :return: the UTS namespace, or None without the right to enter one
+    """
+    folders = [(folder, os.stat(folder)) for folder, _folders, _files in os.walk(RUN) if NAMESPACES != Path(folder)]
+    if _libc.unshare(CLONE_NEWUTS | CLONE_NEWNS) != 0:
         return None
+    _mount(b"none", b"/", None, MS_REC | MS_SLAVE)  # no mount of this run reaches the rest of the machine
+    _mount(b"tmpfs", os.fsencode(RUN), b"tmpfs", 0)
+    for folder, status in folders:
+        os.makedirs(folder, exist_ok=True)
+        os.chown(folder, status.st_uid, status.st_gid)
+        os.chmod(folder, stat.S_IMODE(status.st_mode))
     return os.readlink("/proc/thread-self/ns/uts")
+
+
+def _mount(source: bytes, target: bytes, kind: Optional[bytes], flags: int) -> None:
+    if _libc.mount(source, target, kind, flags, None) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), os.fsdecode(target))
 
 
 def named(folder: Path, pattern: str) -> List[str]:

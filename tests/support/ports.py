@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""TCP ports that a test may listen at: no other test of this clone has them, and no client is given one."""
+"""TCP ports that a test may listen at: no other test of this machine has them, and no client is given one."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ import contextlib
 import fcntl
 import os
 import socket
+import tempfile
 import threading
 from pathlib import Path
 from typing import Dict, Iterator, List
 
-LOCKS = Path(__file__).resolve().parents[2] / ".cache" / "lab" / "ports.lock"
+LOCKS = Path(tempfile.gettempdir()) / "onprem-lb-test-ports.lock"  # one for all clones
 _OPENED: Dict[Path, int] = {}
 
 
 def _opened(locks: Path) -> int:
     """Return the file's descriptor, one for the whole process: closing any would release the locks of all."""
     if locks not in _OPENED:
-        locks.parent.mkdir(parents=True, exist_ok=True)
-        _OPENED[locks] = os.open(locks, os.O_RDWR | os.O_CREAT, 0o666)
-        with contextlib.suppress(PermissionError):  # it is another user's, who has allowed it already
-            os.fchmod(_OPENED[locks], 0o666)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(locks, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+            os.chmod(locks, 0o666)
+        # Not created on the way: in a sticky folder the kernel refuses that for a file of another user.
+        _OPENED[locks] = os.open(locks, os.O_RDWR | os.O_NOFOLLOW)
     return _OPENED[locks]
 
 

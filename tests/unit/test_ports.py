@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -53,6 +54,17 @@ def test_a_process_is_not_given_what_another_one_has_until_that_one_ends(first, 
         other.communicate("")
     assert len(theirs) == 2 and not set(theirs) & set(mine)
     assert Ports(first, 1024, locks).take(2) == theirs
+
+
+def test_two_clones_share_no_port(tmp_path):
+    clone = tmp_path / "tests" / "support"
+    clone.mkdir(parents=True)
+    shutil.copy(ports.__file__, clone)
+    (clone / "__init__.py").touch()
+    mine = ports.free_ports(5)
+    take = f"from support.ports import Ports; print(*Ports({mine[0]}, 1024).take(5))"
+    theirs = subprocess.run([sys.executable, "-c", take], cwd=clone.parent, capture_output=True, text=True, check=True)
+    assert not set(map(int, theirs.stdout.split())) & set(mine)
 
 
 def test_a_port_with_a_listener_is_not_given(first, locks):
