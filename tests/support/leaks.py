@@ -70,7 +70,7 @@ def own_namespaces() -> Optional[str]:
 
     :return: the UTS namespace, or None without the right to enter one
     """
-    folders = [(folder, os.stat(folder)) for folder, _folders, _files in os.walk(RUN) if NAMESPACES != Path(folder)]
+    folders = [(folder, os.stat(folder)) for folder, _folders, _files in os.walk(RUN) if Path(folder) != NAMESPACES]
     if _libc.unshare(CLONE_NEWUTS | CLONE_NEWNS) != 0:
         return None
     _mount(b"none", b"/", None, MS_REC | MS_SLAVE)  # no mount of this run reaches the rest of the machine
