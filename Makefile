@@ -81,6 +81,14 @@ pythons: ## the tests of code for targets under Python 3.8; SCOPE=full: every ve
 netns: ## the tests with real sockets in network namespaces, as root or through sudo
 	@$(PYTHON) tests/suite netns
 
+.PHONY: timing
+timing: ## how long failures, handovers and changes take, in ten rounds each, alone on the machine
+	@$(PYTHON) tests/suite timing
+
+.PHONY: stress
+stress: ## as root: the unit and netns tests on a busy machine that stalls, ROUNDS of them, three
+	$(PYTHON) tests/stress.py $(if $(SEED),--seed $(SEED)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 .PHONY: molecule
 molecule: ## the scenarios on real systemd hosts: the scope's, or RUNS="default:debian12 ..."
 	@RUNS="$(RUNS)" $(PYTHON) tests/suite molecule

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stages of each scope. Pure: facts of this machine in, stages out.
 
-The order suits two cores: stages that compute run beside stages that wait, and stages that measure time run alone. Two
-scenarios run side by side; while one of them drills, the other waits.
+The order suits two cores: stages that compute run beside stages that wait. Only the full scope measures time, in a
+stage that runs alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from .runner import Stage
 
 QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # these tests wait half of their time
-TIMED_WORKERS = ("--numprocesses", "3", "--dist", "loadfile")  # these wait nearly all of it
 QUICK_CYCLES = ("pair:deployment", "pair:change", "pair:engine")  # a moment there, and one back
 CYCLES = (
     *QUICK_CYCLES,
@@ -108,12 +107,20 @@ def cores(request: Request) -> List[Stage]:
 
 
 def netns(request: Request) -> List[Stage]:
-    """Tests with real sockets in network namespaces, as root. Those with limits in milliseconds run alone."""
+    """Tests with real sockets in network namespaces, as root."""
+    return [_as_root(request, _pytest(request, "netns", "tests/netns", *WORKERS))]
+
+
+def timing(request: Request) -> List[Stage]:
+    """How long a failure, a handover and a change take, as root and alone."""
     static = ("lint", "build", "importer", "ansible-lint", "docs", "sanity")
-    work = ("packages", "unit", "unit-as-root", "pythons", "cores", "images", *static)
-    side_by_side = _as_root(request, _pytest(request, "netns", "tests/netns", "-m", "not timed", *WORKERS))
-    timed = _as_root(request, _pytest(request, "netns-timed", "tests/netns", "-m", "timed", *TIMED_WORKERS))
-    return [side_by_side, replace(timed, after=(*work, "netns"), alone=True)]
+    work = ("packages", "unit", "unit-as-root", "netns", "pythons", "cores", "images", *static)
+    return [replace(_as_root(request, _pytest(request, "timing", "tests/timing")), after=work, alone=True)]
+
+
+def stressed(request: Request) -> List[Stage]:
+    """What tests/stress.py runs on a busy machine that stalls."""
+    return [*unit(request), *netns(request)]
 
 
 def _as_root(request: Request, stage: Stage) -> Stage:
@@ -158,7 +165,7 @@ def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
         ("molecule", "test", "--scenario-name", name),
         counts="molecule",
         needs=("setup", "images"),
-        after=("netns-timed", "simulate", "fuzz", *same_lab),
+        after=("timing", "simulate", "fuzz", *same_lab),
         environment={
             "LAB_IMAGE": image,
             "NO_COLOR": "1",
@@ -183,7 +190,7 @@ def _interruptions(request: Request, name: str, earlier: Tuple[str, ...]) -> Sta
         (),
         counts="junit",
         needs=("setup", "images"),
-        after=("netns-timed", "simulate", "fuzz", *same_lab),
+        after=("timing", "simulate", "fuzz", *same_lab),
         limit_s=INTERRUPTIONS_LIMIT_S,
     )
     moments = () if request.full else ("--moments", "1")
@@ -201,9 +208,9 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [quick_check, unit, netns, pythons, cores, interruptions, molecule]
+    parts = [quick_check, unit, netns, pythons, cores, molecule]
     if request.full:
-        parts = [check, unit, netns, pythons, random_schedules, molecule, cores, interruptions]
+        parts = [check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
     return [stage for part in parts for stage in part(request)]
 
 
@@ -212,6 +219,8 @@ GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {
     "unit": unit,
     "pythons": pythons,
     "netns": netns,
+    "timing": timing,
+    "stressed": stressed,
     "cores": lambda request: [*(molecule(request)[:1] if request.full else ()), *cores(request)],
     "molecule": molecule,
     "interruptions": lambda request: [*molecule(request)[:1], *interruptions(request)],

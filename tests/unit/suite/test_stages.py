@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+import stress
 from interruptions.operations import LAYOUTS
 from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Request, for_group, read_runs
 from support.paths import ROOT
@@ -49,15 +50,19 @@ def test_the_full_scope_has_the_slow_checks_and_the_random_tests():
     assert set(names("test")) < set(names("test", request(full=True)))
 
 
-def test_six_runs_are_killed_in_the_quick_scope_and_all_cycles_of_both_layouts_in_the_full_one():
+def test_runs_are_killed_in_the_full_scope_at_every_moment_and_never_in_the_quick_test():
+    assert not [name for name in names("test") if name.startswith("interruptions")]
+    full = [one for one in for_group("test", request(full=True)) if one.name.startswith("interruptions")]
+    assert {one.command[2:4] for one in full} == {(name, each) for name in LAYOUTS for each in LAYOUTS[name].cycles()}
+    assert not [one for one in full if "--moments" in one.command]
+    assert full[1].after[-1] == full[0].name and full[-1].after[-1] != full[0].name
+
+
+def test_by_themselves_six_runs_are_killed_in_the_quick_scope():
     quick = [one.command for one in for_group("interruptions", REQUEST) if one.name.startswith("interruptions")]
     assert [command[2:6] for command in quick] == [
         ("pair", cycle, "--moments", "1") for cycle in ("deployment", "change", "engine")
     ]
-    full = [one for one in for_group("interruptions", request(full=True)) if one.name.startswith("interruptions")]
-    assert {one.command[2:4] for one in full} == {(name, each) for name in LAYOUTS for each in LAYOUTS[name].cycles()}
-    assert not [one for one in full if "--moments" in one.command]
-    assert full[1].after[-1] == full[0].name and full[-1].after[-1] != full[0].name
 
 
 def test_chosen_scenarios_replace_those_of_the_scope():
@@ -70,12 +75,13 @@ def test_chosen_scenarios_replace_those_of_the_scope():
     ]
 
 
-def test_stages_that_measure_time_run_alone_and_after_those_that_compute():
-    timed = stage("test", "netns-timed", request(full=True))
-    assert timed.alone
-    assert {"unit", "netns", "pythons", "lint", "sanity", "images"} <= set(timed.after)
+def test_only_the_full_scope_measures_time_alone_and_after_what_computes():
+    assert not [one.name for one in for_group("test", REQUEST) if one.alone]
+    timing = stage("test", "timing", request(full=True))
+    assert timing.alone
+    assert {"unit", "netns", "pythons", "lint", "sanity", "images"} <= set(timing.after)
     for run in QUICK_RUNS:
-        assert "netns-timed" in stage("test", run).after
+        assert "timing" in stage("test", run, request(full=True)).after
 
 
 def marks(found):
@@ -83,8 +89,9 @@ def marks(found):
     return [one.command[one.command.index("-m") + 1] if "-m" in one.command else "" for one in found]
 
 
-def test_the_two_stages_of_netns_leave_no_test_out():
-    assert marks(for_group("netns", REQUEST)[2:]) == ["not timed", "timed"]
+@pytest.mark.parametrize("group", ["netns", "timing", "stressed"])
+def test_no_test_is_left_out(group):
+    assert set(marks(for_group(group, REQUEST)[2:])) == {""}
 
 
 @pytest.mark.parametrize(("privilege", "first"), [("root", "env"), ("sudo", "sudo"), ("none", "env")])
@@ -136,6 +143,6 @@ def test_without_rights_packages_and_scenarios_are_skipped_with_the_reason():
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_group_and_each_check_is_a_make_target(group):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
-    assert group in targets
+    assert group in targets or group == stress.GROUP
     made = {one.command[-1] for one in for_group(group, request(full=True)) if one.command[0] == "make"}
     assert made <= targets
