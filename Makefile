@@ -200,12 +200,15 @@ down: ## remove every lab host, network and inventory of this checkout
 .PHONY: setup
 setup: $(READY) $(COLLECTION)
 
-# Without compilation: few of the thousands of modules in `ansible` are ever imported.
+# uv takes some seconds for what takes pip a minute. It does not read pip's configuration, so where only that names an
+# index, pip installs. Without compilation: few of the thousands of modules in `ansible` are ever imported.
 $(READY): test-requirements.txt
 	$(call say,setup: tools into $(VENV))
 	$(PYTHON) -m venv $(VENV)
 	$(if $(CORE),sed --expression='s/^ansible-core.*/ansible-core==$(CORE).*/' --expression='s/^ansible>.*/ansible/',cat) $< > $(VENV)/requirements.txt
-	$(VENV)/bin/pip install --quiet --no-compile --requirement $(VENV)/requirements.txt
+	$(VENV)/bin/pip install --quiet --no-compile uv
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --requirement $(VENV)/requirements.txt \
+	  || $(VENV)/bin/pip install --quiet --no-compile --requirement $(VENV)/requirements.txt
 	@rm -f $(VENV)/.ready* && touch $@
 
 $(COLLECTION):
