@@ -17,6 +17,7 @@ import subprocess
 import sys
 from typing import Dict
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import last_will
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support.netns.namespaces import inside
@@ -201,14 +202,14 @@ class Keepalived(Daemon):
 
     def prepare(self):
         settings = {
-            "instances": [self._with_track_files(**instance) for instance in self.instances],
+            "instances": [self.with_track_files(**instance) for instance in self.instances],
             "track_files": [{"name": TRACKED, "path": str(self.tracked)}],
         }
         text = render(settings, self.node.name)
         (self.folder / "keepalived.conf").write_text(text)
 
     @staticmethod
-    def _with_track_files(track, **rest):
+    def with_track_files(track, **rest):
         return {**rest, "track_files": track}
 
     def start(self):
@@ -216,6 +217,16 @@ class Keepalived(Daemon):
         for file in self.folder.glob("*.pid"):
             file.unlink()
         super().start()
+
+    def stop(self):
+        """Stop keepalived as its unit does; its last will follows.
+
+        It gives its VRRP process 5 seconds to remove the VIPs, one after the other, then kills it and exits with 0. On
+        a machine that stands still for so long some VIPs stay.
+        """
+        super().stop()
+        with inside(self.node.namespace):
+            assert last_will.main(str(self.folder / "keepalived.conf")) == 0
 
     def command(self):
         files = {"use-file": "keepalived.conf", "pid": "keepalived.pid", "vrrp_pid": "vrrp.pid"}
