@@ -50,6 +50,12 @@ def have_held(cluster, name, vip, peer):
     until(lambda: log.read_text().count("Entering BACKUP STATE") >= len(instances), cluster.logs)
     text = (cluster.folder / peer / "keepalived.conf").read_text()
     until(lambda: resign(cluster.nodes[peer], text, vip) or cluster.settle({vip: name}, LONG / 2), cluster.logs)
+    await_hook(cluster, name)
+
+
+def await_hook(cluster, name):
+    """Wait until the hook that keepalived started when it became Backup has ended: it may advertise, too."""
+    until(lambda: len(cluster.nodes[name].processes_inside()) == len(["keepalived", "its VRRP process"]))
 
 
 def sent_by(cluster, name, since):
@@ -97,6 +103,7 @@ def test_two_vips_on_two_holders_move_each_by_itself(tmp_path):
 def test_a_backup_that_is_killed_sends_nothing(tmp_path):
     with cluster_of(tmp_path) as cluster:
         held_by(cluster, "lb1", VIP)
+        await_hook(cluster, "lb2")
         begin = time.time()
         cluster.kill("lb2")
         ended = time.time()
