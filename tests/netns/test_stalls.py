@@ -79,9 +79,10 @@ def test_a_stall_of_one_processor_is_detected(detector):
 
 def test_simultaneous_stalls_of_all_processors_are_each_detected(detector):
     stood = [stall(detector.watchers, 4 * MIN_STALL) for _round in range(ROUNDS)]
-    for watcher in detector.watchers:
-        for begin, end in stood:
-            until(lambda: covering(watcher, begin, end), "a stall was not detected")
+    until(
+        lambda: all(covering(watcher, *period) for watcher in detector.watchers for period in stood),
+        "a stall was not detected",
+    )
 
 
 def test_simultaneous_stalls_are_counted_once_and_only_within_the_period(detector):

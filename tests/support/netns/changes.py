@@ -68,11 +68,13 @@ class Play:
         self._await_advertisements("lb1", 5)
 
     def without_care(self):
-        """Reload lb1 alone; return when both members hold the VIP, and would have heard each other if they could."""
+        """Reload lb1 alone; return when both members hold the VIP, and would have heard each other if they could.
+
+        keepalived begins its own interval again with each Advertisement that it refuses, so lb1 may send none.
+        """
         self._reload("lb1")
         until(lambda: self.cluster.view(VIP).holders == ["lb1", "lb2"], self.cluster.logs)
-        for name in ("lb1", "lb2"):
-            self._await_advertisements(name, 2)
+        self._await_advertisements("lb2", 3)
 
     def _take(self, step):
         """Do what a run does; return when it has been done."""
