@@ -82,6 +82,10 @@ class Daemon:
         with inside(self.node.namespace):
             return any(VRRP in open_text(f"/proc/thread-self/net/{table}") for table in ("raw", "raw6"))
 
+    def is_backup(self):
+        """Return whether it is the Backup of all its Virtual Routers, which heeds a resignation."""
+        raise NotImplementedError
+
     def stop(self):
         """Stop the daemon with SIGTERM."""
         self.process.terminate()
@@ -159,6 +163,9 @@ class Agent(Daemon):
         """Return whether it answers, which is the last step of its start. Its first raw socket is a mere test."""
         return self.try_report() is not None
 
+    def is_backup(self):
+        return all(each["state"] == "Backup" for each in self.report()["instances"])
+
     def upgrade(self):
         """Have the installed version take over; return when the old process has ended."""
         old = self.process
@@ -217,6 +224,10 @@ class Keepalived(Daemon):
         for file in self.folder.glob("*.pid"):
             file.unlink()
         super().start()
+
+    def is_backup(self):
+        """Return whether it is that after its first start."""
+        return (self.folder / "log").read_text().count("Entering BACKUP STATE") >= len(self.instances)
 
     def stop(self):
         """Stop keepalived as its unit does; its last will follows.

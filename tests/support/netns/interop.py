@@ -244,15 +244,20 @@ class Play:
 
     def hand_over(self):
         """Have the first member take over all VIPs and stop; return what was sent of each from the stop on."""
-        self._apply(FIRST, "starts")
+        self._start_as_backup(FIRST)
         untracked = [{**each, "track": []} for each in self._instances(self.link.lb2)]
         text = render({"instances": [Keepalived.with_track_files(**each) for each in untracked]}, SECOND)
         until(lambda: resign(self.link.lb2, text) or self._all_held_by(FIRST, LONG / 2), self.daemons[FIRST].log)
-        self._apply(SECOND, "starts")
+        self._start_as_backup(SECOND)
         begin = time.time()
         self._apply(FIRST, "stops")
         assert self._all_held_by(SECOND, LIMIT_S), "".join(daemon.log() for daemon in self.daemons.values())
         return {rule: self._sent(rule, begin) for rule in RULES}
+
+    def _start_as_backup(self, name):
+        daemon = self.daemons[name]
+        daemon.start()
+        until(daemon.is_backup, daemon.log)
 
     def _all_held_by(self, name, limit):
         return self.recorder.wait(lambda: all(self._view(rule).holders == [name] for rule in RULES), limit)
