@@ -61,7 +61,7 @@ announce.Announcer().announcing(link, sys.argv[1])()
 
 
 def sh(*command):
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 class Node:
