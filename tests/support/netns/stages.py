@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import signal
@@ -97,6 +98,15 @@ class Stage:
         sent = [one for one in list(self.recorder.advertisements) if one.member == member and one.at >= begin]
         messages = [(one.at, message_in(one.packet)) for one in sent]
         return [(at, message[2]) for at, message in messages if message[1] == vrid]
+
+
+@contextlib.contextmanager
+def temporary_stage(link, folder):
+    made = Stage(link, folder)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def instance(node, priority=254, vrid=51, name="front", vip=VIP, **changes):
