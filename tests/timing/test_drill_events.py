@@ -26,7 +26,7 @@ from support.rounds import ROUNDS, percentile
 from support.waiting import LIMIT_S, until
 
 PROGRAMS = ("haproxy", "keepalived", "nft")
-AT_ONCE = 4
+AT_ONCE = 2
 REFRESH = 5  # seconds between two announcements of the holder's addresses, a minute by default
 THREE_SECONDS_MS = 3000  # in which a member without a balancer that serves loses its VIP
 

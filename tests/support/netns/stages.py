@@ -90,6 +90,10 @@ class Stage:
     def wait_for_announcement(self, begin, times=1, address=VIP):
         self.wait(lambda: self._announcements(begin, address) >= times, f"{address} is not announced")
 
+    def wait_for_resignation(self, begin, vrid=51):
+        """Wait until the last Advertisement of the first member says that it resigns."""
+        self.wait(lambda: [sent[1] for sent in self.advertisements(begin, vrid=vrid)][-1:] == [0], "it does not resign")
+
     def _announcements(self, begin, address):
         return sum(kind == "announced" for _at, kind in self.events(begin, address))
 
