@@ -36,11 +36,12 @@ def upgrade(stage, agent, detector):
 # A Backup takes over after three missed ones, so one that is late by less than an interval is not missed.
 @pytest.mark.parametrize(("interval", "limit"), [(0.1, 0.2), (0.01, 0.029)])
 def test_no_advertisement_is_missed_in_an_upgrade(tmp_path, interval, limit):
-    with contextlib.closing(StallDetector()) as detector, temporary_link() as link:
-        with temporary_stage(link, tmp_path) as stage:
-            agent = archived_agent(stage, instance(link.lb1, advert_interval=interval))
-            stage.wait_for_holders("lb1")
-            rounds = [upgrade(stage, agent, detector) for _round in range(ROUNDS)]
+    with contextlib.ExitStack() as stack:
+        detector = stack.enter_context(contextlib.closing(StallDetector()))
+        stage = stack.enter_context(temporary_stage(stack.enter_context(temporary_link()), tmp_path))
+        agent = archived_agent(stage, instance(stage.link.lb1, advert_interval=interval))
+        stage.wait_for_holders("lb1")
+        rounds = [upgrade(stage, agent, detector) for _round in range(ROUNDS)]
     print([(min(each), statistics.median(each), max(each)) for each in rounds])
     assert percentile([max(each) for each in rounds]) < limit, "one too few"
     assert percentile([-min(each) for each in rounds]) < -0.4 * interval, "one too many"
