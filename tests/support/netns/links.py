@@ -22,7 +22,7 @@ import pytest
 from support import collection, leaks
 from support.netns.namespaces import inside
 from support.paths import COLLECTIONS
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 collection.make_importable()
 
@@ -35,7 +35,7 @@ _serial = itertools.count()
 SERVER = """
 import socket, sys
 port = int(sys.argv[1])
-server = socket.create_server(("::", port), family=socket.AF_INET6, backlog=512, dualstack_ipv6=True)
+server = socket.create_server(("::", port), family=socket.AF_INET6, backlog=4096, dualstack_ipv6=True)
 print("ready", flush=True)
 served = False
 while True:
@@ -136,7 +136,7 @@ class Node:
         """Add the addresses and announce them, as a VRRP router does when it becomes Active."""
         for address in addresses:
             self.ip("addr", "add", address, "dev", "eth0", *(["nodad"] if ":" in address else []))
-            assert self.python(ANNOUNCE, address).wait(10) == 0
+            assert self.python(ANNOUNCE, address).wait(LIMIT_S) == 0
 
     def release(self, *addresses):
         for address in addresses:
