@@ -24,6 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keep
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
 from support.rendering import keepalived as render
+from support.waiting import LIMIT_S
 
 STEADY = 0.4  # seconds: longer than the second round of announcements, or a late announcement of the loser, takes
 AUTH_PASS = "0f3a9c1e"
@@ -188,4 +189,4 @@ class Cluster:
 def end(process, number):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
-    process.wait(10)
+    process.wait(LIMIT_S)
