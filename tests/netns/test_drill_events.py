@@ -233,6 +233,8 @@ def test_clients_believe_a_stranger_with_the_vip_until_the_holder_announces_it_a
     def believed():
         return known_mac(client, VIP)
 
+    # The takeover's two rounds are over.
+    until(lambda: announcements(recorder) > 10, "the holder does not announce it again")
     with inside(client.namespace):
         until(lambda: is_open(VIP, PORT) and believed() == lb1.mac)
         with failing(lb1, stranger.arrives("eth0", VIP, "no-unit")[0]):
