@@ -33,7 +33,6 @@ pair_vips=["192.0.2.10/24"]
 pair_masters=["192.0.2.21"]
 pair_infra_nodes=["192.0.2.31"]
 """
-CASE = "case: "
 
 
 # What Ansible reads from the environment.
@@ -110,27 +109,6 @@ def end_prepared() -> None:
     if prepared.cache_info().currsize:
         prepared().end()
         prepared.cache_clear()
-
-
-def case(name: str, playbook: str, facts: dict | None = None, **variables: str) -> list[dict]:
-    """Return the plays of one case; several cases share a run.
-
-    :param facts: set on each host, and kept until the end of the run
-    :param variables: of the playbook's own plays
-    """
-    tasks = [{"ansible.builtin.set_fact": facts}] if facts else []
-    begin = {"name": CASE + name, "hosts": "all", "gather_facts": False, "tasks": tasks}
-    return [begin, {"ansible.builtin.import_playbook": playbook, "vars": variables}]
-
-
-def play_cases(folder: Path, groups: str, *cases: list[dict], arguments: tuple[str, ...] = ()) -> dict[str, str]:
-    """Play several cases in one run, which must succeed; return the output of each."""
-    playbook = folder / "cases.yml"
-    playbook.write_text(json.dumps([each for plays in cases for each in plays]))
-    code, output = play(folder, groups, str(playbook), *arguments)
-    assert code == 0, output
-    sections = (section.partition("]") for section in output.split(f"PLAY [{CASE}")[1:])
-    return {name: text for name, _bracket, text in sections}
 
 
 def printed(said: str) -> list[str]:
