@@ -33,8 +33,6 @@ pair_vips=["192.0.2.10/24"]
 pair_masters=["192.0.2.21"]
 pair_infra_nodes=["192.0.2.31"]
 """
-
-
 # What Ansible reads from the environment.
 ENVIRONMENT = {
     "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
