@@ -8,7 +8,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from typing import IO, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import IO, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from support.waiting import happens
 
@@ -31,6 +31,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.samples: Samples = {}
+        self.read: Callable[[], Samples] = dict  # what was seen so far
 
     def faults(self, vips: Sequence[str]) -> List[str]:
         return judge(self.samples, vips)
@@ -45,7 +46,8 @@ def watching(commands: Dict[str, List[str]]) -> Iterator[Watch]:
     watch = Watch()
     with contextlib.ExitStack() as stack:
         # Files, because a pipe that nobody reads takes 64 KiB: what comes later would be lost with ssh.
-        outputs = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in commands}
+        outputs = {name: stack.enter_context(tempfile.TemporaryFile()) for name in commands}
+        watch.read = lambda: {name: _read(output) for name, output in outputs.items()}
         for name, command in commands.items():
             process = subprocess.Popen([*command, LOOP], stdin=subprocess.DEVNULL, stdout=outputs[name])
             stack.callback(process.wait)
@@ -54,13 +56,13 @@ def watching(commands: Dict[str, List[str]]) -> Iterator[Watch]:
         try:
             yield watch
         finally:
-            watch.samples = {name: _read(output) for name, output in outputs.items()}
+            watch.samples = watch.read()
 
 
-def _read(output: IO[str]) -> List[Tuple[float, List[str]]]:
+def _read(output: IO[bytes]) -> List[Tuple[float, List[str]]]:
     """Return the samples so far. The last line may be incomplete."""
-    output.seek(0)
-    return [_sample(line) for line in output.read().split("\n") if line.endswith(" ")]
+    text = os.pread(output.fileno(), os.fstat(output.fileno()).st_size, 0).decode()
+    return [_sample(line) for line in text.split("\n") if line.endswith(" ")]
 
 
 def _sample(line: str) -> Tuple[float, List[str]]:

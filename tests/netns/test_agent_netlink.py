@@ -25,7 +25,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink impor
 )
 from support.netns.links import VIP, VIP6
 from support.netns.namespaces import inside
-from support.waiting import LIMIT_S, until
+from support.waiting import LIMIT_S, MOMENT_S, until
 
 MANY = 5000
 # Binds to an IPv6 address of this host, and then prints the source that the kernel chooses towards another address.
@@ -274,7 +274,7 @@ def test_thousands_of_changes_are_followed(link, kernel, tmp_path):
     known = Known(kernel)
     batch = churn(link.lb1, tmp_path)
     while batch.poll() is None:
-        select.select([kernel], [], [], 0.05)
+        select.select([kernel], [], [], MOMENT_S)
         known.follow()
     assert batch.returncode == 0
     settle(known)

@@ -39,7 +39,7 @@ from support.netns.pairs import (
     read_port,
     running,
 )
-from support.waiting import LIMIT_S, until
+from support.waiting import LIMIT_S, MOMENT_S, pause, until
 
 PROGRAMS = ("haproxy", "keepalived", "nft")
 pytestmark = pytest.mark.skipif(bool(skip_reason(*PROGRAMS)), reason=str(skip_reason(*PROGRAMS)))
@@ -100,7 +100,7 @@ def greeted(ends, address, server):
     """Return both ends of a connection whose first bytes have reached the server, or nothing: it may still be down."""
     client = ends.enter_context(socket.create_connection((address, PORT), LIMIT_S))
     client.sendall(b"hello")
-    while select.select([server], [], [], 0.5)[0]:
+    while select.select([server], [], [], MOMENT_S)[0]:
         connection = ends.enter_context(server.accept()[0])
         with contextlib.suppress(ConnectionResetError):  # a health check
             if connection.recv(5) == b"hello":
@@ -188,7 +188,7 @@ def test_a_port_that_is_back_before_the_takeover_does_not_postpone_it_without_pr
     node.output("ip", "neighbour", "flush", "all")
     sh("ip", "-n", cluster.link.bridge, "link", "set", node.port, "down")
     down = time.time()
-    cluster.recorder.wait(lambda: False, 7)
+    pause(7)
     sh("ip", "-n", cluster.link.bridge, "link", "set", node.port, "up")
     assert cluster.settle({VIP: other}, LIMIT_S), cluster.recorder.views(VIP)
     assert next(sent.member for sent in cluster.recorder.advertisements if sent.at > down) == other

@@ -13,10 +13,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from support.netns.adverts import ADVERTS, keepalived, path_of
 from support.netns.captures import BAD, GOOD, dissect
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 SOURCE, SOURCE6 = "192.0.2.1", "fe80::ff:fe00:1"
-LIMIT_S = 30
 
 # --- tshark -----------------------------------------------------------------------------------------------------
 
@@ -165,7 +164,7 @@ def test_keepalived_yields_to_our_advertisements(link, tmp_path):
         ours.append([*path, packet.encode(advert._replace(priority=255), *path).hex()])
     with keepalived(link.lb1, link.client, tmp_path) as (_process, log):
         receive(listener, resignations=False)
-        assert link.client.python(SEND, json.dumps(ours)).wait(10) == 0
+        assert link.client.python(SEND, json.dumps(ours)).wait(LIMIT_S) == 0
         expected = [f"(V{vrid}) Master received advert from" for vrid in ADVERTS]
         until(lambda: all(text in log.read_text() for text in expected), log.read_text)
         assert "checksum" not in log.read_text()

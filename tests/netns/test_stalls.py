@@ -15,7 +15,7 @@ import pytest
 from support.netns import stalls
 from support.netns.links import skip_reason
 from support.netns.stalls import MIN_STALL, SLEEP, StallDetector
-from support.waiting import until
+from support.waiting import pause, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason()), reason=str(skip_reason()))
 STALL = 0.2
@@ -44,7 +44,7 @@ def stall(watchers, seconds):
         os.kill(watcher.process.pid, signal.SIGSTOP)
     until(lambda: all(is_stopped(watcher) for watcher in watchers))
     begin = time.time()
-    time.sleep(seconds)
+    pause(seconds)
     end = time.time()
     for watcher in watchers:
         os.kill(watcher.process.pid, signal.SIGCONT)
@@ -89,7 +89,8 @@ def test_simultaneous_stalls_are_counted_once_and_only_within_the_period(detecto
     begin, end = stall(detector.watchers, STALL)
     until(lambda: all(covering(watcher, begin, end) for watcher in detector.watchers), "a stall was not detected")
     assert detector.stalled(begin, end) == pytest.approx(end - begin)
-    assert detector.stalled(begin + STALL / 4, begin + STALL / 2) == pytest.approx(STALL / 4)
+    within = begin + STALL / 4
+    assert detector.stalled(begin, within) == pytest.approx(within - begin)
 
 
 def test_no_moment_outside_the_stalls_is_counted(detector):

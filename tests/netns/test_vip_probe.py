@@ -18,7 +18,7 @@ import time
 
 import pytest
 from support.netns.recorder import open_capture, receive_frame
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, pause
 from support.waiting import until as wait_until
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
@@ -244,10 +244,10 @@ def test_a_probe_reports_a_stall_of_its_host_and_an_outage_that_is_shorter_by_no
     probe = watched(serving, VIP6, **TAKEN_OVER)
     os.kill(probe.process.pid, signal.SIGSTOP)
     stopped = time.monotonic()
-    time.sleep(0.1)
+    pause(0.1)
     serving.lb1.release(VIP6)
     released = time.monotonic()
-    time.sleep(1.5)  # much longer than what follows the outage
+    pause(1.5)  # much longer than what follows the outage
     continued = time.monotonic()
     os.kill(probe.process.pid, signal.SIGCONT)
     length = (continued - released) * 1000 + probe.wait(200)

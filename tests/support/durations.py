@@ -17,11 +17,13 @@ from typing import Iterator, List, NamedTuple, Set
 
 CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time", "time_ns", "thread_time", "times"}
 CLOCK_MODULES = {"time", "os"}
+REPORT = "report"  # what the tested program has measured, as tests call it
 LIMIT = "LIMIT_S"  # `support.waiting.LIMIT_S`, the one bound: it never came
 MOMENTS = re.compile(r"(.*_)?(at|began|begin|end|since)")
 SPANS = re.compile(r"(.*_)?(ms|seconds|elapsed|took|lasted|waited|slowest|longest|outage|overlap|gaps?|duration)")
 SMALLER = (ast.Lt, ast.LtE)
 GREATER = (ast.Gt, ast.GtE)
+CONTAINERS = (ast.Set, ast.List, ast.Dict)
 # Calls that fail when their time is up. A number there is a bound as well.
 WAITS = {"communicate", "create_connection", "get", "join", "result", "run", "select", "settimeout", "until", "wait"}
 TIMEOUTS = {"timeout", "limit"}
@@ -47,6 +49,7 @@ class _Module:
         self.tree, self.names = tree, names
         self.functions: Set[str] = set()  # those that return a measured value
         self.timed: Set[str] = set()  # the variables that a clock itself gave
+        self.limits = {LIMIT, *_derived(tree)}
         self.scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         while self._learn():
             pass
@@ -107,13 +110,15 @@ class _Module:
         """Whether a value was measured by the test as well, is the one limit, or is no time.
 
         What a record names a span may be a forecast as well as a measurement, so it bounds nothing but figures of the
-        same record.
+        same record. A report has measurements alone.
         """
         nodes = list(ast.walk(larger))
-        if LIMIT in map(_name, nodes) or any(isinstance(node, (ast.Set, ast.List, ast.Dict)) for node in nodes):
+        if self.limits & set(map(_name, nodes)) or any(
+            isinstance(node, (ast.Set, ast.List, ast.Dict)) for node in nodes
+        ):
             return True
         spans = self.names and any(SPANS.fullmatch(_name(node)) for node in nodes)
-        own = bool(_roots(larger) & (_roots(smaller) | self.timed))
+        own = bool(_roots(larger) & {*_roots(smaller), *self.timed, REPORT})
         return self._measured(larger, variables) and (own or not spans)
 
     def sleeps(self) -> Iterator[Found]:
@@ -131,6 +136,12 @@ class _Module:
             for value in given:
                 if isinstance(value, ast.Constant) and _is_time(value.value) and 0 < value.value < ENOUGH_S:
                     yield Found(node.lineno, f"a time-out that a slow machine reaches: {ast.unparse(node)}")
+
+
+def _derived(tree: ast.Module) -> Set[str]:
+    """Return the constants that are the one limit in another unit."""
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    return {_name(target) for node in assigned for target in node.targets if LIMIT in map(_name, ast.walk(node.value))}
 
 
 def _is_clock(function: ast.AST) -> bool:

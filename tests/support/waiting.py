@@ -13,6 +13,12 @@ import sys
 import time
 
 LIMIT_S = 90
+MOMENT_S = 0.05  # for which a test looks for what must not come
+
+
+def pause(seconds):
+    """Let a peer of the tested program take its time. What follows must not depend on how long that was."""
+    time.sleep(seconds)
 
 
 def until(condition, what="", limit=LIMIT_S):

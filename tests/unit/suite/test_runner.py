@@ -13,7 +13,7 @@ import sys
 import pytest
 from suite.runner import Runner, Stage
 from support.paths import ROOT
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 # Writes down when it began and ended.
 NOTED = "echo begin {0} >>{1}/events; sleep 0.3; echo end {0} >>{1}/events"
@@ -108,7 +108,7 @@ def test_ending_the_suite_ends_its_stages(tmp_path):
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as suite:
         pid = int(until(lambda: pid_file.exists() and pid_file.read_text().strip()))
         suite.send_signal(signal.SIGTERM)
-        assert suite.wait(20) == 143
+        assert suite.wait(LIMIT_S) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import server_names
+from support.waiting import LIMIT_S
 
 KNOWN = {f"{name}.example.com": [f"192.0.2.{at}", "2001:db8::1"] for at, name in enumerate("abcd")}
 
@@ -22,7 +23,7 @@ def resolver(monkeypatch):
 
     def answer(name, _port, type):
         if name == SLOW:
-            released.wait(3)
+            released.wait(LIMIT_S)
         known = {**KNOWN, SLOW: ["192.0.2.9"]}
         if name not in known:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
