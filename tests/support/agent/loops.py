@@ -8,8 +8,10 @@ import heapq
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop, Timer
 
+from support.waiting import LIMIT_S
+
 SECOND = 1_000_000
-LIMIT = 10 * SECOND
+LIMIT = LIMIT_S * SECOND
 
 
 def run_until(loop: Loop, condition, limit: int = LIMIT) -> None:
