@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -22,7 +23,7 @@ import pytest
 from support import collection, leaks
 from support.netns.namespaces import inside
 from support.paths import COLLECTIONS
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 collection.make_importable()
 
@@ -69,6 +70,7 @@ class Node:
         self.link, self.name, self.number = link, name, number
         self.namespace = f"{link.prefix}-{name}"
         self.mac = f"02:00:00:00:00:{number:02x}"
+        self.addresses = (f"192.0.2.{number}", f"2001:db8::{number}")
         self.port = f"p{number}"  # its end at the bridge
         self.processes = []
 
@@ -81,8 +83,11 @@ class Node:
         sh("ip", "-n", self.link.bridge, "link", "add", self.port, "type", "veth", *peer)
         sh("ip", "-n", self.link.bridge, "link", "set", self.port, "master", "br0", "up")
         self.ip("link", "set", "eth0", "address", self.mac, "up")
-        self.ip("addr", "add", f"192.0.2.{self.number}/24", "dev", "eth0")
-        self.ip("addr", "add", f"2001:db8::{self.number}/64", "dev", "eth0", "nodad")
+        self.add_own_addresses()
+
+    def add_own_addresses(self):
+        for address, nodad in zip(self.addresses, ((), ("nodad",))):
+            self.ip("addr", "add", f"{address}/{64 if nodad else 24}", "dev", "eth0", *nodad)
 
     def wait_for_link_local(self):
         """Wait until the link-local address is no longer tentative, because nothing can be sent from it before.
@@ -136,19 +141,29 @@ class Node:
         """Add the addresses and announce them, as a VRRP router does when it becomes Active."""
         for address in addresses:
             self.ip("addr", "add", address, "dev", "eth0", *(["nodad"] if ":" in address else []))
-            assert self.python(ANNOUNCE, address).wait(10) == 0
+            assert self.python(ANNOUNCE, address).wait(LIMIT_S) == 0
+
+    def has(self, *addresses):
+        """Return whether these and no others are its global addresses at the link."""
+        shown = json.loads(self.output("ip", "-json", "addr", "show", "dev", "eth0", "scope", "global"))
+        return {known["local"] for link in shown for known in link.get("addr_info", []) if known} == {*addresses}
 
     def release(self, *addresses):
         for address in addresses:
             self.ip("addr", "del", f"{address}/{128 if ':' in address else 32}", "dev", "eth0")
 
-    def stop(self):
+    def end_programs(self):
+        """End what ``python`` has started."""
         for process in self.processes:
             # The whole process group, because a killed parent leaves its children behind.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             process.stdout.close()
+        self.processes = []
+
+    def stop(self):
+        self.end_programs()
         subprocess.run(["ip", "netns", "del", self.namespace], check=False, capture_output=True)
 
 
