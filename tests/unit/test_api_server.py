@@ -12,7 +12,7 @@ from kubernetes import client, watch
 from support.agent.certificates import Certificate
 from support.follow.api_server import TOKEN, ApiServer
 from support.follow.nodes import LABEL, node
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 SELECTOR = f"{LABEL}="
 
@@ -99,7 +99,7 @@ def test_a_watch_hears_of_changes_and_bookmarks_while_it_is_open(server, nodes):
     server.bookmark()
     until(lambda: events)
     server.put(node("a", "10.0.0.1"))
-    thread.join(10)
+    thread.join(LIMIT_S)
     assert events == ["BOOKMARK", "ADDED"] and not thread.is_alive()
 
 

@@ -46,6 +46,17 @@ class Runs:
         return self.outcomes[-1]
 
 
+class Looks:
+    """A clock that moves with each look at it, by so many microseconds, and not while the machine stands still."""
+
+    def __init__(self, tick: int = 0) -> None:
+        self.now, self.tick = 0, tick
+
+    def __call__(self) -> int:
+        self.now += self.tick
+        return self.now
+
+
 class Time:
     """A loop without descriptors. Its clock moves only in ``advance``."""
 

@@ -50,6 +50,8 @@ def ask(connection):
     try:
         connection.sendall(b"who?\\n")
         return connection.recv(64).decode().strip() or "closed"
+    except TimeoutError:
+        raise  # it would take as long for each
     except OSError as error:
         return type(error).__name__
 lasting = [socket.create_connection((vip, port), limit) for _ in range(count)]
@@ -70,6 +72,8 @@ def ask(at):
     try:
         lasting[at][0].sendall(b"who?\\n")
         answer = lasting[at][0].recv(64).decode().strip() or "closed"
+    except TimeoutError:
+        raise
     except OSError as error:
         answer = type(error).__name__
     lasting[at][1] = lasting[at][1] or answer
@@ -78,6 +82,8 @@ def ask(at):
 for at in itertools.count():
     try:
         lasting.append([socket.create_connection((vip, port), limit), ""])
+    except TimeoutError:
+        raise
     except OSError as error:
         lost[type(error).__name__] += 1
     else:

@@ -13,7 +13,7 @@ import sys
 import pytest
 from suite.runner import Runner, Stage
 from support.paths import ROOT
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 # Writes down when it began and ended.
 NOTED = "echo begin {0} >>{1}/events; sleep 0.3; echo end {0} >>{1}/events"
@@ -101,14 +101,14 @@ def test_ending_the_suite_ends_its_stages(tmp_path):
         "from suite.runner import Runner, Stage\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         f"folder = pathlib.Path({str(tmp_path)!r})\n"
-        "Runner([Stage('a', ('sh', '-c', f'echo $$ >{folder}/pid; exec sleep 60'))], folder / 'logs', print).run()\n"
+        "Runner([Stage('a', ('sh', '-c', f'echo $$ >{folder}/pid; exec sleep 600'))], folder / 'logs', print).run()\n"
     )
     pid_file = tmp_path / "pid"
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.DEVNULL) as suite:
         pid = int(until(lambda: pid_file.exists() and pid_file.read_text().strip()))
         suite.send_signal(signal.SIGTERM)
-        assert suite.wait(20) == 143
+        assert suite.wait(LIMIT_S) == 143
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 

@@ -97,11 +97,10 @@ def test_a_process_that_cannot_be_started_is_tried_again(loop, monkeypatch):
 def test_a_process_that_takes_nothing_is_not_waited_for(vrrp, tmp_path):
     os.kill(vrrp.checks.pid, signal.SIGSTOP)
     _path, check = track(tmp_path)
-    before = vrrp.loop.now()
     for number in range(50):  # not more: each one that ends closes an inotify, for which the kernel takes milliseconds
         vrrp.apply(check._replace(fall=number + 2, host=10_000 * "h"))
     vrrp.apply(check)
-    assert vrrp.loop.now() - before < 2 * SECOND and vrrp.checks._local._channel.behind
+    assert vrrp.checks._local._channel.behind
     os.kill(vrrp.checks.pid, signal.SIGCONT)
     vrrp.hears("track", value=0)
     assert len(vrrp.results) == 1

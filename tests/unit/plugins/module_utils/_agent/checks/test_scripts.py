@@ -225,11 +225,11 @@ def test_one_that_does_not_heed_sigterm_is_killed_a_second_later(loop, children,
     runs = script(shell(f"trap '' TERM; echo $$ >{mark}; while :; do sleep 0.01; done"))
     runs.start()
     run_until(loop, lambda: pids(mark))
+    before = loop.now()
     expire(runs)
-    late = loop.now()
     run_until(loop, lambda: not children.running)
     assert not alive(pids(mark)[0])
-    assert subprocesses.KILL_DELAY * 0.9 < loop.now() - late < subprocesses.KILL_DELAY * 3
+    assert loop.now() - before >= subprocesses.KILL_DELAY
 
 
 def test_one_that_heeds_sigterm_may_tidy_up(loop, children, script, tmp_path):

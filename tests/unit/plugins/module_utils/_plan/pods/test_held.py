@@ -57,7 +57,7 @@ def container(tmp_path):
     yield container
     if container.process and container.process.poll() is None:
         container.process.terminate()
-        container.process.wait(5)
+        container.process.wait(waiting.LIMIT_S)
     os.close(container.reader)
 
 
@@ -75,7 +75,7 @@ def test_it_says_that_it_has_started_and_holds_the_fifo_until_its_program_ends(c
     container.is_heard("started\n")
     assert container.is_held()
     (container.folder / "end").touch()
-    assert container.process.wait(5) == 3
+    assert container.process.wait(waiting.LIMIT_S) == 3
     assert not container.is_held()
 
 
@@ -83,13 +83,13 @@ def test_the_fifo_is_let_go_at_once_when_the_program_is_killed(container):
     pid = container.folder / "pid"
     container.starts(*writes_its_pid(pid))
     os.kill(pid_of(pid), signal.SIGKILL)
-    assert container.process.wait(5) == 128 + signal.SIGKILL
+    assert container.process.wait(waiting.LIMIT_S) == 128 + signal.SIGKILL
 
 
 def test_what_the_program_leaves_running_does_not_hold_the_fifo(container):
     pid = container.folder / "pid"
     container.starts("/bin/sh", "-c", f"sleep 60 & echo $! > {pid}")
-    assert container.process.wait(5) == 0
+    assert container.process.wait(waiting.LIMIT_S) == 0
     container.is_heard("started\n")
     assert not container.is_held()
     os.kill(pid_of(pid), signal.SIGKILL)
@@ -103,7 +103,7 @@ def test_a_stop_is_announced_before_the_program_gets_it(container):
     container.process.send_signal(signal.SIGTERM)
     container.is_heard("started\nstopping\n")
     os.kill(program, 0)  # it lives
-    assert container.process.wait(5) == 128 + signal.SIGTERM
+    assert container.process.wait(waiting.LIMIT_S) == 128 + signal.SIGTERM
 
 
 def test_its_exit_code_is_that_of_a_program_that_ends_by_itself_after_sigterm(container):
@@ -112,7 +112,7 @@ def test_its_exit_code_is_that_of_a_program_that_ends_by_itself_after_sigterm(co
     waiting.until(ready.exists)
     container.is_heard("started\n")
     container.process.send_signal(signal.SIGTERM)
-    assert container.process.wait(5) == 7
+    assert container.process.wait(waiting.LIMIT_S) == 7
 
 
 def test_a_reload_reaches_the_program(container):
@@ -156,13 +156,13 @@ def test_it_waits_for_a_file_and_can_be_stopped_meanwhile(container):
         container.process.wait(0.3)
     assert not ran.exists()
     file.touch()
-    assert container.process.wait(5) == 0 and ran.exists()
+    assert container.process.wait(waiting.LIMIT_S) == 0 and ran.exists()
     file.unlink()
     waiting.until(lambda: not container.is_held())
     container.starts("/usr/bin/touch", str(ran), file=str(file))
     waiting.until(container.is_held)
     container.process.send_signal(signal.SIGTERM)
-    assert container.process.wait(5) == 0
+    assert container.process.wait(waiting.LIMIT_S) == 0
 
 
 def test_a_pid_file_of_before_is_removed_and_the_fifo_is_created(container):
@@ -170,5 +170,5 @@ def test_a_pid_file_of_before_is_removed_and_the_fifo_is_created(container):
     stale = container.fifo.parent / "keepalived.pid"
     stale.write_text("1\n")
     container.starts("/bin/sh", "-c", f"test ! -e {stale}")
-    assert container.process.wait(5) == 0
+    assert container.process.wait(waiting.LIMIT_S) == 0
     assert container.fifo.is_fifo()

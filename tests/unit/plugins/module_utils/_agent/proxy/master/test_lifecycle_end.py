@@ -12,7 +12,6 @@ import sys
 import time
 
 import pytest
-from support.agent.programs import children
 from support.paths import MODULE_UTILS
 from support.ports import free_ports
 from support.proxy.masters import Running, ask, get, is_refused, service
@@ -38,18 +37,6 @@ def test_a_worker_that_hangs_is_replaced(start, echoes, port):
     assert proxy.lines(f"Worker {hung} has not reported for 3 s and is replaced; its sessions are lost.")
     until(lambda: [each["state"] for each in proxy.report()["workers"]] == ["serving"])
     assert get(monitored)[0] == 200 and not os.path.exists(f"/proc/{hung}")
-
-
-def test_a_pause_of_all_processes_together_costs_no_worker(start, echoes, port):
-    """As when the host is suspended, or a virtual machine migrates."""
-    proxy = start(service(port, echoes))
-    everything = [proxy.process.pid, *map(int, children(proxy.process.pid))]
-    for signal_number, pause in ((signal.SIGSTOP, 5), (signal.SIGCONT, 4)):
-        for pid in everything:
-            os.kill(pid, signal_number)
-        time.sleep(pause)
-    assert [proxy.process.pid, *map(int, children(proxy.process.pid))] == everything
-    assert not proxy.lines("has not reported") and ask(port)
 
 
 def test_a_proxy_whose_worker_cannot_serve_is_not_ready_and_ends_with_the_reason(tmp_path, echoes, port):
