@@ -24,7 +24,7 @@ from support.netns.namespaces import inside
 from support.paths import AGENT
 from support.proxy.masters import AS_NOBODY, Echo, Load, Running, ask, get
 from support.proxy.proxies import LIMIT
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/bin")  # every user may run it
 SERVERS = "192.0.2.2"
@@ -55,6 +55,7 @@ class Host:
     def install(self, version=None):
         """Replace the archive atomically, as a package manager does: running processes keep the old file."""
         modules = archive.sources(str(AGENT))
+        modules["runtime/watchdog.py"] += f"MAX_SILENCE = {LIMIT_S} * MILLION\n".encode()  # see support.proxy.patient
         if version:
             modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
         new = self.archive.with_suffix(".new")

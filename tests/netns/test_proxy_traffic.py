@@ -9,14 +9,13 @@ import os
 import random
 import signal
 import socket
-import sys
 import threading
 import time
 
 import pytest
 from support.netns.links import sh, temporary_link
 from support.netns.namespaces import inside
-from support.proxy.masters import Running
+from support.proxy.masters import PATIENT, Running
 from support.waiting import LIMIT_S, until
 
 PORT, SERVICE = 8080, "service"
@@ -70,7 +69,7 @@ class Proxy:
         return server
 
     def __enter__(self):
-        program = ["ip", "netns", "exec", self.node.namespace, sys.executable, "-m", "_agent.cli"]
+        program = ["ip", "netns", "exec", self.node.namespace, *PATIENT]
         self._running = Running(self.folder, self.configuration, program=program)
         return self
 

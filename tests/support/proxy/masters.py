@@ -19,7 +19,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master impo
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support import leaks
-from support.paths import MODULE_UTILS
+from support.paths import MODULE_UTILS, ROOT
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 
@@ -29,6 +29,11 @@ AS_NOBODY = (
     *("--inh-caps=-all,+net_bind_service", "--ambient-caps=+net_bind_service"),
 )
 
+
+# How tests start the agent; UNCHANGED is for those that make one of its processes hang.
+PATIENT = (sys.executable, "-m", "support.proxy.patient")
+UNCHANGED = (sys.executable, "-m", "_agent.cli")
+PYTHONPATH = os.pathsep.join(map(str, (MODULE_UTILS, ROOT / "tests")))
 
 QUICK_CHECK = {"interval": 0.1, "rise": 2, "fall": 2}
 
@@ -186,14 +191,14 @@ class Running:
     At the end all of its processes have ended, also those that a hand-over has started before the test failed.
     """
 
-    def __init__(self, folder, configuration, wait=True, environ=None, program=(sys.executable, "-m", "_agent.cli")):
+    def __init__(self, folder, configuration, wait=True, environ=None, program=PATIENT):
         self.folder = folder
         self.path, self.socket = folder / "proxy.json", str(folder / "run" / "proxy.sock")
         self._log = folder / "log"
         self.mark, self.limit = uuid.uuid4().hex, LIMIT
         self.write(configuration)
         command = [*map(str, program), "proxy", "--config", str(self.path)]
-        marked = {**os.environ, **(environ or {}), "ONPREM_LB_TEST_PROXY": self.mark}
+        marked = {**os.environ, "PYTHONPATH": PYTHONPATH, **(environ or {}), "ONPREM_LB_TEST_PROXY": self.mark}
         with open(self._log, "wb") as log:
             self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log, env=marked)
         try:

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from interruptions.watch import judge, watching
 from support.waiting import until
@@ -62,9 +60,10 @@ def test_an_address_that_only_begins_like_the_vip_is_not_the_vip():
     assert judge({"lb1": [(at, ["192.0.2.100/32"]) for at in range(10)]}, [VIP])
 
 
-def test_the_loop_lists_this_hosts_addresses_until_the_watch_ends():
-    with watching({"here": ["bash", "-c"]}) as seen:
-        threading.Event().wait(1)
+def test_the_loop_lists_this_hosts_addresses_until_the_watch_ends(tmp_path):
+    copy = tmp_path / "copy"
+    with watching({"here": ["bash", "-c", f'exec > >(tee {copy}); eval "$0"']}) as seen:
+        until(lambda: copy.exists() and copy.read_text().count("\n") > 2)
     samples = seen.samples["here"]
     assert len(samples) > 1 and all("127.0.0.1/8" in addresses for _when, addresses in samples)
     assert samples == sorted(samples, key=lambda sample: sample[0])

@@ -14,7 +14,7 @@ import time
 import pytest
 from support.paths import MODULE_UTILS
 from support.ports import free_ports
-from support.proxy.masters import Running, ask, get, is_refused, service
+from support.proxy.masters import PYTHONPATH, UNCHANGED, Running, ask, get, is_refused, service
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 
@@ -30,7 +30,8 @@ def test_a_worker_that_dies_is_replaced_at_once(start, echoes, port):
 
 def test_a_worker_that_hangs_is_replaced(start, echoes, port):
     (monitored,) = free_ports(1)
-    proxy = start(service(port, echoes), monitors=[{"name": "alive", "bind": LOCAL, "port": monitored}])
+    monitors = [{"name": "alive", "bind": LOCAL, "port": monitored}]
+    proxy = start(service(port, echoes), monitors=monitors, program=UNCHANGED)
     (hung,) = [each["pid"] for each in proxy.report()["workers"]]
     os.kill(hung, signal.SIGSTOP)
     assert ask(port) in (b"a:hello", b"b:hello")
@@ -44,7 +45,7 @@ def test_a_proxy_whose_worker_cannot_serve_is_not_ready_and_ends_with_the_reason
     (tmp_path / "sitecustomize.py").write_text(UNFIT)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
-        environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "PYTHONPATH": str(tmp_path)}
+        environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "PYTHONPATH": f"{tmp_path}{os.pathsep}{PYTHONPATH}"}
         proxy = Running(tmp_path, {"services": [service(port, echoes)]}, wait=False, environ=environ)
         assert proxy.process.wait(LIMIT) == 1
         with pytest.raises(BlockingIOError):
