@@ -78,10 +78,15 @@ def test_a_user_who_does_not_exist_is_said(case, monkeypatch):
 
 def test_a_program_that_takes_too_long_is_ended_and_the_next_call_is_made(loop, children, tmp_path):
     case = Case(loop, children, SECOND // 2)
+
+    def say(text):
+        case.said.append(text)
+        case.notifications._limit = LIMIT  # of the next one
+
+    case.notifications._log = say
     case.run(*shell("sleep 600"))
     case.run(*shell(f"echo on >{tmp_path}/news"))
-    case.notifications._limit = LIMIT  # of the next one
-    assert case.finish() == ["notify: /bin/sh -c sleep 60: no end within 0.5 s."]
+    assert case.finish() == ["notify: /bin/sh -c sleep 600: no end within 0.5 s."]
     assert text(tmp_path / "news") == "on\n"
 
 

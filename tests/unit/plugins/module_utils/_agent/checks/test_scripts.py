@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import sub
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.scripts import Script
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
-from support.agent.loops import SECOND, Runs, run_until
+from support.agent.loops import LIMIT, SECOND, Runs, run_until
 from support.agent.programs import ME, alive, in_a_child, pids, shell, text
 from support.marks import as_root
 
@@ -26,7 +26,7 @@ LIBC = 0b11 << 31
 def script(loop, children):
     made = []
 
-    def make(command, user=ME, timeout=5 * SECOND):
+    def make(command, user=ME, timeout=LIMIT):
         made.append(Runs(loop, Script(loop, children, command, user, timeout)))
         return made[-1]
 
