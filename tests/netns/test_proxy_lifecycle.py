@@ -54,7 +54,7 @@ class Host:
     def install(self, version=None):
         """Replace the archive atomically, as a package manager does: running processes keep the old file."""
         modules = archive.sources(str(AGENT))
-        modules["runtime/watchdog.py"] += f"MAX_SILENCE = {LIMIT_S} * MILLION\n".encode()  # see support.proxy.patient
+        modules["runtime/watchdog.py"] += f"MAX_SILENCE = {LIMIT_S} * MILLION\n".encode()  # see support.agent.patient
         if version:
             modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
         new = self.archive.with_suffix(".new")

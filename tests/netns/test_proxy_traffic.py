@@ -13,9 +13,10 @@ import threading
 import time
 
 import pytest
+from support.agent.programs import PATIENT
 from support.netns.links import sh, temporary_link
 from support.netns.namespaces import inside
-from support.proxy.masters import PATIENT, Running
+from support.proxy.masters import Running
 from support.waiting import LIMIT_S, until
 
 PORT, SERVICE = 8080, "service"

@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets im
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
+from support.agent.programs import PATIENT, PYTHONPATH
 from support.netns.links import VIP, VIP6, temporary_link
 from support.paths import MODULE_UTILS
 from support.waiting import LIMIT_S, until
@@ -301,10 +302,11 @@ class Plane:
         self.path.chmod(0o600)
 
     def start(self):
-        agent = [sys.executable, "-m", "_agent.cli", "direct", "--config", str(self.path)]
+        agent = [*PATIENT, "direct", "--config", str(self.path)]
         with open(self._log, "ab") as log:
             command = ["ip", "netns", "exec", self.node.namespace, *agent]
-            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log)
+            environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
+            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, env=environment, stderr=log, stdout=log)
         try:
             until(lambda: self.process.poll() is not None or self.serves(), lambda: self.log)
         except AssertionError:

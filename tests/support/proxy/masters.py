@@ -19,7 +19,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master impo
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support import leaks
-from support.paths import MODULE_UTILS, ROOT
+from support.agent.programs import PATIENT, PYTHONPATH
+from support.paths import MODULE_UTILS
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 
@@ -29,11 +30,6 @@ AS_NOBODY = (
     *("--inh-caps=-all,+net_bind_service", "--ambient-caps=+net_bind_service"),
 )
 
-
-# How tests start the agent; UNCHANGED is for those that make one of its processes hang.
-PATIENT = (sys.executable, "-m", "support.proxy.patient")
-UNCHANGED = (sys.executable, "-m", "_agent.cli")
-PYTHONPATH = os.pathsep.join(map(str, (MODULE_UTILS, ROOT / "tests")))
 
 QUICK_CHECK = {"interval": 0.1, "rise": 2, "fall": 2}
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from support.agent.programs import PATIENT
 from support.ports import free_ports
-from support.proxy.masters import PATIENT, Echo, Running
+from support.proxy.masters import Echo, Running
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ import sys
 import time
 
 import pytest
+from support.agent.programs import PYTHONPATH, UNCHANGED
 from support.paths import MODULE_UTILS
 from support.ports import free_ports
-from support.proxy.masters import PYTHONPATH, UNCHANGED, Running, ask, get, is_refused, service
+from support.proxy.masters import Running, ask, get, is_refused, service
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 
