@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.runtime_api import Runtime
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import linux, segments
 
 from support import leaks
 from support.netns.links import sh
@@ -25,6 +25,7 @@ from support.proxy.proxies import LIMIT, LOCAL, listening
 from support.waiting import until
 
 ETH_P_IP, FIN = 0x0800, 0x01
+RECEIVE_BUFFER = 1 << 23  # bytes
 
 
 class Service(NamedTuple):
@@ -163,6 +164,7 @@ class Capture:
         self._heard: List[segments.Segment] = []
         self._one_at_a_time = threading.Lock()
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_IP))
+        self._socket.setsockopt(socket.SOL_SOCKET, linux.SO_RCVBUFFORCE, RECEIVE_BUFFER)
         self._socket.bind(("lo", ETH_P_IP))
         self._socket.setblocking(False)
 

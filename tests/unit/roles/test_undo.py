@@ -47,8 +47,10 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
 
 @pytest.mark.parametrize("lasted, silence", [(0, 35), (20, 35), (100, 150)])
 def test_a_run_that_is_slow_may_be_silent_for_longer(lasted, silence):
+    began = time.time()
     own, _undo, _saved = armed(lasted)
-    assert float(own["__layout_silence"]) == pytest.approx(silence, abs=2)
+    later = time.time() - began  # by so much at most, and a half, it is longer
+    assert silence - 1 < float(own["__layout_silence"]) < silence + 1.5 * later + 1
 
 
 def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
