@@ -215,11 +215,11 @@ class Proxy:
         for _round in range(2):
             self.order()
 
-    def seconds_until(self, condition) -> int:
-        """Let seconds pass one by one until a condition is true; return how many."""
+    def seconds_until(self, condition) -> float:
+        """Let ticks pass one by one until it reports that a condition is true; return how many seconds."""
         began = self._clock()
-        until(lambda: condition() or self.let_pass(1))
-        return int(self._clock() - began)
+        until(lambda: condition() or self.tick())
+        return self._clock() - began
 
     # -- as its host
 

@@ -26,7 +26,7 @@ def closed_port():
 
 
 def test_a_client_of_a_server_that_refuses_gets_another_one(server, closed_port):
-    with Proxy(closed_port, server) as proxy:
+    with Proxy(closed_port, server, clock=Clock()) as proxy:  # which stands still: there is no pause
         for _each in range(6):
             with proxy.pair(server) as (client, accepted):
                 client.sendall(b"hello")
@@ -92,10 +92,22 @@ def test_a_client_that_waits_for_a_retry_keeps_a_lone_server_that_goes_down_mean
 def test_a_client_is_reset_after_the_last_retry(closed_port):
     with Proxy(closed_port, clock=Clock()) as proxy, proxy.connect() as client:
         proxy.wait_for_message("failed")
-        assert proxy.seconds_until(lambda: proxy.count("refused")) >= 3, "no time was given to the server"
+        assert proxy.seconds_until(lambda: proxy.count("refused")) > 2.9, "no time was given to the server"
         assert is_reset(client)
     assert (proxy.count("refused"), proxy.count("sessions")) == (1, 0)
     assert (proxy.count("connect_errors"), proxy.count("retries"), proxy.count("current")) == (4, 3, 0)
+
+
+def test_a_server_that_does_not_answer_is_tried_again_without_a_pause(deaf):
+    with Proxy(deaf, clock=Clock(), connect=30, settings_options={"retries": 2}) as proxy, proxy.connect() as client:
+        for _attempt in range(2):
+            proxy.let_pass(29)
+            before = proxy.count("connect_errors")
+            proxy.let_pass(1)
+            assert (proxy.count("connect_errors"), proxy.count("refused")) == (before + 1, 0)
+        proxy.let_pass(30)
+        assert (proxy.count("connect_errors"), proxy.count("refused")) == (3, 1)
+        assert is_reset(client)
 
 
 def test_a_server_is_used_again_after_its_back_off(server, other):
