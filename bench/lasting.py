@@ -95,7 +95,7 @@ def failovers():
     found, before = {}, 0
     with tempfile.TemporaryDirectory(prefix="onpremlb-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        cluster = stack.enter_context(behind_balancers(folder, VIP, balancers=2))
+        cluster = stack.enter_context(behind_balancers(VIP, balancers=2)).arrange(folder)
         first, second = cluster.balancers
         first.release(VIP)
         routers = [router(node, folder, stack, priority) for node, priority in ((first, OWNER - 1), (second, SECOND))]
@@ -133,7 +133,7 @@ def holds(node) -> bool:
 def changes():
     """Take a server out and in again so often; return the lost connections and the longest stall."""
     with tempfile.TemporaryDirectory(prefix="onpremlb-bench-") as name, contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(behind_balancers(Path(name), VIP))
+        cluster = stack.enter_context(behind_balancers(VIP)).arrange(Path(name))
         plane = Plane(cluster, Path(name))
         stack.callback(plane.close)
         lasting = Lasting(cluster)

@@ -61,7 +61,8 @@ def stage(kind: str):
     """Yield a client's function that runs wrk against a balancer of some kind, and returns its output."""
     with tempfile.TemporaryDirectory(prefix="onpremlb-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        cluster = stack.enter_context(behind_balancers(folder, VIP, serve=lambda host: serve(host, folder, stack)))
+        made = behind_balancers(VIP, serve=lambda host: serve(host, folder, stack))
+        cluster = stack.enter_context(made).arrange(folder)
         address = KINDS[kind](cluster, folder, stack)
 
         def run(connections: int, path: str, *options: str) -> str:

@@ -6,41 +6,45 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 
 import pytest
-from support.netns.direct import PORT, Cluster, Lasting
-from support.netns.links import VIP, VIP6, skip_reason, temporary_link
-from support.waiting import until
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
+from support.netns.direct import PORT, Lasting, behind_balancers
+from support.netns.direct import masters as masters_at
+from support.netns.links import VIP, VIP6, skip_reason
+from support.netns.namespaces import inside
+from support.waiting import stays, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))  # loads rulesets, as root
 
 STRANGERS = 20
-# Sends segments of connections that nobody has, to the holder's MAC. scapy itself would broadcast them as long as it
-# does not know that.
-STRANGER = f"""
-import sys
-from scapy.all import Ether, IP, IPv6, TCP, sendp
-vip, port, mac = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-ip = Ether(dst=mac) / (IPv6 if ":" in vip else IP)(dst=vip)
-packets = [ip / TCP(sport=40000 + at, dport=port, flags="A", seq=1, ack=1) for at in range({STRANGERS})]
-sendp(packets, iface="eth0", verbose=0)
-"""
+IPV4, IPV6 = 0x0800, 0x86DD  # EtherTypes
 
 
-families = pytest.mark.parametrize("vip", [VIP, VIP6], ids=["IPv4", "IPv6"])
+families = pytest.mark.parametrize("vip", [VIP, VIP6], ids=["IPv4", "IPv6"], scope="module")
 
 
-@pytest.fixture
-def cluster(vip, tmp_path):
-    with temporary_link(5) as link:
-        yield Cluster(link, tmp_path, vip, link.members[:2], link.members[2:])
+@pytest.fixture(scope="module")
+def the_cluster(vip):
+    with behind_balancers(vip, 2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def the_masters(vip):
+    with masters_at(vip) as made:
+        yield made
 
 
 @pytest.fixture
-def masters(vip, tmp_path):
-    """Three hosts that are balancers and servers at the same time."""
-    with temporary_link(3) as link:
-        yield Cluster(link, tmp_path, vip, link.members, link.members)
+def cluster(the_cluster, tmp_path):
+    return the_cluster.arrange(tmp_path)
+
+
+@pytest.fixture
+def masters(the_masters, tmp_path):
+    return the_masters.arrange(tmp_path)
 
 
 @families
@@ -90,6 +94,8 @@ def test_connections_outlive_a_server_that_is_added_and_one_that_drains(cluster)
 def test_without_a_second_chance_they_do_not(cluster):
     """What the tests above would see, if the servers' tables did nothing."""
     first, second, third = cluster.hosts
+    for host in cluster.hosts:
+        host.output("nft", "flush", "ruleset")
     cluster.balance(cluster.servers(first, second))
     lasting = Lasting(cluster)
     cluster.balance(cluster.servers(first, second, third))
@@ -97,30 +103,38 @@ def test_without_a_second_chance_they_do_not(cluster):
 
 
 @families
-def test_a_packet_is_handed_on_once_whatever_the_servers_believe(cluster):
+def test_a_packet_is_handed_on_once_whatever_the_servers_believe(vip, tmp_path):
     """Each server takes another one for the owner, and nobody has the connection."""
-    hosts = cluster.hosts
-    for host, other in zip(hosts, [*hosts[1:], hosts[0]]):
-        cluster.give_second_chances(cluster.servers(other), [host])
-    cluster.balance(cluster.servers(hosts[0]))
-    send_as_stranger(cluster)
-    until(lambda: counted(hosts, "dscp") >= STRANGERS, lambda: f"{counted(hosts, 'dscp')} of {STRANGERS} arrived")
-    assert counted(hosts, "dup to") == counted(hosts, "dscp") == STRANGERS
+    with behind_balancers(vip) as cluster:  # on which nothing else is counted
+        hosts = cluster.arrange(tmp_path).hosts
+        for host, other in zip(hosts, [*hosts[1:], hosts[0]]):
+            cluster.give_second_chances(cluster.servers(other), [host])
+        cluster.balance(cluster.servers(hosts[0]))
+        send_as_strangers(cluster)
+        until(lambda: counted(hosts, "dscp") >= STRANGERS, lambda: f"{counted(hosts, 'dscp')} of {STRANGERS} arrived")
+        assert counted(hosts, "dup to") == counted(hosts, "dscp") == STRANGERS
 
 
 @families
-def test_a_frame_is_handed_on_once_whatever_the_masters_believe(masters):
+def test_a_frame_is_handed_on_once_whatever_the_masters_believe(vip, tmp_path):
     """Each master takes the next one for the only owner. A frame has no hop limit, so it would run in circles."""
-    hosts = masters.hosts
-    for host, other in zip(hosts, [*hosts[1:], hosts[0]]):
-        masters.balance(masters.servers(other, drains=[each for each in hosts if each is not other]), [host])
-    send_as_stranger(masters)
-    assert sum(sum(steered(host).values()) for host in hosts) == STRANGERS
+    with masters_at(vip) as masters:
+        hosts = masters.arrange(tmp_path).hosts
+        for host, other in zip(hosts, [*hosts[1:], hosts[0]]):
+            masters.balance(masters.servers(other, drains=[each for each in hosts if each is not other]), [host])
+        send_as_strangers(masters)
+        until(lambda: sum(sum(steered(host).values()) for host in hosts) >= STRANGERS)
+        stays(lambda: sum(sum(steered(host).values()) for host in hosts) == STRANGERS, 0.2)
 
 
-def send_as_stranger(cluster):
-    """Have the client send to the VIP what is of no connection."""
-    assert cluster.client.python(STRANGER, cluster.vip, PORT, cluster.balancers[0].mac).wait(30) == 0
+def send_as_strangers(cluster):
+    """Have the client send segments of connections that nobody has to the holder's MAC."""
+    version, own = (IPV6, 1) if ":" in cluster.vip else (IPV4, 0)
+    mac = bytes.fromhex(cluster.balancers[0].mac.replace(":", ""))
+    with inside(cluster.client.namespace), socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as link:
+        for at in range(STRANGERS):
+            ends = segments.Ends(cluster.client.addresses[own], 40000 + at, cluster.vip, PORT)
+            link.sendto(segments.write(ends, segments.ACK, 1, 0), ("eth0", version, 0, 0, mac))
 
 
 def steered(host):

@@ -15,17 +15,20 @@ import signal
 import pytest
 from support.netns.direct import TABLE, Lasting, Plane, behind_balancers, running_plane
 from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
-FASTEST, SLOWEST = 0.05, 2.0  # seconds of a change: the goal, and what no busy machine exceeds
-LIMIT = 20
 
 
-@pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def cluster(request, tmp_path):
-    with behind_balancers(tmp_path, request.param) as made:
+@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
+def the_cluster(request):
+    with behind_balancers(request.param) as made:
         yield made
+
+
+@pytest.fixture
+def cluster(the_cluster, tmp_path):
+    return the_cluster.arrange(tmp_path)
 
 
 @pytest.fixture
@@ -53,8 +56,6 @@ def test_a_server_that_dies_is_out_of_the_table_at_once(plane, cluster):
     plane.kill_server(third)
     until(lambda: third.mac not in plane.macs(), lambda: plane.log)
     report = until(lambda: plane.table(transactions=3), lambda: plane.log)
-    print(f"{'within the goal of 50 ms: ' * (report['took'] <= FASTEST)}{1000 * report['took']:.1f} ms, {cluster.vip}")
-    assert report["took"] < SLOWEST
     assert report["whole"] == 1, "a change replaces elements, and not the table"
     assert plane.owners() == names(first, second) and plane.macs() == {first.mac, second.mac}
     assert set(lasting.lost()) <= {"closed", "ConnectionResetError"}
@@ -118,7 +119,7 @@ def test_the_table_follows_a_mac_that_changes(plane, cluster):
     host = cluster.hosts[0]
     new = "02:00:00:00:01:01"
     host.ip("link", "set", "eth0", "address", new)
-    until(lambda: announced(cluster, host) and new in plane.macs(), lambda: plane.log, 60)
+    until(lambda: announced(cluster, host) and new in plane.macs(), lambda: plane.log)
     assert plane.macs() == {new, *(other.mac for other in cluster.hosts[1:])}
     until(lambda: host.name in plane.owners(), lambda: plane.log)
     assert set(Lasting(cluster).shares) == names(*cluster.hosts)
@@ -126,7 +127,7 @@ def test_the_table_follows_a_mac_that_changes(plane, cluster):
 
 def announced(cluster, host):
     """Announce a server's address, as a host does whose network card was replaced."""
-    return host.python(ANNOUNCE, cluster.own(host)).wait(10) == 0
+    return host.python(ANNOUNCE, cluster.own(host)).wait(LIMIT_S) == 0
 
 
 def test_a_bad_file_is_refused_and_the_old_one_stays_in_force(plane, cluster):
@@ -180,7 +181,7 @@ def test_a_stop_leaves_nothing(plane, cluster):
 
 def test_a_stop_has_the_vip_move_first_unless_it_is_asked_again(plane):
     plane.stop()
-    plane.write(pause=60)  # longer than the limit
+    plane.write(pause=60)
     plane.start()
     assert plane.down_file.read_text() == "0\n"
     plane.process.send_signal(signal.SIGTERM)
@@ -194,7 +195,7 @@ def test_a_stop_has_the_vip_move_first_unless_it_is_asked_again(plane):
 def test_a_restart_for_another_version_keeps_the_table_and_the_connections(plane, cluster):
     lasting = Lasting(cluster)
     plane.process.send_signal(signal.SIGUSR2)
-    assert plane.process.wait(LIMIT) == 0
+    assert plane.process.wait(LIMIT_S) == 0
     assert plane.has_table() and lasting.lost() == {}
     written = os.stat(plane.down_file)
     assert plane.down_file.read_text() == "0\n"
@@ -210,7 +211,7 @@ def test_orders_outlast_a_restart(plane, cluster):
     plane.order("maint", second)
     plane.order("ready", second)
     plane.process.send_signal(signal.SIGUSR2)
-    assert plane.process.wait(LIMIT) == 0
+    assert plane.process.wait(LIMIT_S) == 0
     plane.start()
     assert plane.server(first)["order"] == "drain"
     assert plane.owners() == names(*cluster.hosts) - {first.name}

@@ -8,15 +8,16 @@ The first member is the balancer, the next three are the servers, and the last o
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
-from support.netns.direct import PORT, Cluster, Lasting, Plane, running_plane
+from support.netns.direct import PORT, Cluster, Lasting, Plane, behind_balancers, running_plane
 from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason, temporary_link
 from support.netns.namespaces import inside
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
 FLOOD = 100_000  # SYNs
@@ -27,13 +28,14 @@ LONG = 3000  # bytes: more than one segment
 # would fill the table of neighbours (gc_thresh3), which all namespaces of a machine share: other tests would fail.
 FLOODER = """
 import socket, sys, time
-from scapy.all import Ether, IP, IPv6, TCP, raw
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
 vip, port, mac, own, count = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
 six = ":" in vip
+ethernet = bytes.fromhex((mac + own).replace(":", "")) + (b"\\x86\\xdd" if six else b"\\x08\\x00")
 def frame(number):
     source = ("2001:db8::9:{}" if six else "192.0.2.{}").format(130 + number % 100)
-    ip = (IPv6 if six else IP)(src=source, dst=vip)
-    return raw(Ether(src=own, dst=mac) / ip / TCP(sport=1024 + number * 31 % 60000, dport=port, flags="S", seq=number))
+    ends = segments.Ends(source, 1024 + number * 31 % 60000, vip, port)
+    return ethernet + segments.write(ends, segments.SYN, number, 0)
 frames = [frame(number) for number in range(2000)]
 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as link:
     link.bind(("eth0", 0))
@@ -46,8 +48,7 @@ print(int(count / (time.monotonic() - begin)), flush=True)
 # Prints how many bytes an answer has.
 LONG_ANSWER = """
 import socket, sys
-with socket.create_connection((sys.argv[1], int(sys.argv[2])), 3) as connection:
-    connection.settimeout(20)
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), int(sys.argv[4])) as connection:
     connection.sendall(sys.argv[3].encode() + b"\\n")
     received = 0
     while received < int(sys.argv[3]):
@@ -81,17 +82,20 @@ def answer_at_length(host):
     assert host.python(LONG_SERVER, host.name, PORT).stdout.readline() == "ready\n"
 
 
-@pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
+@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
 def vip(request):
     return request.param
 
 
-@pytest.fixture
-def cluster(vip, tmp_path):
-    with temporary_link(5) as link:
-        made = Cluster(link, tmp_path, vip, link.members[:1], link.members[1:4])
-        made.give_second_chances(made.servers(*made.hosts))
+@pytest.fixture(scope="module")
+def the_cluster(vip):
+    with behind_balancers(vip, strangers=1) as made:
         yield made
+
+
+@pytest.fixture
+def cluster(the_cluster, tmp_path):
+    return the_cluster.arrange(tmp_path)
 
 
 @pytest.fixture
@@ -101,23 +105,25 @@ def plane(cluster, tmp_path):
 
 
 def stranger(cluster):
-    return cluster.balancers[0].link.members[4]
+    return cluster.link.members[4]
 
 
 def names(*hosts):
     return {host.name for host in hosts}
 
 
-def test_a_flood_of_syns_cuts_no_connection_and_new_ones_succeed_after_it(plane, cluster):
-    lasting, balancer, attacker = Lasting(cluster), cluster.balancers[0], stranger(cluster)
-    flood = attacker.python(FLOODER, cluster.vip, PORT, balancer.mac, attacker.mac, FLOOD)
-    assert lasting.lost() == {}
-    rate = int(flood.stdout.readline())
-    print(f"{rate} SYNs a second")
-    assert flood.wait(60) == 0
-    assert lasting.lost() == {}
-    assert set(Lasting(cluster).shares) == names(*cluster.hosts)
-    assert plane.owners() == names(*cluster.hosts)
+def test_a_flood_of_syns_cuts_no_connection_and_new_ones_succeed_after_it(vip, tmp_path):
+    with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(behind_balancers(vip, strangers=1))  # its servers answer the SYNs for a minute
+        plane = stack.enter_context(running_plane(cluster.arrange(tmp_path), tmp_path))
+        lasting, attacker = Lasting(cluster), stranger(cluster)
+        flood = attacker.python(FLOODER, cluster.vip, PORT, cluster.balancers[0].mac, attacker.mac, FLOOD)
+        assert lasting.lost() == {}
+        print(f"{flood.stdout.readline().strip()} SYNs a second")
+        assert flood.wait(LIMIT_S) == 0
+        assert lasting.lost() == {}
+        assert set(Lasting(cluster).shares) == names(*cluster.hosts)
+        assert plane.owners() == names(*cluster.hosts)
 
 
 def test_a_stranger_with_the_address_of_a_server_gets_no_connection(plane, cluster):
@@ -125,12 +131,12 @@ def test_a_stranger_with_the_address_of_a_server_gets_no_connection(plane, clust
     first, second, third = cluster.hosts
     lasting, other = Lasting(cluster), stranger(cluster)
     other.ip("addr", "add", f"{cluster.own(third)}/{64 if ':' in cluster.vip else 24}", "dev", "eth0", *nodad(cluster))
-    assert other.python(ANNOUNCE, cluster.own(third)).wait(10) == 0
+    assert other.python(ANNOUNCE, cluster.own(third)).wait(LIMIT_S) == 0
     until(lambda: plane.owners() == names(first, second), lambda: plane.log)
     assert other.mac not in plane.macs()
     assert set(Lasting(cluster).shares) == names(first, second)
     other.ip("addr", "flush", "dev", "eth0")
-    assert third.python(ANNOUNCE, cluster.own(third)).wait(10) == 0
+    assert third.python(ANNOUNCE, cluster.own(third)).wait(LIMIT_S) == 0
     until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
     assert lasting.lost() == {}, "its own connections stayed with it"
 
@@ -144,7 +150,7 @@ def test_a_server_that_reboots_loses_its_own_connections_alone_and_comes_back(pl
     lasting = Lasting(cluster)
     third.ip("link", "set", "eth0", "down")
     plane.kill_server(third)
-    third.ip("addr", "del", f"{cluster.vip}/{128 if ':' in cluster.vip else 32}", "dev", "lo")
+    third.ip("addr", "del", cluster.on_lo, "dev", "lo")
     third.output("nft", "flush ruleset")
     until(lambda: plane.owners() == names(first, second), lambda: plane.log)
     assert set(Lasting(cluster).shares) == names(first, second)
@@ -153,7 +159,7 @@ def test_a_server_that_reboots_loses_its_own_connections_alone_and_comes_back(pl
     third.ip("link", "set", "eth0", "up")
     if ":" in cluster.vip:
         third.ip("addr", "add", f"{cluster.own(third)}/64", "dev", "eth0", "nodad")
-    third.ip("addr", "add", f"{cluster.vip}/{128 if ':' in cluster.vip else 32}", "dev", "lo")
+    third.ip("addr", "add", cluster.on_lo, "dev", "lo")
     cluster.serve(third)
     cluster.give_second_chances(cluster.servers(*cluster.hosts), [third])
     until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
@@ -165,17 +171,17 @@ def test_a_server_that_reboots_loses_its_own_connections_alone_and_comes_back(pl
 def test_a_smaller_mtu_on_the_way_is_found_by_the_servers_themselves(vip, tmp_path):
     """A router on the way says that a packet is too big, to the VIP, which is no server's."""
     with temporary_link(5) as link:
-        cluster = Cluster(link, tmp_path, vip, link.members[:1], link.members[1:4], serve=answer_at_length)
+        cluster = Cluster(link, vip, link.members[:1], link.members[1:4], serve=answer_at_length).arrange(tmp_path)
         through_a_router(cluster, link.members[4])
         plane = Plane(cluster, tmp_path)
         settings, _faults = config.parse(plane.path.read_text())
         try:
             for host in cluster.hosts:
-                host.ip("addr", "del", f"{vip}/{128 if ':' in vip else 32}", "dev", "lo")
+                host.ip("addr", "del", cluster.on_lo, "dev", "lo")
                 with inside(host.namespace):
                     command.apply(settings, str(tmp_path / host.name / "record.json"))
             until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
-            answers = [link.client.python(LONG_ANSWER, vip, PORT, LONG) for _each in range(8)]
+            answers = [link.client.python(LONG_ANSWER, vip, PORT, LONG, LIMIT_S) for _each in range(8)]
             assert [json.loads(each.stdout.readline()) for each in answers] == [LONG] * 8
         finally:
             plane.close()

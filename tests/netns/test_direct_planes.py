@@ -20,7 +20,6 @@ from support.netns.direct import (
     CONNECTIONS,
     PORT,
     PROXY_PORT,
-    Cluster,
     Lasting,
     Opener,
     Plane,
@@ -28,7 +27,8 @@ from support.netns.direct import (
     answer_with_its_name,
     behind_balancers,
 )
-from support.netns.links import VIP, VIP6, skip_reason, temporary_link
+from support.netns.direct import masters as masters_at
+from support.netns.links import VIP, VIP6, skip_reason
 from support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
@@ -36,29 +36,41 @@ PROXY = "proxy of {}"
 FEW = 50  # connections that fit into a small set
 
 
-@pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
+@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
 def vip(request):
     return request.param
 
 
-@pytest.fixture
-def cluster(vip, tmp_path):
-    """One balancer with a program of its own, and three servers."""
-    with behind_balancers(tmp_path, vip) as made:
+@pytest.fixture(scope="module")
+def the_cluster(vip):
+    with behind_balancers(vip) as made:
         answer_with_its_name(made.balancers[0])
         yield made
 
 
 @pytest.fixture
-def masters(vip, tmp_path):
-    """Three hosts that are balancers and servers, and whose redirect leads to their proxies."""
-    with temporary_link(3) as link:
-        made = Cluster(link, tmp_path, vip, link.members, link.members, proxy_port=PROXY_PORT)
-        for host in made.hosts:
-            answer_with_its_name(host, PROXY.format(host.name), PROXY_PORT)
-            made.load(host, nft_redirect.ruleset([vip], {PORT: PROXY_PORT}))
-        made.give_second_chances(made.servers(*made.hosts))
+def cluster(the_cluster, tmp_path):
+    """One balancer with a program of its own, and three servers."""
+    return the_cluster.arrange(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def the_masters(vip):
+    def serve(host):
+        answer_with_its_name(host)
+        answer_with_its_name(host, PROXY.format(host.name), PROXY_PORT)
+
+    with masters_at(vip, serve=serve, proxy_port=PROXY_PORT) as made:
         yield made
+
+
+@pytest.fixture
+def masters(the_masters, vip, tmp_path):
+    """Three hosts that are balancers and servers, and whose redirect leads to their proxies."""
+    the_masters.arrange(tmp_path)
+    for host in the_masters.hosts:
+        the_masters.load(host, nft_redirect.ruleset([vip], {PORT: PROXY_PORT}))
+    return the_masters
 
 
 @pytest.fixture

@@ -15,21 +15,25 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
-from support.netns.direct import PORT, SERVER, Cluster, Lasting, Plane, behind_balancers
-from support.netns.links import VIP, VIP6, skip_reason, temporary_link
+from support.netns.direct import PORT, SERVER, Lasting, Plane, behind_balancers
+from support.netns.direct import masters as masters_at
+from support.netns.links import VIP, VIP6, skip_reason
 from support.netns.namespaces import inside
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
 ETH_P_ALL = 3
-LIMIT = 3  # seconds in which a path is found, or found to be lost
-ON_LO = {VIP: f"{VIP}/32", VIP6: f"{VIP6}/128"}
 
 
-@pytest.fixture(params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def cluster(request, tmp_path):
-    with behind_balancers(tmp_path, request.param) as made:
+@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
+def the_cluster(request):
+    with behind_balancers(request.param) as made:
         yield made
+
+
+@pytest.fixture
+def cluster(the_cluster, tmp_path):
+    return the_cluster.arrange(tmp_path)
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def plane(cluster, tmp_path):
 
 
 def forget(cluster, host):
-    host.ip("addr", "del", ON_LO[cluster.vip], "dev", "lo")
+    host.ip("addr", "del", cluster.on_lo, "dev", "lo")
 
 
 def faults(plane):
@@ -80,11 +84,11 @@ def test_direct_server_brings_it_in_and_its_removal_takes_it_out(plane, cluster,
     record = str(tmp_path / "record.json")
     with inside(third.namespace):
         command.apply(settings(cluster, plane), record)
-    until(lambda: plane.owners() == names(first, second, third), lambda: plane.log, LIMIT)
+    until(lambda: plane.owners() == names(first, second, third), lambda: plane.log)
     assert third.name in Lasting(cluster).shares and faults(plane) == {}
     with inside(third.namespace):
         command.remove(record)
-    until(lambda: plane.owners() == names(first, second), lambda: plane.log, LIMIT)
+    until(lambda: plane.owners() == names(first, second), lambda: plane.log)
     assert third.mac not in plane.macs()
     assert set(Lasting(cluster).shares) == names(first, second)
 
@@ -100,8 +104,8 @@ def test_without_any_path_the_programs_of_the_balancer_serve(cluster, tmp_path):
         assert set(faults(plane)) == names(*cluster.hosts) and plane.owners() == set()
         assert "api is not in the table" in plane.log
         for host in cluster.hosts:
-            host.ip("addr", "add", ON_LO[cluster.vip], "dev", "lo")
-        until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log, LIMIT)
+            host.ip("addr", "add", cluster.on_lo, "dev", "lo")
+        until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
         assert set(Lasting(cluster).shares) == names(*cluster.hosts)
     finally:
         plane.close()
@@ -111,7 +115,7 @@ def test_the_last_servers_stay_although_they_do_not_answer_any_more(plane, clust
     first, second, _third = cluster.hosts
     for host in (first, second):
         forget(cluster, host)
-    until(lambda: plane.report()["services"][0]["kept"], lambda: plane.log, LIMIT)
+    until(lambda: plane.report()["services"][0]["kept"], lambda: plane.log)
     assert plane.owners() and plane.owners() <= names(first, second) and plane.macs()
     assert "api has no path to a server: the last table stays." in plane.log
 
@@ -122,20 +126,20 @@ def test_a_host_that_routes_is_no_server_although_another_one_answers(plane, clu
     plane.node.release(cluster.vip)
     second.take_over(cluster.vip)
     third.set_forwarding(True)
-    until(lambda: "hands on what is for" in faults(plane).get(third.name, ""), lambda: faults(plane), LIMIT)
-    until(lambda: third.name not in plane.owners(), lambda: plane.log, LIMIT)
+    until(lambda: "hands on what is for" in faults(plane).get(third.name, ""), lambda: faults(plane))
+    until(lambda: third.name not in plane.owners(), lambda: plane.log)
     assert third.mac not in plane.macs()
 
 
 def test_a_program_that_listens_elsewhere_refuses(plane, cluster):
     third = cluster.hosts[-1]
-    third.ip("addr", "add", ON_LO[cluster.vip], "dev", "lo")
-    until(lambda: third.name in plane.owners(), lambda: plane.log, LIMIT)
+    third.ip("addr", "add", cluster.on_lo, "dev", "lo")
+    until(lambda: third.name in plane.owners(), lambda: plane.log)
     plane.write(check={"type": "none"})
     plane.process.send_signal(signal.SIGHUP)
     plane.kill_server(third)
-    until(lambda: "refuses connections to" in faults(plane).get(third.name, ""), lambda: faults(plane), LIMIT)
-    until(lambda: third.name not in plane.owners(), lambda: plane.log, LIMIT)
+    until(lambda: "refuses connections to" in faults(plane).get(third.name, ""), lambda: faults(plane))
+    until(lambda: third.name not in plane.owners(), lambda: plane.log)
 
 
 def test_no_half_of_a_connection_stays_anywhere_and_no_program_hears_of_a_probe(cluster, tmp_path):
@@ -143,8 +147,8 @@ def test_no_half_of_a_connection_stays_anywhere_and_no_program_hears_of_a_probe(
     plane = Plane(cluster, tmp_path, check={"type": "none"})
     try:
         accepted, reset = counted(first, "PassiveOpens"), counted(first, "AttemptFails")
-        until(lambda: counted(first, "AttemptFails") >= reset + 4, lambda: plane.log, 2 * LIMIT)
-        until(lambda: half_open(first) == [], lambda: half_open(first), LIMIT)
+        until(lambda: counted(first, "AttemptFails") >= reset + 4, lambda: plane.log)
+        until(lambda: half_open(first) == [], lambda: half_open(first))
         assert counted(first, "PassiveOpens") == accepted
     finally:
         plane.close()
@@ -160,9 +164,8 @@ def counted(host, name):
 
 def test_masters_that_are_balancers_answer_probes_themselves(tmp_path):
     """The second plane would hand a probe of the first one on to another server."""
-    with temporary_link(3) as link:
-        masters = Cluster(link, tmp_path, VIP, link.members, link.members)
-        masters.give_second_chances(masters.servers(*masters.hosts))
+    with masters_at(VIP) as masters:
+        masters.arrange(tmp_path)
         planes = []
         try:
             for number, host in enumerate(masters.hosts[:2]):
@@ -172,7 +175,7 @@ def test_masters_that_are_balancers_answer_probes_themselves(tmp_path):
                 assert planes[number].owners() == names(*masters.hosts)
             last = masters.hosts[1]
             forget(masters, last)
-            until(lambda: last.name not in planes[0].owners(), lambda: planes[0].log, LIMIT)
+            until(lambda: last.name not in planes[0].owners(), lambda: planes[0].log)
             assert "does not answer for" in faults(planes[0])[last.name]
         finally:
             for plane in planes:
@@ -191,7 +194,7 @@ def probe_port(vip):
     """Return from which port the next probe of a VIP comes to the server in whose namespace this runs."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL)) as there:
         there.bind(("eth0", ETH_P_ALL))
-        there.settimeout(LIMIT)
+        there.settimeout(LIMIT_S)
         while True:
             segment = segments.read(there.recv(256))
             if segment and segment.ends.destination == vip and segment.flags == segments.SYN:

@@ -12,7 +12,7 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
-from support.netns.direct import PORT, Cluster, Lasting
+from support.netns.direct import PORT, Lasting, behind_balancers
 from support.netns.links import VIP, VIP6, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import until
@@ -61,9 +61,20 @@ class Server:
         return links, settings, self.node.output("nft", "list", "ruleset")
 
 
+@pytest.fixture(scope="module")
+def link():
+    """One for all tests: each takes back what it has changed."""
+    with temporary_link() as made:
+        yield made
+
+
 @pytest.fixture
 def server(link, tmp_path):
-    return Server(link.lb1, tmp_path)
+    found = Server(link.lb1, tmp_path)
+    yield found
+    found.remove()
+    found.node.output(*FLUSH)
+    found.node.ip("address", "flush", "dev", "lo", "scope", "global")
 
 
 def test_it_is_in_force_once_applied_and_as_before_once_removed(server):
@@ -162,8 +173,10 @@ def test_nobody_answers_for_the_vip_that_a_server_has(link, server):
 
 @pytest.mark.parametrize("vip", [VIP, VIP6], ids=["IPv4", "IPv6"])
 def test_connections_outlive_a_server_that_is_added(vip, tmp_path):
-    with temporary_link(5) as link:
-        cluster = Cluster(link, tmp_path, vip, link.members[:2], link.members[2:])
+    with behind_balancers(vip, 2) as cluster:
+        cluster.arrange(tmp_path)
+        for host in cluster.hosts:
+            host.output(*FLUSH)
         first, second, third = cluster.hosts
         cluster.balance(cluster.servers(first, second))
         lasting = Lasting(cluster)

@@ -15,7 +15,7 @@ import dns.reversename
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts
 from support.netns.namespaces import inside
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 MASTERS = ["192.0.2.31", "192.0.2.32"]
 CLUSTER = {
@@ -88,16 +88,16 @@ def started(link, tmp_path):
 
 def answers(namespace, port):
     try:
-        ask(namespace, port, "example.com.", "SOA")
+        ask(namespace, port, "example.com.", "SOA", timeout=0.2)
     except (OSError, dns.exception.Timeout):
         return False
     return True
 
 
-def ask(namespace, port, question, kind):
+def ask(namespace, port, question, kind, timeout=LIMIT_S):
     """Return the data that a server has for a name, without the names that a CNAME passes by."""
     with inside(namespace):
-        answer = dns.query.udp(dns.message.make_query(question, kind), SERVER, timeout=1, port=port)
+        answer = dns.query.udp(dns.message.make_query(question, kind), SERVER, timeout=timeout, port=port)
     return sorted(str(data) for found in answer.answer for data in found)
 
 

@@ -15,17 +15,23 @@ REDIRECT = ("onprem_lb_api", nft_redirect.ruleset([VIP, VIP6], {6443: 9445}))
 GUARD = ("onprem_lb_machine_config", nft_guard.ruleset(["192.0.2.0/24", "2001:db8::/64"]))
 
 
+@pytest.fixture(scope="module")
+def the_link():
+    with temporary_link() as made:
+        yield made
+
+
 @pytest.fixture
-def run():
-    """As AnsibleModule.run_command, in a network namespace."""
-    with temporary_link() as link:
+def run(the_link):
+    """As AnsibleModule.run_command, in a network namespace without a table."""
 
-        def command(words, data=""):
-            inside = ["ip", "netns", "exec", link.client.namespace, *words]
-            done = subprocess.run(inside, input=data, text=True, capture_output=True, check=False)
-            return done.returncode, done.stdout, done.stderr
+    def command(words, data=""):
+        inside = ["ip", "netns", "exec", the_link.client.namespace, *words]
+        done = subprocess.run(inside, input=data, text=True, capture_output=True, check=False)
+        return done.returncode, done.stdout, done.stderr
 
-        yield command
+    assert command(["nft", "flush", "ruleset"])[0] == 0
+    return command
 
 
 @pytest.mark.parametrize("name, ruleset", [REDIRECT, GUARD], ids=["redirect", "guard"])

@@ -13,82 +13,78 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import struct
 import time
 
 import pytest
+from support.proxy.connections import reset
 from support.proxy.proxies import LIMIT, LOCAL
-from support.proxy.side_by_side import Balancers, Play, everything
+from support.proxy.side_by_side import Balancers, Capture, Play, everything, own_network, together
+from support.waiting import until
 
 CONNECT, QUEUE, RETRIES = 0.5, 3, 2  # seconds, seconds, times
-SOON = 1.5  # seconds: within half of QUEUE
-LINGER_0 = struct.pack("ii", 1, 0)
 
 
-def connect(port):
-    client = socket.create_connection((LOCAL, port), 2 * LIMIT)
+def connect(service):
+    client = socket.create_connection((LOCAL, service.port), LIMIT)
     client.sendall(b"?")
     return client
 
 
-def accept(server, seconds=SOON):
-    """Return a connection that arrives within some seconds, None if there is none."""
-    server.settimeout(seconds)
-    try:
-        accepted = server.accept()[0]
-    except socket.timeout:
-        return None
-    accepted.settimeout(2 * LIMIT)
+def accept(server):
+    accepted = server.accept()[0]
+    accepted.settimeout(LIMIT)
     return accepted
 
 
-def asked(server, clients, seconds=SOON):
+def has_none(*servers):
+    """Return whether no connection has arrived."""
+    return not select.select(servers, [], [], 0.05)[0]
+
+
+def wait_for_waiting(service, number):
+    until(lambda: service.waiting() == number, lambda: f"{service.waiting()} wait, and not {number}")
+
+
+def asked(server, clients):
     """Return which client's connection arrives at a server, by its number, and end that session."""
-    with accept(server, seconds) as accepted:
+    with accept(server) as accepted:
         accepted.sendall(b"!")
         ready = select.select([client for client in clients if client.fileno() >= 0], [], [], LIMIT)[0]
         with ready[0]:
             return clients.index(ready[0])
 
 
-def one_more_than_the_limit_waits(port, server):
-    with connect(port), connect(port), connect(port), accept(server), accept(server):
-        return accept(server) is None
+def one_more_than_the_limit_waits(service, server):
+    with connect(service), connect(service), connect(service), accept(server), accept(server):
+        wait_for_waiting(service, 1)
+        return has_none(server)
 
 
-def a_slot_goes_to_the_client_that_has_waited_longest(port, server):
-    with connect(port), accept(server):
+def a_slot_goes_to_the_client_that_has_waited_longest(service, server):
+    with connect(service), accept(server):
         clients = []
-        for _each in range(3):
-            clients.append(connect(port))
-            time.sleep(0.1)
+        for number in range(3):
+            clients.append(connect(service))
+            wait_for_waiting(service, number + 1)
     return [asked(server, clients) for _each in clients]
 
 
-def a_new_client_queues_up_behind_the_others(port, server):
-    with connect(port) as first, accept(server) as accepted:
-        early = connect(port)
-        time.sleep(0.2)
+def a_new_client_queues_up_behind_the_others(service, server):
+    with connect(service) as first, accept(server) as accepted:
+        early = connect(service)
+        wait_for_waiting(service, 1)
         for end in (accepted, first):
             end.close()
-        late = connect(port)
+        late = connect(service)
     with late:
         return asked(server, [early, late])
 
 
-def a_client_waits_no_longer_than_the_timeout(port, server):
-    with connect(port), accept(server):
-        began = time.monotonic()
-        with connect(port) as client:
-            assert everything(client) == b""
-        return QUEUE - 0.1 < time.monotonic() - began < QUEUE + 1.5
-
-
-def what_a_waiting_client_sends_and_finishes_arrives(port, server):
-    with connect(port) as first, accept(server) as accepted, connect(port) as client:
+def what_a_waiting_client_sends_and_finishes_arrives(service, server):
+    with connect(service) as first, accept(server) as accepted, connect(service) as client:
         client.sendall(b"more")
         client.shutdown(socket.SHUT_WR)
-        time.sleep(0.3)
+        wait_for_waiting(service, 1)
         accepted.close()
         first.close()
         with accept(server) as second:
@@ -97,123 +93,178 @@ def what_a_waiting_client_sends_and_finishes_arrives(port, server):
         return received, everything(client)
 
 
-def a_client_that_was_reset_does_not_wait_any_more(port, server):
-    with connect(port) as first, accept(server) as accepted:
-        gone, stays = connect(port), connect(port)
-        time.sleep(0.2)
-        gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
-        gone.close()
-        time.sleep(0.2)
-        accepted.close()
-        first.close()
-        with stays:
+def a_client_that_was_reset_does_not_wait_any_more(service, server):
+    with connect(service) as first, accept(server) as accepted:
+        gone = connect(service)
+        wait_for_waiting(service, 1)
+        with connect(service) as stays:
+            wait_for_waiting(service, 2)
+            reset(gone)
+            wait_for_waiting(service, 1)
+            accepted.close()
+            first.close()
             return asked(server, [stays])
 
 
-def both_servers_are_filled_before_one_waits(port, one, other):
-    with connect(port), connect(port), connect(port) as last:
-        taken = [accept(server) for server in (one, other)]
-        assert all(taken)
-        none = [accept(server, 0.3) for server in (one, other)]
-        taken[1].close()
-        found = accept(other)
-        for each in (*taken, found):
-            each.close()
+def both_servers_are_filled_before_one_waits(service, one, other):
+    with connect(service), connect(service), connect(service) as last:
+        with accept(one), accept(other) as second:
+            wait_for_waiting(service, 1)
+            none = has_none(one, other)
+            second.close()
+            accept(other).close()
         everything(last)
-        return none, found is not None
+        return none
 
 
-def with_source_a_client_waits_for_its_own_server(port, one, other):
-    with connect(port), connect(port):
-        arrived = [accept(server, SOON / 2) for server in (one, other) for _each in range(2)]
-        accepted = [each for each in arrived if each]
-        for each in accepted:
-            each.close()
-        return len(accepted)
+def with_source_a_client_waits_for_its_own_server(service, one, other):
+    with connect(service), connect(service):
+        wait_for_waiting(service, 1)
+        (own,) = select.select([one, other], [], [], LIMIT)[0]
+        with accept(own):
+            return has_none(one, other)
 
 
-def refused_as_often_as_configured(port, server):
-    """The server refuses at once, so each retry waits for CONNECT, which is less than a second."""
+def a_server_that_is_back_serves_the_client_that_is_trying_again(service, server):
+    place = server.getsockname()
     server.close()
-    return seconds_until_cut(port)
+    with connect(service) as client:
+        until(lambda: len(service.capture.attempts(place[1])) == 2)
+        with listening_again(place) as late, accept(late) as accepted:
+            accepted.sendall(b"!")
+            accepted.close()
+            return everything(client)
 
 
-def timed_out_as_often_as_configured(port, server):
-    """The same for a server that does not answer: each attempt takes CONNECT, and there is no pause."""
+def a_session_keeps_its_slot_while_it_tries_again(service, server):
+    place = server.getsockname()
+    with connect(service) as holder, accept(server) as accepted:
+        clients = []
+        for number in range(2):
+            clients.append(connect(service))
+            wait_for_waiting(service, number + 1)
+        server.close()
+        for end in (accepted, holder):
+            end.close()
+    until(lambda: len(service.capture.attempts(place[1])) == 3)  # the holder's, and two
+    with listening_again(place) as late:
+        return [asked(late, clients) for _each in clients]
+
+
+def listening_again(place):
+    server = socket.create_server(place)
+    server.settimeout(LIMIT)
+    return server
+
+
+def another_server_is_tried_next(service, one, other):
+    """For each client the one that refuses is tried once, at most."""
+    dead = one.getsockname()[1]
+    one.close()
+    found = []
+    for _each in range(2):
+        before = len(service.capture.attempts(dead))
+        with connect(service), accept(other):
+            found.append(len(service.capture.attempts(dead)) - before)
+    return sum(found) > 0 and max(found) == 1
+
+
+def refused_as_often_as_configured(service, server):
+    """The server refuses at once, so each retry waits for CONNECT, which is less than a second."""
+    port = server.getsockname()[1]
+    server.close()
+    return seconds_until_cut(service) > RETRIES * CONNECT - 0.1, len(service.capture.attempts(port))
+
+
+def timed_out_as_often_as_configured(service, server):
+    """The same for a server that does not answer: each attempt takes CONNECT."""
+    port = server.getsockname()[1]
     server.listen(0)
     with contextlib.ExitStack() as stack:
         for _each in range(4):  # fill its backlog
             other = stack.enter_context(socket.socket())
             other.setblocking(False)
             other.connect_ex(server.getsockname())
-        return seconds_until_cut(port)
+        before = len(service.capture.attempts(port))
+        lasted = seconds_until_cut(service) > (RETRIES + 1) * CONNECT - 0.1
+        return lasted, len(service.capture.attempts(port)) - before
 
 
-def seconds_until_cut(port):
-    """Return seconds, to a half."""
+def seconds_until_cut(service):
     began = time.monotonic()
-    with connect(port) as client:
+    with connect(service) as client:
         assert everything(client) == b""
-    return round(2 * (time.monotonic() - began)) / 2
+    return time.monotonic() - began
 
 
-def a_server_that_is_back_for_the_last_retry_serves(port, server):
-    place = server.getsockname()
-    server.close()
-    with connect(port) as client:
-        time.sleep((RETRIES - 0.5) * CONNECT)
-        with socket.create_server(place) as late, accept(late) as accepted:
-            accepted.sendall(b"!")
-            accepted.close()
-            return everything(client)
+def another_session_gets_the_slot_before_the_last_retry(service, server):
+    """The first client tries twice, then the second one in its slot, and only then the first one its last time."""
+    port = server.getsockname()[1]
+    with connect(service) as holder, accept(server) as accepted:
+        before = len(service.capture.attempts(port))
+        clients = []
+        for number in range(2):
+            clients.append(connect(service))
+            wait_for_waiting(service, number + 1)
+        server.close()
+        for end in (accepted, holder):
+            end.close()
+    with clients[0] as first, clients[1] as second:
+        ports = service.port, first.getsockname()[1]
+        assert everything(first) == everything(second) == b""
+    until_its_end = service.capture.attempts(port, before_end_of=ports)
+    return len(until_its_end) - before > RETRIES + 1, len(service.capture.attempts(port)) - before
 
 
-def a_session_keeps_its_slot_until_its_last_retry(port, server):
-    """The first client tries twice, then the second one twice in the same slot, and each its last time when it can."""
-    server.close()
-    began = time.monotonic()
-    with connect(port):
-        time.sleep(CONNECT / 3)
-        with connect(port) as second:
-            assert everything(second) == b""
-    return round(2 * (time.monotonic() - began)) / 2
-
-
-def another_server_is_tried_at_once(port, one, other):
-    one.close()
-    found = []
-    for _each in range(2):
-        began = time.monotonic()
-        with connect(port), accept(other):
-            found.append(time.monotonic() - began < CONNECT / 2)
-    return found
+def a_client_waits_no_longer_than_the_timeout(service, server):
+    """It is cut while there is still no slot for it."""
+    with connect(service), accept(server):
+        return seconds_until_cut(service) > QUEUE - 0.1
 
 
 FULL = {"maxconn": 1}
-PLAYS = (
-    (Play(one_more_than_the_limit_waits, options={"maxconn": 2}), True),
-    (Play(a_slot_goes_to_the_client_that_has_waited_longest, options=FULL), [0, 1, 2]),
-    (Play(a_new_client_queues_up_behind_the_others, options=FULL), 0),
-    (Play(a_client_waits_no_longer_than_the_timeout, options=FULL), True),
-    (Play(what_a_waiting_client_sends_and_finishes_arrives, options=FULL), (b"?more", b"!")),
-    (Play(a_client_that_was_reset_does_not_wait_any_more, options=FULL), 0),
-    (Play(both_servers_are_filled_before_one_waits, 2, FULL), ([None, None], True)),
-    (Play(with_source_a_client_waits_for_its_own_server, 2, FULL, {"balance": "source"}), 1),
-    (Play(refused_as_often_as_configured), RETRIES * CONNECT),
-    (Play(timed_out_as_often_as_configured), (RETRIES + 1) * CONNECT),
-    (Play(a_session_keeps_its_slot_until_its_last_retry, options=FULL), 3 * CONNECT),
-    (Play(a_server_that_is_back_for_the_last_retry_serves), b"!"),
-    (Play(another_server_is_tried_at_once, 2), [True, True]),
-)
-EXPECTED = {play.perform.__name__: expected for play, expected in PLAYS}
+PATIENT = (LIMIT, LIMIT, 100)  # the timeouts of a connection and of the queue, and the retries, where none is played
+FAILING = (CONNECT, LIMIT, RETRIES)
+WAITING = (LIMIT, QUEUE, RETRIES)
+PLAYS = {
+    PATIENT: (
+        (Play(one_more_than_the_limit_waits, options={"maxconn": 2}), True),
+        (Play(a_slot_goes_to_the_client_that_has_waited_longest, options=FULL), [0, 1, 2]),
+        (Play(a_new_client_queues_up_behind_the_others, options=FULL), 0),
+        (Play(what_a_waiting_client_sends_and_finishes_arrives, options=FULL), (b"?more", b"!")),
+        (Play(a_client_that_was_reset_does_not_wait_any_more, options=FULL), 0),
+        (Play(both_servers_are_filled_before_one_waits, 2, FULL), True),
+        (Play(with_source_a_client_waits_for_its_own_server, 2, FULL, {"balance": "source"}), True),
+        (Play(a_server_that_is_back_serves_the_client_that_is_trying_again), b"!"),
+        (Play(a_session_keeps_its_slot_while_it_tries_again, options=FULL), [0, 1]),
+        (Play(another_server_is_tried_next, 2), True),
+    ),
+    FAILING: (
+        (Play(refused_as_often_as_configured), (True, RETRIES + 1)),
+        (Play(timed_out_as_often_as_configured), (True, RETRIES + 1)),
+        (Play(another_session_gets_the_slot_before_the_last_retry, options=FULL), (True, 2 * (RETRIES + 1))),
+    ),
+    WAITING: ((Play(a_client_waits_no_longer_than_the_timeout, options=FULL), True),),
+}
+EXPECTED = {play.perform.__name__: expected for plays in PLAYS.values() for play, expected in plays}
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """Return what the plays find, by the balancer."""
-    timeouts = {"connect": CONNECT, "client": 60, "server": 60, "queue": QUEUE}
-    plays = {play.perform.__name__: play for play, _expected in PLAYS}
-    return Balancers(timeouts, RETRIES).perform(tmp_path_factory.mktemp("queue"), plays)
+    results = {}
+
+    def run(settings, capture):
+        connect_timeout, queue, retries = settings
+        timeouts = {"connect": connect_timeout, "client": LIMIT, "server": LIMIT, "queue": queue}
+        plays = {play.perform.__name__: play for play, _expected in PLAYS[settings]}
+        balancers = Balancers(timeouts, retries, capture)
+        for balancer, of_plays in balancers.perform(tmp_path_factory.mktemp("queue"), plays).items():
+            results.setdefault(balancer, {}).update(of_plays)
+
+    with own_network(), Capture() as capture:
+        together([lambda settings=settings: run(settings, capture) for settings in PLAYS])
+    return results
 
 
 @pytest.mark.parametrize("play", EXPECTED)

@@ -5,21 +5,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from support.agent.programs import PATIENT
 from support.netns.links import sh, temporary_link
 from support.netns.namespaces import inside
-from support.paths import MODULE_UTILS
+from support.proxy.masters import Running
 from support.waiting import LIMIT_S, until
 
 PORT, SERVICE = 8080, "service"
@@ -56,14 +53,15 @@ class Proxy:
     def __init__(self, link, folder, **timeouts):
         self.link, self.folder = link, folder
         self.node, *members = link.members
+        for node in members:
+            node.end_programs()
         self.servers = {node.name: self.serve(node) for node in members}
         servers = [{"name": node.name, "address": f"192.0.2.{node.number}", "port": PORT} for node in members]
         self.configure({"servers": servers}, timeouts)
 
     def configure(self, service, timeouts):
         service = {"name": SERVICE, "bind": ["*", "::"], "port": PORT, "check": {"type": "none"}, **service}
-        config = {"services": [service], "timeouts": timeouts, "status_socket": str(self.folder / "status")}
-        (self.folder / "proxy.json").write_text(json.dumps(config))
+        self.configuration = {"services": [service], "timeouts": timeouts}
 
     @staticmethod
     def serve(node):
@@ -72,55 +70,15 @@ class Proxy:
         return server
 
     def __enter__(self):
-        command = [sys.executable, "-m", "_agent.cli", "proxy", "--config", str(self.folder / "proxy.json")]
-        with open(self.folder / "log", "w") as log:
-            self.process = subprocess.Popen(
-                ["ip", "netns", "exec", self.node.namespace, *command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "PYTHONPATH": str(MODULE_UTILS)},
-            )
-        try:
-            until(lambda: self.process.poll() is not None or self.workers())
-            assert self.process.poll() is None, self.log()
-        except BaseException:
-            self._stop()
-            raise
+        program = ["ip", "netns", "exec", self.node.namespace, *PATIENT]
+        self._running = Running(self.folder, self.configuration, program=program)
         return self
 
-    def __exit__(self, *_fault):
-        self._stop()
-        assert "Traceback" not in self.log(), self.log()
-
-    def _stop(self):
-        """Stop it. The second SIGTERM ends the sessions, and so the workers."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            until(lambda: self.process.poll() is not None or "Stopping: " in self.log())
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(LIMIT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise
-
-    def log(self):
-        return (self.folder / "log").read_text()
-
-    def report(self):
-        return status_socket.fetch(str(self.folder / "status"))
-
-    def workers(self):
-        try:
-            return self.report()["workers"]
-        except status_socket.Refused:
-            return []
+    def __exit__(self, *fault):
+        self._running.__exit__(*fault)
 
     def count(self, what, server):
-        (service,) = self.report()["services"]
-        return next(each[what] for each in service["servers"] if each["name"] == server)
+        return self._running.server(f"{SERVICE}/{server}")[what]
 
     def connect(self, address=BALANCER):
         """Return a client's connection."""
@@ -217,11 +175,21 @@ def _send(client):
         client.sendall(BLOCK)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def hosts():
     """A balancer, two servers and a client."""
     with temporary_link(3) as made:
         yield made
+
+
+@contextlib.contextmanager
+def cut_off(hosts, port):
+    """Nothing passes a port of the bridge meanwhile."""
+    sh("ip", "-n", hosts.bridge, "link", "set", port, "down")
+    try:
+        yield
+    finally:
+        sh("ip", "-n", hosts.bridge, "link", "set", port, "up")
 
 
 def test_a_killed_server_costs_its_own_sessions_only(hosts, tmp_path):
@@ -248,19 +216,18 @@ def test_a_killed_server_costs_its_own_sessions_only(hosts, tmp_path):
 def test_a_host_that_is_unreachable_costs_a_connect_timeout_and_serves_again_later(hosts, tmp_path):
     with Proxy(hosts, tmp_path, connect=0.3) as proxy:
         assert {proxy.ask() for _each in range(4)} == {"lb2", "lb3"}
-        sh("ip", "-n", hosts.bridge, "link", "set", "p2", "down")
-        began = time.monotonic()
-        assert {proxy.ask() for _each in range(4)} == {"lb3"}
-        assert time.monotonic() - began > 0.2, "the lost server was not tried"
-        assert proxy.count("connect_errors", "lb2") <= 2
-        sh("ip", "-n", hosts.bridge, "link", "set", "p2", "up")
+        with cut_off(hosts, "p2"):
+            began = time.monotonic()
+            assert {proxy.ask() for _each in range(4)} == {"lb3"}
+            assert time.monotonic() - began > 0.2, "the lost server was not tried"
+            # Once, and once more after each second of back-off.
+            assert proxy.count("connect_errors", "lb2") <= 1 + time.monotonic() - began
         until(lambda: proxy.ask() == "lb2")
 
 
 def test_a_client_that_is_unreachable_times_out(hosts, tmp_path):
-    with Proxy(hosts, tmp_path, client=1, server=1, tunnel=1) as proxy, proxy.connect() as client:
-        assert client.recv(3)
-        sh("ip", "-n", hosts.bridge, "link", "set", hosts.client.port, "down")
+    timeouts = {"client": 1, "server": 1, "tunnel": 1}
+    with Proxy(hosts, tmp_path, **timeouts) as proxy, proxy.connect(), cut_off(hosts, hosts.client.port):
         until(lambda: proxy.count("resets", "lb2") + proxy.count("resets", "lb3") == 1)
         assert proxy.count("current", "lb2") + proxy.count("current", "lb3") == 0
 
@@ -277,9 +244,9 @@ def test_clients_and_servers_may_use_different_ip_versions(hosts, tmp_path):
             assert {proxy.ask(address) for _each in range(4)} == {"lb2", "lb3"}, address
 
 
-def test_a_connection_of_a_socket_to_itself_is_a_failed_connection(hosts, tmp_path):
+def test_a_connection_of_a_socket_to_itself_is_a_failed_connection(link, tmp_path):
     """Without a listener on a local ephemeral port, the kernel may choose that very port as the source."""
-    proxy = Proxy(hosts, tmp_path)
+    proxy = Proxy(link, tmp_path)
     port = 20000
     proxy.node.output("sysctl", "-qw", f"net.ipv4.ip_local_port_range={port} {port + 1}")
     with inside(proxy.node.namespace), socket.socket() as itself:

@@ -17,8 +17,9 @@ import dns.rcode
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import hosts
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
+from support.netns.links import temporary_link
 from support.netns.namespaces import inside
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 CLUSTER = {
     "layout": "cluster",
@@ -41,9 +42,9 @@ HOST = {
 EMPTY = (dns.rcode.NOERROR, [])
 
 
-@pytest.fixture
-def asked(link, tmp_path):
-    """Return a function that asks the resolver, and its process. Nobody answers at its only upstream."""
+@contextlib.contextmanager
+def running(namespace, tmp_path):
+    """Yield a function that asks a resolver, and its process. Nobody answers at its only upstream."""
     found = resolver.plan({"layout": CLUSTER}, HOST)
     assert found.faults == []
     for path, text in ((resolver.CONFIG, found.config), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
@@ -54,11 +55,11 @@ def asked(link, tmp_path):
     config.write_text(text.replace(resolver.UPSTREAMS[resolver.FILE], str(tmp_path / "upstreams")))
     # AppArmor confines it by its path, to folders which a test may not use.
     program = shutil.copy(shutil.which("dnsmasq", path="/usr/sbin:/usr/bin"), tmp_path / "dnsmasq")
-    command = ["ip", "netns", "exec", link.client.namespace, program, "--keep-in-foreground", "--user=root"]
+    command = ["ip", "netns", "exec", namespace, program, "--keep-in-foreground", "--user=root"]
 
-    def ask(question, kind="A"):
-        with inside(link.client.namespace):
-            reply = dns.query.udp(dns.message.make_query(question, kind), "127.0.0.1", timeout=1)
+    def ask(question, kind="A", timeout=LIMIT_S):
+        with inside(namespace):
+            reply = dns.query.udp(dns.message.make_query(question, kind), "127.0.0.1", timeout=timeout)
         ttls = {each.ttl for each in reply.answer}
         assert ttls <= {30}
         return reply.rcode(), sorted(str(data) for each in reply.answer for data in each)
@@ -66,14 +67,21 @@ def asked(link, tmp_path):
     with subprocess.Popen([*command, "--pid-file", "--log-facility=-", f"--conf-file={config}"]) as process:
         try:
             until(lambda: answers(ask))
-            yield ask, process, tmp_path
+            yield ask, process
         finally:
             process.kill()
 
 
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("resolver")
+    with temporary_link() as link, running(link.client.namespace, folder) as (found, _dnsmasq):
+        yield found
+
+
 def answers(ask):
     with contextlib.suppress(OSError, dns.exception.Timeout):
-        return bool(ask("api.lab.example.com"))
+        return bool(ask("api.lab.example.com", timeout=0.2))
     return False
 
 
@@ -91,23 +99,23 @@ def answers(ask):
         ("api.lab.example.com", "HTTPS", EMPTY),
     ],
 )
-def test_the_names_of_the_cluster_are_answered_at_once_while_no_upstream_is(asked, question, kind, answer):
-    assert asked[0](question, kind) == answer
+def test_the_names_of_the_cluster_are_answered_although_no_upstream_is(ask, question, kind, answer):
+    assert ask(question, kind) == answer
 
 
 @pytest.mark.parametrize("name", ["xapi.lab.example.com", "lab.example.com", "apps.example.com"])
-def test_other_names_are_for_the_upstream(asked, name):
+def test_other_names_are_for_the_upstream(ask, name):
     """Which does not answer, or cannot be reached."""
     with contextlib.suppress(dns.exception.Timeout):
-        assert asked[0](name)[0] in (dns.rcode.REFUSED, dns.rcode.SERVFAIL)
+        assert ask(name, timeout=1)[0] in (dns.rcode.REFUSED, dns.rcode.SERVFAIL)
 
 
-def test_a_node_that_has_moved_has_its_address_of_now_after_a_reload(asked):
-    ask, process, folder = asked
+def test_a_node_that_has_moved_has_its_address_of_now_after_a_reload(link, tmp_path):
     nodes = {"master-0": ["192.0.2.77"], "master-1": ["2001:db8::1"]}
-    (folder / "local").write_text(hosts.local(nodes, "lab.example.com"))
-    (folder / "hosts").write_text(hosts.hosts(nodes, "lab.example.com"))
-    process.send_signal(signal.SIGHUP)
-    until(lambda: ask("master-0.lab.example.com") == (0, ["192.0.2.77"]))
-    assert ask("master-1.lab.example.com", "AAAA") == (0, ["2001:db8::1"])
-    assert ask("master-1.lab.example.com", "A") == EMPTY
+    with running(link.client.namespace, tmp_path) as (ask, process):
+        (tmp_path / "local").write_text(hosts.local(nodes, "lab.example.com"))
+        (tmp_path / "hosts").write_text(hosts.hosts(nodes, "lab.example.com"))
+        process.send_signal(signal.SIGHUP)
+        until(lambda: ask("master-0.lab.example.com") == (0, ["192.0.2.77"]))
+        assert ask("master-1.lab.example.com", "AAAA") == (0, ["2001:db8::1"])
+        assert ask("master-1.lab.example.com", "A") == EMPTY

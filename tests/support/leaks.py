@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import fnmatch
 import os
+import signal
 import stat
 import time
 import uuid
@@ -61,8 +62,31 @@ class Run:
         with contextlib.suppress(OSError):
             if self.namespace and os.readlink(f"/proc/{pid}/ns/uts") == self.namespace:
                 return True
-            return self.mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
-        return False
+        return has(pid, self.mark)
+
+
+def has(pid: int, mark: str) -> bool:
+    """Return whether a process has a mark in its environment."""
+    with contextlib.suppress(OSError):
+        return mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    return False
+
+
+def marked(mark: str) -> List[int]:
+    return [pid for pid in map(int, named(Path("/proc"), "[0-9]*")) if has(pid, mark)]
+
+
+def end_marked(mark: str) -> None:
+    """Kill every process that has a mark in its environment: what a program has started, and has outlived it."""
+
+    def kill() -> List[str]:
+        found = marked(mark)
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return [command(pid) for pid in found]
+
+    assert not leftovers(kill), f"they cannot be killed: {marked(mark)}"
 
 
 def own_namespaces() -> Optional[str]:

@@ -9,7 +9,9 @@ import threading
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
 
-LIMIT = 20 * MILLION
+from support.waiting import LIMIT_S
+
+LIMIT = LIMIT_S * MILLION
 
 
 def while_running(loop, request):
@@ -30,7 +32,7 @@ def while_running(loop, request):
     loop.run()
     limit.cancel()
     loop.forget(reading)
-    client.join(5)
+    client.join(LIMIT_S)
     os.close(reading)
     os.close(writing)
     return results[0]

@@ -8,8 +8,10 @@ import heapq
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop, Timer
 
+from support.waiting import LIMIT_S
+
 SECOND = 1_000_000
-LIMIT = 10 * SECOND
+LIMIT = LIMIT_S * SECOND
 
 
 def run_until(loop: Loop, condition, limit: int = LIMIT) -> None:
@@ -42,6 +44,17 @@ class Runs:
         self.start()
         run_until(self.loop, lambda: len(self.outcomes) > before)
         return self.outcomes[-1]
+
+
+class Looks:
+    """A clock that moves with each look at it, by so many microseconds, and not while the machine stands still."""
+
+    def __init__(self, tick: int = 0) -> None:
+        self.now, self.tick = 0, tick
+
+    def __call__(self) -> int:
+        self.now += self.tick
+        return self.now
 
 
 class Time:

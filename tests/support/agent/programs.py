@@ -8,8 +8,16 @@ import json
 import os
 import pwd
 import subprocess
+import sys
 import traceback
 from pathlib import Path
+
+from support.paths import MODULE_UTILS, ROOT
+
+# How tests start the agent; UNCHANGED is for those that make one of its processes hang.
+PATIENT = (sys.executable, "-m", "support.agent.patient")
+UNCHANGED = (sys.executable, "-m", "_agent.cli")
+PYTHONPATH = os.pathsep.join(map(str, (MODULE_UTILS, ROOT / "tests")))
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 

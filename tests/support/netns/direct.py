@@ -18,13 +18,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets im
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
+from support.agent.programs import PATIENT, PYTHONPATH
 from support.netns.links import VIP, VIP6, temporary_link
 from support.paths import MODULE_UTILS
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 PORT, PROXY_PORT, CONNECTIONS, BUCKETS = 8443, 9445, 100, 4096
 TABLE = ("netdev", "onprem_lb_direct")
-ENDS_IN = 20  # seconds
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
 
 # Answers each line with its name.
@@ -46,14 +46,16 @@ asyncio.run(main())
 # of them, and prints what those that are lost got in place of their server's answer.
 CLIENT = """
 import collections, json, socket, sys
-vip, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+vip, (port, count, limit) = sys.argv[1], map(int, sys.argv[2:])
 def ask(connection):
     try:
         connection.sendall(b"who?\\n")
         return connection.recv(64).decode().strip() or "closed"
+    except TimeoutError:
+        raise  # it would take as long for each
     except OSError as error:
         return type(error).__name__
-lasting = [socket.create_connection((vip, port), 3) for _ in range(count)]
+lasting = [socket.create_connection((vip, port), limit) for _ in range(count)]
 first = [ask(connection) for connection in lasting]
 print(json.dumps(collections.Counter(first)), flush=True)
 for _line in sys.stdin:
@@ -65,12 +67,14 @@ for _line in sys.stdin:
 # Then it asks on all of them, and prints what those that are lost got, and which server has how many.
 OPENER = """
 import collections, itertools, json, select, socket, sys
-vip, port = sys.argv[1], int(sys.argv[2])
+vip, (port, limit) = sys.argv[1], map(int, sys.argv[2:])
 lasting, lost = [], collections.Counter()
 def ask(at):
     try:
         lasting[at][0].sendall(b"who?\\n")
         answer = lasting[at][0].recv(64).decode().strip() or "closed"
+    except TimeoutError:
+        raise
     except OSError as error:
         answer = type(error).__name__
     lasting[at][1] = lasting[at][1] or answer
@@ -78,7 +82,9 @@ def ask(at):
         lost[answer] += 1
 for at in itertools.count():
     try:
-        lasting.append([socket.create_connection((vip, port), 3), ""])
+        lasting.append([socket.create_connection((vip, port), limit), ""])
+    except TimeoutError:
+        raise
     except OSError as error:
         lost[type(error).__name__] += 1
     else:
@@ -96,9 +102,9 @@ print(json.dumps([lost, collections.Counter(name for _connection, name in lastin
 # Asks on a connection, and for each line of its input resets it and asks on one that it opens from the same port.
 SAME_PORT = """
 import socket, struct, sys
-vip, port, source = sys.argv[1], int(sys.argv[2]), 0
+vip, (port, limit), source = sys.argv[1], map(int, sys.argv[2:]), 0
 while True:
-    connection = socket.create_connection((vip, port), 3, ("", source))
+    connection = socket.create_connection((vip, port), limit, ("", source))
     source = connection.getsockname()[1]
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.sendall(b"who?\\n")
@@ -120,16 +126,45 @@ class Cluster:
     :param proxy_port: to which redirects of the hosts lead
     """
 
-    def __init__(self, link, folder, vip, balancers, hosts, serve=answer_with_its_name, proxy_port=0):
+    def __init__(self, link, vip, balancers, hosts, serve=answer_with_its_name, proxy_port=0):
         self.proxy_port, self.serve = proxy_port, serve
-        self.folder, self.vip, self.client = folder, vip, link.client
+        self.link, self.vip, self.client = link, vip, link.client
         self.balancers, self.hosts = list(balancers), list(hosts)
+        self._balancers = tuple(balancers)
         for host in self.hosts:
             host.set_sysctl("ipv4/conf/all/arp_ignore", 1)
             host.set_sysctl("ipv4/conf/all/arp_announce", 2)
-            host.ip("addr", "add", f"{vip}/{128 if ':' in vip else 32}", "dev", "lo")
-            serve(host)
-        self.take_over(self.balancers[0])
+
+    def arrange(self, folder):
+        """Put everything as a test finds it, whatever an earlier one has changed, started or ended; return itself."""
+        self.folder, self.balancers = folder, list(self._balancers)
+        self.client.end_programs()
+        for node in self.link.members:
+            self._tidy(node)
+        for host in self.hosts:
+            host.ip("addr", "replace", self.on_lo, "dev", "lo")
+            if not host.processes or host.processes[0].poll() is not None:
+                host.end_programs()
+                self.serve(host)
+        self.give_second_chances(self.servers(*self.hosts))
+        return self
+
+    def _tidy(self, node):
+        node.set_forwarding(False)
+        node.output("nft", "flush", "ruleset")
+        node.ip("link", "set", "eth0", "address", node.mac, "up")
+        holds = node is self.balancers[0]
+        if not node.has(*node.addresses, *[self.vip] * holds):
+            node.ip("addr", "flush", "dev", "eth0", "scope", "global")
+            node.add_own_addresses()
+            if holds:
+                self.take_over(node)
+        node.ip("neigh", "flush", "dev", "eth0")
+
+    @property
+    def on_lo(self):
+        """The VIP as a server has it."""
+        return f"{self.vip}/{128 if ':' in self.vip else 32}"
 
     def take_over(self, node):
         """Have a balancer hold the VIP. As with VRRP it is deprecated in IPv6, so that no check comes from it."""
@@ -175,19 +210,24 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def behind_balancers(folder, vip, balancers=1, **more):
-    """Three servers with second chances behind one balancer, or behind more of them."""
-    with temporary_link(balancers + 3) as link:
-        made = Cluster(link, folder, vip, link.members[:balancers], link.members[balancers:], **more)
-        made.give_second_chances(made.servers(*made.hosts))
-        yield made
+def behind_balancers(vip, balancers=1, strangers=0, **more):
+    """Three servers behind one balancer, or behind more of them, for the tests of a module: each arranges them."""
+    with temporary_link(balancers + 3 + strangers) as link:
+        yield Cluster(link, vip, link.members[:balancers], link.members[balancers:][:3], **more)
+
+
+@contextlib.contextmanager
+def masters(vip, **more):
+    """Three hosts that are balancers and servers at the same time."""
+    with temporary_link(3) as link:
+        yield Cluster(link, vip, link.members, link.members, **more)
 
 
 class Lasting:
     """Connections of the client that stay open."""
 
     def __init__(self, cluster):
-        self.process = cluster.client.python(CLIENT, cluster.vip, PORT, CONNECTIONS, stdin=subprocess.PIPE)
+        self.process = cluster.client.python(CLIENT, cluster.vip, PORT, CONNECTIONS, LIMIT_S, stdin=subprocess.PIPE)
         self.shares = json.loads(self.process.stdout.readline())
 
     def lost(self):
@@ -200,7 +240,7 @@ class Opener:
     """The client opens connections one after the other, which last, until it is stopped."""
 
     def __init__(self, cluster):
-        self.process = cluster.client.python(OPENER, cluster.vip, PORT, stdin=subprocess.PIPE)
+        self.process = cluster.client.python(OPENER, cluster.vip, PORT, LIMIT_S, stdin=subprocess.PIPE)
         assert self.process.stdout.readline() == "open\n"
 
     def stop(self):
@@ -214,7 +254,7 @@ class SamePort:
     """A connection of the client that it opens again and again from the same port."""
 
     def __init__(self, cluster):
-        self.process = cluster.client.python(SAME_PORT, cluster.vip, PORT, stdin=subprocess.PIPE)
+        self.process = cluster.client.python(SAME_PORT, cluster.vip, PORT, LIMIT_S, stdin=subprocess.PIPE)
         self.server = self._answer()
 
     def open_again(self):
@@ -262,10 +302,11 @@ class Plane:
         self.path.chmod(0o600)
 
     def start(self):
-        agent = [sys.executable, "-m", "_agent.cli", "direct", "--config", str(self.path)]
+        agent = [*PATIENT, "direct", "--config", str(self.path)]
         with open(self._log, "ab") as log:
             command = ["ip", "netns", "exec", self.node.namespace, *agent]
-            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log)
+            environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
+            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, env=environment, stderr=log, stdout=log)
         try:
             until(lambda: self.process.poll() is not None or self.serves(), lambda: self.log)
         except AssertionError:
@@ -287,17 +328,21 @@ class Plane:
     def restart(self, how=signal.SIGUSR2):
         """End it so that its table stays, and start it again."""
         self.process.send_signal(how)
-        self.process.wait(ENDS_IN)
+        self.process.wait(LIMIT_S)
         assert self.has_table()
         self.start()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(ENDS_IN) == 0, self.log
+        assert self.process.wait(LIMIT_S) == 0, self.log
 
     def close(self):
-        if self.process.poll() is None:
-            self.stop()
+        try:
+            if self.process.poll() is None:
+                self.stop()
+        finally:
+            self.process.kill()
+            self.process.wait()
         assert "Traceback" not in self.log, self.log
 
     @property

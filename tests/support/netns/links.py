@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -70,6 +71,7 @@ class Node:
         self.link, self.name, self.number = link, name, number
         self.namespace = f"{link.prefix}-{name}"
         self.mac = f"02:00:00:00:00:{number:02x}"
+        self.addresses = (f"192.0.2.{number}", f"2001:db8::{number}")
         self.port = f"p{number}"  # its end at the bridge
         self.processes = []
 
@@ -80,13 +82,12 @@ class Node:
 
     def connect(self):
         """Set the interface up, which the bridge has created."""
-        batch(
-            self.namespace,
-            "link set lo up",
-            f"link set eth0 address {self.mac} up",
-            f"addr add 192.0.2.{self.number}/24 dev eth0",
-            f"addr add 2001:db8::{self.number}/64 dev eth0 nodad",
-        )
+        batch(self.namespace, "link set lo up", f"link set eth0 address {self.mac} up")
+        self.add_own_addresses()
+
+    def add_own_addresses(self):
+        address, address6 = self.addresses
+        batch(self.namespace, f"addr add {address}/24 dev eth0", f"addr add {address6}/64 dev eth0 nodad")
 
     def has_link_local(self):
         """Return whether it has a link-local address that is not tentative, because nothing can be sent from it before.
@@ -151,17 +152,27 @@ class Node:
         with inside(self.namespace), announce.open_packet_socket() as sock:
             announce.Announcer(lambda: sock).announcing(netlink.Link(0, "eth0", True, mac), address)()
 
+    def has(self, *addresses):
+        """Return whether these and no others are its global addresses at the link."""
+        shown = json.loads(self.output("ip", "-json", "addr", "show", "dev", "eth0", "scope", "global"))
+        return {known["local"] for link in shown for known in link.get("addr_info", []) if known} == {*addresses}
+
     def release(self, *addresses):
         for address in addresses:
             self.ip("addr", "del", f"{address}/{128 if ':' in address else 32}", "dev", "eth0")
 
-    def stop(self):
+    def end_programs(self):
+        """End what ``python`` has started."""
         for process in self.processes:
             # The whole process group, because a killed parent leaves its children behind.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             process.stdout.close()
+        self.processes = []
+
+    def stop(self):
+        self.end_programs()
         subprocess.run(["ip", "netns", "del", self.namespace], check=False, capture_output=True)
 
 

@@ -13,10 +13,13 @@ import socket
 import subprocess
 import sys
 import threading
+import uuid
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
+from support import leaks
+from support.agent.programs import PATIENT, PYTHONPATH
 from support.paths import MODULE_UTILS
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
@@ -179,42 +182,53 @@ class Load:
 
 
 class Running:
-    """A running proxy. The test may change its configuration. At the end all of its processes have ended."""
+    """A running proxy. The test may change its configuration.
 
-    def __init__(self, folder, configuration, wait=True, environ=None, program=(sys.executable, "-m", "_agent.cli")):
+    At the end all of its processes have ended, also those that a hand-over has started before the test failed.
+    """
+
+    def __init__(self, folder, configuration, wait=True, environ=None, program=PATIENT):
         self.folder = folder
         self.path, self.socket = folder / "proxy.json", str(folder / "run" / "proxy.sock")
         self._log = folder / "log"
+        self.mark, self.limit = uuid.uuid4().hex, LIMIT
         self.write(configuration)
         command = [*map(str, program), "proxy", "--config", str(self.path)]
+        marked = {**os.environ, "PYTHONPATH": PYTHONPATH, **(environ or {}), "ONPREM_LB_TEST_PROXY": self.mark}
         with open(self._log, "wb") as log:
-            self.process = subprocess.Popen(
-                command, cwd=MODULE_UTILS, stderr=log, stdout=log, env={**os.environ, **(environ or {})}
-            )
-        if wait:
-            until(lambda: self.process.poll() is not None or self._serves())
-            assert self.process.poll() is None, self.log
+            self.process = subprocess.Popen(command, cwd=MODULE_UTILS, stderr=log, stdout=log, env=marked)
+        try:
+            if wait:
+                until(lambda: self.process.poll() is not None or self._serves())
+                assert self.process.poll() is None, self.log
+        except BaseException:
+            self._end_all()
+            raise
 
     def __enter__(self):
         return self
 
     def __exit__(self, *fault):
-        workers = self._workers()
+        left = None
         try:
+            workers = self._workers()
             # The first SIGTERM drains the sessions, and the second one ends them.
             self.process.send_signal(signal.SIGTERM)
-            until(lambda: self.process.poll() is not None or self.lines("Stopping: "))
+            until(lambda: self.process.poll() is not None or self.lines("Stopping: "), limit=self.limit)
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(LIMIT)
-        except (subprocess.TimeoutExpired, AssertionError):
-            self.process.kill()
-            self.process.wait()
-            raise
+            self.process.wait(self.limit)
+            left = [pid for pid in workers if os.path.exists(f"/proc/{pid}")]
         finally:
+            self._end_all()
             if fault[0]:
                 sys.stderr.write(self.log)
-        assert not [pid for pid in workers if os.path.exists(f"/proc/{pid}")]
+        assert left == []
         assert "Traceback" not in self.log, self.log
+
+    def _end_all(self):
+        """End what is left: a worker goes on when its main process was killed."""
+        leaks.end_marked(self.mark)
+        self.process.wait()
 
     def write(self, configuration):
         """Replace the configuration atomically."""

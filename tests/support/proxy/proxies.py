@@ -7,22 +7,24 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import mmap
 import os
 import resource
 import signal
 import socket
+import struct
 import sys
-import time
 import traceback
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import frontend, session, worker
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.worker import Worker
 
 from support.ports import free_ports
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 LOCAL = "127.0.0.1"
-LIMIT = 10.0  # seconds for anything that is to happen
+LIMIT = LIMIT_S
 SERVICE = "service"
 
 
@@ -33,14 +35,31 @@ def listening(backlog: int = 128, address: str = LOCAL) -> socket.socket:
     return server
 
 
+class Clock:
+    """A clock of a worker, in seconds, that moves only when the test says so."""
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, mmap.PAGESIZE)  # with the child
+        self.set(1000.0)
+
+    def __call__(self) -> float:
+        return struct.unpack_from("d", self._shared)[0]
+
+    def set(self, now: float) -> None:
+        struct.pack_into("d", self._shared, 0, now)
+
+
 class Proxy:
     """One worker with one service. ``servers`` are listening sockets, or (address, port); their names are 0, 1, 2, ...
 
     At the end it ends its open sessions and reports its counters.
     """
 
-    def __init__(self, *servers, descriptors=0, narrow=False, options=None, settings_options=None, **timeouts) -> None:
+    def __init__(
+        self, *servers, clock=None, descriptors=0, narrow=False, options=None, settings_options=None, **timeouts
+    ) -> None:
         """
+        :param clock: the worker's, if it is not to be the real one
         :param descriptors: the worker's limit of open files; 0: this process's
         :param narrow: whether the channel to the master has a small buffer
         :param options: of the service; ``server_options`` is a list with the options of each server
@@ -56,7 +75,8 @@ class Proxy:
             self._theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         self.messages = []
         self.counters = {}
-        self._descriptors = descriptors
+        self._serial = 0  # of the latest order
+        self._clock, self._descriptors = clock, descriptors
         self._status = None
 
     def __enter__(self) -> Proxy:
@@ -102,6 +122,8 @@ class Proxy:
             if self._descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self._descriptors, self._descriptors))
             self.listener.setblocking(False)
+            if self._clock:
+                worker.monotonic = session.monotonic = frontend.monotonic = self._clock
             Worker(self._settings, [(SERVICE, self.listener)], self._theirs).run()
             code = 0
         except BaseException:
@@ -140,8 +162,15 @@ class Proxy:
     def send(self, **message) -> None:
         self.channel.send(json.dumps(message).encode())
 
+    def order(self, **message) -> None:
+        """Send a message; return once it is executed."""
+        self._serial += 1
+        self.send(**message, confirm=self._serial)
+        while self.wait_for_message("confirmed") != self._serial:
+            pass
+
     def set_server(self, number: int, state: str, weight: int = 1, shutdown: bool = False) -> None:
-        self.send(servers={f"{SERVICE}/{number}": {"state": state, "weight": weight, "shutdown": shutdown}})
+        self.order(servers={f"{SERVICE}/{number}": {"state": state, "weight": weight, "shutdown": shutdown}})
 
     def receive(self):
         """Wait for a message; return it."""
@@ -166,14 +195,31 @@ class Proxy:
 
     def wait_for(self, what: str, value: int, number=None) -> None:
         """Wait until a counter has a value."""
-        deadline = time.monotonic() + LIMIT
-        while self.count(what, number) != value:
-            assert time.monotonic() < deadline, f"{what} is {self.count(what, number)}, and not {value}"
-            self.receive()
+        until(lambda: self.count(what, number) == value or self.receive() and False, lambda: f"{what}: {self.counters}")
 
-    def wait_for_report(self) -> None:
-        """Wait for the next counters: then the worker has also executed messages that were sent well before."""
+    def let_pass(self, seconds: float) -> None:
+        """Let time pass at its clock, at least REPORT_INTERVAL; return once it has done and reported what was due."""
+        self._catch_up()
+        self._clock.set(self._clock() + seconds)
+        self.send()  # wakes it up
         self.wait_for_message("counters")
+
+    def tick(self) -> None:
+        """Let a tick pass at its clock; return once it has done what was due."""
+        self._catch_up()
+        self._clock.set(self._clock() + worker.TICK)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Wait until it has done everything for which it is time: the second round begins after the first has ended."""
+        for _round in range(2):
+            self.order()
+
+    def seconds_until(self, condition) -> float:
+        """Let ticks pass one by one until it reports that a condition is true; return how many seconds."""
+        began = self._clock()
+        until(lambda: condition() or self.tick())
+        return self._clock() - began
 
     # -- as its host
 
@@ -185,10 +231,14 @@ class Proxy:
         with open(f"/proc/{self.pid}/statm", encoding="ascii") as statm:
             return int(statm.read().split()[1]) * resource.getpagesize()
 
-    def seconds_of_cpu(self) -> float:
-        with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
-            fields = stat.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def wait_until_idle(self) -> None:
+        """Wait until it has waited some times: a process that always finds something to do waits for nothing."""
+        enough = self._waits() + 3
+        until(lambda: self._waits() >= enough, "it does not wait, it works")
+
+    def _waits(self) -> int:
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
 
 
 def _settings(port, servers, options, settings_options, timeouts):

@@ -14,9 +14,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop impo
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle, settings
 
 from support.vrrp.fakes import FRONT, Log
+from support.waiting import LIMIT_S
 
 INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "peers": ["192.0.2.2"], "addresses": ["192.0.2.10"]}
-LIMIT = 20 * MILLION
+LIMIT = LIMIT_S * MILLION
 
 
 class Notifier:

@@ -18,6 +18,10 @@ from support.waiting import LIMIT_S, until
 # Writes down when it began and ended.
 NOTED = "echo begin {0} >>{1}/events; sleep 0.3; echo end {0} >>{1}/events"
 
+# The same, and ends only once another one has begun.
+ANOTHER = "until grep -qv 'begin {0}' {1}/events; do sleep 0.01; done"
+OVERLAPPING = f"echo begin {{0}} >>{{1}}/events; {ANOTHER}; echo end {{0}} >>{{1}}/events"
+
 
 @pytest.fixture
 def run(tmp_path):
@@ -46,7 +50,7 @@ def test_a_stage_begins_after_those_that_it_comes_after(run, tmp_path, events):
 
 
 def test_two_stages_run_side_by_side_and_the_third_waits(run, tmp_path, events):
-    run(*(noted(tmp_path, name) for name in "abc"))
+    run(*(Stage(name, ("sh", "-c", OVERLAPPING.format(name, tmp_path))) for name in "abc"))
     assert sorted(events()[:2]) == ["begin a", "begin b"]
     assert events()[2].startswith("end")
 
@@ -101,7 +105,7 @@ def test_ending_the_suite_ends_its_stages(tmp_path):
         "from suite.runner import Runner, Stage\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         f"folder = pathlib.Path({str(tmp_path)!r})\n"
-        "Runner([Stage('a', ('sh', '-c', f'echo $$ >{folder}/pid; exec sleep 60'))], folder / 'logs', print).run()\n"
+        "Runner([Stage('a', ('sh', '-c', f'echo $$ >{folder}/pid; exec sleep 600'))], folder / 'logs', print).run()\n"
     )
     pid_file = tmp_path / "pid"
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}

@@ -12,6 +12,7 @@ import threading
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import lock
 from ansible_collections.onprem.lb.plugins.module_utils._host.lock import Refused, Taken
+from support.waiting import LIMIT_S
 
 
 def run_of(pid, boot="one", purpose="a drill", **more):
@@ -120,7 +121,7 @@ def test_of_many_runs_that_take_it_at_once_while_others_release_it_one_wins(path
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LIMIT_S)
     assert set(most) == {1} and sorted(done) == [1, 2, 3, 4]
 
 

@@ -8,9 +8,10 @@ import os
 import signal
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import checks_process
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.subprocesses import Children
 from support.agent.checks import Vrrp
-from support.agent.loops import run_until
+from support.agent.loops import LIMIT, run_until
 
 
 @pytest.fixture
@@ -22,6 +23,12 @@ def children(loop):
     run_until(loop, lambda: not children.running)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A process that a busy machine stops for seconds is not taken for hung."""
+    monkeypatch.setattr(checks_process, "MAX_SILENCE", LIMIT)
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import htt
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.runner import probe_of
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check, Step
-from support.agent.loops import SECOND, Runs, run_until
+from support.agent.loops import LIMIT, SECOND, Runs, run_until
 from support.agent.servers import Server, answering, hear, silent
 
 OK = b"HTTP/1.1 200 OK\r\n\r\nall is well"
 
 
-def ask(loop, server, host="site.example", path="/", wanted=("200-399",), timeout=5 * SECOND):
+def ask(loop, server, host="site.example", path="/", wanted=("200-399",), timeout=LIMIT):
     dialogue = http.dialogue(host, path, wanted)
     return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, dialogue)).one()
 

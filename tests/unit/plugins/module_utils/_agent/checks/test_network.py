@@ -9,7 +9,7 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import BadResponse, NetworkProbe, after
-from support.agent.loops import SECOND, Runs, run_until
+from support.agent.loops import LIMIT, SECOND, Runs, run_until
 
 
 @pytest.fixture(params=["127.0.0.1", "::1"])
@@ -46,7 +46,7 @@ def deaf():
             client.close()
 
 
-def probe(loop, at, timeout=5 * SECOND, **others):
+def probe(loop, at, timeout=LIMIT, **others):
     return Runs(loop, NetworkProbe(loop, at[0], at[1], timeout, **others))
 
 

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import notify
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.notify import Notifications
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
-from support.agent.loops import SECOND, run_until
+from support.agent.loops import LIMIT, SECOND, run_until
 from support.agent.programs import ME, shell, text
 
 
@@ -49,8 +49,8 @@ def test_the_calls_of_a_program_run_one_after_the_other(case, program, tmp_path)
 
 
 def test_a_slow_program_does_not_delay_another_one(case, program, tmp_path):
-    case.run(program, "0.3", "slow")
-    case.run(*shell(f"echo quick >>{tmp_path}/news"))
+    case.run(*shell(f"until [ -s {tmp_path}/news ]; do sleep 0.01; done; echo slow >>{tmp_path}/news"))
+    case.run(program, "0", "quick")
     case.finish()
     assert text(tmp_path / "news").split() == ["quick", "slow"]
 
@@ -78,9 +78,15 @@ def test_a_user_who_does_not_exist_is_said(case, monkeypatch):
 
 def test_a_program_that_takes_too_long_is_ended_and_the_next_call_is_made(loop, children, tmp_path):
     case = Case(loop, children, SECOND // 2)
-    case.run(*shell("sleep 60"))
+
+    def say(text):
+        case.said.append(text)
+        case.notifications._limit = LIMIT  # of the next one
+
+    case.notifications._log = say
+    case.run(*shell("sleep 600"))
     case.run(*shell(f"echo on >{tmp_path}/news"))
-    assert case.finish() == ["notify: /bin/sh -c sleep 60: no end within 0.5 s."]
+    assert case.finish() == ["notify: /bin/sh -c sleep 600: no end within 0.5 s."]
     assert text(tmp_path / "news") == "on\n"
 
 

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import http, tls
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
 from support.agent.certificates import Certificate
-from support.agent.loops import SECOND, Runs
+from support.agent.loops import LIMIT, SECOND, Runs
 from support.agent.servers import Server, answering, silent
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -47,7 +47,7 @@ def secured(certificate, behave, names=None, shut=True):
     return shake_hands
 
 
-def ask(loop, server, name="site.example", verify=False, ca="", timeout=5 * SECOND):
+def ask(loop, server, name="site.example", verify=False, ca="", timeout=LIMIT):
     dialogue = tls.dialogue(name, verify, ca, http.dialogue("site.example", "/", ("200-399",)))
     return Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, timeout, dialogue)).one()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Api
 from support.agent.certificates import Certificate
+from support.agent.loops import LIMIT
 from support.follow.api_server import TOKEN, ApiServer
 
 
@@ -38,4 +39,4 @@ def token(tmp_path):
 @pytest.fixture
 def api(server, certificate, token):
     """How to reach the stand-in."""
-    return Api((server.url,), ca=certificate.file, token=str(token), timeout=1_000_000)
+    return Api((server.url,), ca=certificate.file, token=str(token), timeout=LIMIT)

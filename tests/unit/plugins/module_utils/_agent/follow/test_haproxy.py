@@ -9,7 +9,6 @@ import hashlib
 import socket
 import stat
 import subprocess
-import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Refused
@@ -201,7 +200,6 @@ def test_no_connection_fails_while_servers_join_and_leave(case):
         for wanted in ([A, B], [A, B, C], [B, C], [A, B, C]):
             case.balancer.apply(wanted)
             load.more()
-            time.sleep(0.1)
             case.balancer.apply(wanted)
         load.more()
     assert load.faults == []

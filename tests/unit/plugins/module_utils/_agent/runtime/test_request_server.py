@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import re
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import RequestServer
 from support.agent.clients import while_running
 from support.agent.loops import SECOND, run_until
+from support.waiting import LIMIT_S, until
 
 
 def shout(received, ended):
@@ -46,7 +47,7 @@ def serve(loop, listener):
 
 
 def come(listener):
-    return socket.create_connection(listener.getsockname(), 10)
+    return socket.create_connection(listener.getsockname(), LIMIT_S)
 
 
 def hear(client):
@@ -202,9 +203,9 @@ def test_while_it_pauses_new_clients_wait_and_accepted_ones_are_answered(loop, l
     def visit():
         with come(listener) as inside, come(listener) as outside:
             inside.sendall(b"in")
-            loop_says(lambda: len(served) == 2)
+            until(lambda: len(served) == 2)
             asking.append(1)
-            loop_says(lambda: not served._open)
+            until(lambda: not served._open)
             with come(listener) as late:
                 late.sendall(b"late\n")
                 inside.sendall(b"side\n")
@@ -230,13 +231,6 @@ def test_while_it_pauses_new_clients_wait_and_accepted_ones_are_answered(loop, l
     assert while_running(loop, visit) == (b"INSIDE\n", b"LATE\n")
 
 
-def loop_says(condition):
-    late = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < late
-        time.sleep(0.002)
-
-
 def test_an_answer_may_come_later_and_others_are_served_meanwhile(loop, listener, serve):
     promised = []
 
@@ -251,7 +245,7 @@ def test_an_answer_may_come_later_and_others_are_served_meanwhile(loop, listener
             slow.shutdown(socket.SHUT_WR)
             quick.sendall(b"quick\n")
             found = hear(quick)
-            loop_says(lambda: promised)
+            until(lambda: promised)
             promised[0](b"at last")
             return found, hear(slow)
 

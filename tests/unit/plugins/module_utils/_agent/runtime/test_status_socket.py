@@ -9,11 +9,11 @@ import select
 import socket
 import stat
 import threading
-import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server, status_socket
 from support.agent.clients import while_running
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_what_is_no_report_is_a_sentence(tmp_path, answer):
         thread.start()
         with pytest.raises(status_socket.Refused, match="gave no report"):
             status_socket.fetch(path)
-        thread.join(5)
+        thread.join(LIMIT_S)
 
 
 def test_an_agent_that_hangs_is_a_sentence(tmp_path):
@@ -146,7 +146,5 @@ def test_an_agent_that_hangs_is_a_sentence(tmp_path):
     with socket.socket(socket.AF_UNIX) as hanging:
         hanging.bind(path)
         hanging.listen(1)
-        begun = time.monotonic()
         with pytest.raises(status_socket.Refused, match="cannot be asked: timed out"):
             status_socket.fetch(path, timeout=0.1)
-        assert time.monotonic() - begun < 3

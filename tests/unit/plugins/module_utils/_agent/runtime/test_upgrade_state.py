@@ -26,10 +26,12 @@ def child(program):
     return os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", program], {})
 
 
-def test_a_child_that_ends_later_is_reaped(loop):
-    pid = child("import time; time.sleep(0.2)")
+def test_a_child_that_ends_later_is_reaped(loop, tmp_path):
+    sign = tmp_path / "sign"
+    pid = child(f"import os, time\nwhile not os.path.exists({str(sign)!r}): time.sleep(0.01)")
     upgrade_state.reap(loop, pid)
     assert is_there(pid)
+    sign.touch()
     run_until(loop, lambda: not is_there(pid))
 
 

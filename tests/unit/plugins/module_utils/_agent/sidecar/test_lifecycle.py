@@ -52,7 +52,7 @@ def test_it_ends_once_the_router_has_and_not_before(sidecar):
     assert not sidecar.stopped.exists()
     with open(os.devnull, "rb") as other:
         os.dup2(other.fileno(), sidecar.router_holder)  # the router's container ends
-    assert sidecar.process.wait(5) == 0
+    assert sidecar.process.wait(waiting.LIMIT_S) == 0
     assert sidecar.stopped.exists()
 
 
@@ -60,5 +60,5 @@ def test_one_that_is_restarted_alone_leaves_everything_as_it_is(sidecar):
     sidecar.process.send_signal(signal.SIGTERM)
     waiting.until(lambda: "asked again" in sidecar.log.read_text())
     sidecar.process.send_signal(signal.SIGTERM)
-    assert sidecar.process.wait(5) == 0
+    assert sidecar.process.wait(waiting.LIMIT_S) == 0
     assert not sidecar.stopped.exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket, upgrade_state
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop, microseconds
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import upgrade
 from support.agent.loops import run_until
 from support.paths import MODULE_UTILS
@@ -128,11 +128,12 @@ def test_one_that_ends_before_it_is_ready_is_said(old, program):
 
 
 def test_one_that_is_not_ready_in_time_is_said_and_ended(old, monkeypatch):
-    monkeypatch.setattr(upgrade, "READY_TIMEOUT", 1_500_000)
+    monkeypatch.setattr(upgrade, "READY_TIMEOUT", 600_000_000)
     new = old.starts(BEGIN + "time.sleep(600)")
+    run_until(old.loop, lambda: new.pid)
+    monkeypatch.setattr(old.loop, "now", lambda: microseconds() + upgrade.READY_TIMEOUT)
     run_until(old.loop, lambda: bool(old.ended))
     assert old.ended == ["it is not ready in time"] and not old.ready
-    assert new.pid
     run_until(old.loop, lambda: not lives(new.pid))
 
 

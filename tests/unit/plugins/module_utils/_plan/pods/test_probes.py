@@ -37,8 +37,12 @@ def probe(tmp_path):
     """The probe of a keepalived with two instances, with the paths of a container in this folder."""
     text = pods.text("keepalived/alive.sh").replace(probes.DATA, f"{tmp_path}/keepalived.data")
     script = tmp_path / "alive.sh"
-    script.write_text(text.replace(paths.PID_FILE, f"{tmp_path}/keepalived.pid").replace("sleep 0.2", "sleep 0.02"))
-    return lambda: subprocess.run(["/bin/sh", script], check=False, capture_output=True).returncode
+    script.write_text(text.replace(paths.PID_FILE, f"{tmp_path}/keepalived.pid").replace("sleep 0.2", 'sleep "$1"'))
+
+    def run(pause):
+        return subprocess.run(["/bin/sh", script, str(pause)], check=False, capture_output=True).returncode
+
+    return run
 
 
 @pytest.fixture
@@ -58,12 +62,12 @@ def keepalived(tmp_path):
 
 def test_a_keepalived_whose_instances_are_at_fault_is_alive(probe, keepalived):
     keepalived(2)
-    assert probe() == 0
+    assert probe(1) == 0
 
 
 def test_one_that_lacks_an_instance_is_not(probe, keepalived):
     keepalived(1)
-    assert probe() == 1
+    assert probe(0.02) == 1
 
 
 def test_what_it_has_written_before_does_not_count(probe, tmp_path):
@@ -72,13 +76,13 @@ def test_what_it_has_written_before_does_not_count(probe, tmp_path):
         try:
             assert hung.stdout.readline()  # from here on it outlives the signal
             (tmp_path / "keepalived.pid").write_text(f"{hung.pid}\n")
-            assert probe() == 1
+            assert probe(0.02) == 1
         finally:
             hung.kill()
 
 
 def test_without_a_keepalived_it_is_not_alive(probe):
-    assert probe() == 1
+    assert probe(0.02) == 1
 
 
 def test_a_sidecar_is_alive_as_long_as_it_touches_its_file(tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from support.agent.programs import PATIENT
 from support.ports import free_ports
 from support.proxy.masters import Echo, Running
 
@@ -28,7 +29,8 @@ def start(tmp_path):
     """Start a proxy with some services and other things; it is stopped at the end."""
     with contextlib.ExitStack() as stack:
 
-        def begin(*services, environ=None, **whole):
-            return stack.enter_context(Running(tmp_path, {"services": list(services), **whole}, environ=environ))
+        def begin(*services, environ=None, program=PATIENT, **whole):
+            configuration = {"services": list(services), **whole}
+            return stack.enter_context(Running(tmp_path, configuration, environ=environ, program=program))
 
         yield begin

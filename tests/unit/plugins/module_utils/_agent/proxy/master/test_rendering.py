@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.rendering import MANY, MAX_RUNNING, Renderer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import background
 from support.agent.loops import SECOND, run_until
+from support.waiting import until
 
 
 @pytest.fixture
@@ -38,19 +38,19 @@ def test_of_many_servers_it_is_rendered_elsewhere(loop, renderer):
     assert replies == [b"%d" % pid]
 
 
-def test_the_loop_does_not_wait_for_it(loop, renderer):
-    replies, ticks = [], []
-    renderer.answer(lambda: time.sleep(1) or b"late")(replies.append)
-    loop.after(SECOND // 10, lambda: ticks.append(loop.now()))
-    run_until(loop, lambda: ticks)
-    assert replies == []
+def test_the_loop_does_not_wait_for_it(loop, renderer, tmp_path):
+    """It is rendered only after a timer of the loop has run."""
+    replies, sign = [], tmp_path / "sign"
+    renderer.answer(lambda: until(sign.exists) and b"late")(replies.append)
+    loop.after(SECOND // 10, sign.touch)
+    run_until(loop, sign.exists)
     run_until(loop, lambda: replies)
 
 
 def test_more_requests_than_it_can_answer_get_an_empty_answer_at_once(loop, renderer):
     replies = []
     for _each in range(MAX_RUNNING + 2):
-        renderer.answer(lambda: time.sleep(0.2) or b"late")(replies.append)
+        renderer.answer(lambda: b"late")(replies.append)
     assert replies == [b""] * 2
     run_until(loop, lambda: len(replies) == MAX_RUNNING + 2)
 

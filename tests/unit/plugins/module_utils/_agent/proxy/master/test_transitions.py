@@ -56,7 +56,7 @@ def test_a_server_that_a_check_finds_dead_gets_nothing_until_it_is_back(case):
     for key, found in (("web/a", False), ("web/b", True)):  # whatever is believed, each check is told of
         before = proxy.server(key)["check"]
         until(lambda key=key, at=before["at"]: proxy.server(key)["check"]["at"] > at)
-        assert before["up"] is found and before["took"] < 2
+        assert before["up"] is found
     with Echo("a", proxy.echoes["a"].port):
         until(lambda: proxy.server("web/a")["state"] == "up")
         until(lambda: names(proxy) == {"a", "b"})

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import upgrade
-from support.agent.loops import run_until
+from support.agent.loops import LIMIT, run_until
 from support.agent.programs import is_there
 
 
@@ -22,19 +22,18 @@ from support.agent.programs import is_there
         ("", None),
         ("raise SystemExit(1)", "it does not take the configuration"),
         ("import os; os.abort()", "it does not take the configuration"),
-        ("import time; time.sleep(60)", "it does not say whether it takes the configuration"),
+        ("import time; time.sleep(600)", "it does not say whether it takes the configuration"),
     ],
 )
 def test_a_trial_tells_how_it_went(loop, monkeypatch, program, wrong):
-    monkeypatch.setattr(upgrade, "TEST_TIMEOUT", 300_000 if wrong and "say" in wrong else 20_000_000)
+    monkeypatch.setattr(upgrade, "TEST_TIMEOUT", 300_000 if wrong and "say" in wrong else LIMIT)
     monkeypatch.setattr(
         upgrade, "command_line", lambda: [sys.executable, "-S", "-c", program, "proxy", "--config", "x"]
     )
-    found, begun = [], loop.now()
+    found = []
     trial = upgrade.ConfigTest(loop, "/etc/proxy.json", found.append)
     run_until(loop, lambda: bool(found))
     assert found == [wrong] and not is_there(trial._pid)
-    assert loop.now() - begun < 30_000_000  # it is not waited for
 
 
 def test_a_trial_is_the_same_program_that_checks_the_configuration(loop, monkeypatch, tmp_path):

@@ -20,13 +20,14 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.work
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import forked, watchdog
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
-from support.agent.loops import SECOND, run_until
+from support.agent.loops import SECOND, Looks, run_until
 from support.proxy.workers import FakeWorker
 
 
 class Case:
     def __init__(self, monkeypatch):
-        self.loop, self.log, self.workers, self.lost, self.messages = Loop(), [], [], [], []
+        self.loop = Loop(Looks(tick=500))
+        self.log, self.workers, self.lost, self.messages = [], [], [], []
         self.fails = 0  # how many of the next forks
         monkeypatch.setattr(workers, "Forked", self.fork)
         self.told = []  # about the availability
@@ -79,8 +80,8 @@ class Case:
         run_until(self.loop, condition)
 
     def advance(self, duration):
-        self.loop.after(duration, self.loop.stop)
-        self.loop.run()
+        end = self.loop.now() + duration
+        self.until(lambda: self.loop.now() >= end)
 
 
 @pytest.fixture
@@ -290,6 +291,17 @@ def test_a_worker_that_hangs_is_replaced_before_it_has_ended_and_one_that_report
     case.until(lambda: case.lost)
     assert [worker.pid for worker in case.lost] == [100] and len(case.log) == 1
     assert not healthy.killed and case.told == ["serves"]
+
+
+@pytest.mark.usefixtures("quick_watch")
+def test_a_pause_of_all_processes_together_costs_no_worker(case):
+    """As when the host is suspended, or a virtual machine migrates."""
+    case.employ(A)
+    case.advance(50_000)
+    case.loop.now.now += 3600 * SECOND
+    case.advance(20_000)
+    assert not case.workers[0].killed and case.log == []
+    case.until(lambda: case.workers[0].killed)
 
 
 @pytest.mark.usefixtures("quick_watch")
