@@ -21,10 +21,7 @@ def link():
 @pytest.fixture
 def stage(link, tmp_path):
     """The link with a recorder, on which the test starts agents."""
-    from support.netns.stages import Stage
+    from support.netns.stages import temporary_stage
 
-    made = Stage(link, tmp_path)
-    try:
+    with temporary_stage(link, tmp_path) as made:
         yield made
-    finally:
-        made.close()

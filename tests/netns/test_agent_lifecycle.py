@@ -11,17 +11,19 @@ import os
 import shutil
 import signal
 import stat
-import statistics
 import subprocess
 import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import addresses
 from support.netns.links import VIP, VIP6, sh
-from support.netns.stages import INTERVAL, instance
-from support.waiting import LIMIT_S, until
+from support.netns.stages import instance
+from support.waiting import LIMIT_S, stays, until
 
 OTHER_VIP = "192.0.2.101"
+# Seconds between two Advertisements. A Backup takes over after three times as long, so that none does while this
+# machine stalls. The priority of an owner makes a router Active at once.
+SLOW, SLOWER, OWNER = 3, 10, 255
 
 
 @pytest.fixture
@@ -43,20 +45,20 @@ def wait_until_announced(stage, address):
 
 
 @pytest.fixture(params=[VIP, VIP6])
-def alone_by_family(request, stage):
-    """The only agent, which is Active, and its address, in each family."""
-    node = stage.link.lb1
-    six = {"multicast": True, "peers": [], "addresses": [VIP6]} if request.param == VIP6 else {}
-    agent = stage.agent(node, instance(node, **six))
-    wait_until_announced(stage, request.param)
-    return agent, request.param
+def family(request):
+    """An address, and what an instance with it has in its family."""
+    six = {"multicast": True, "peers": [], "addresses": [VIP6]}
+    return request.param, six if request.param == VIP6 else {}
+
+
+def start_slow_holder(stage):
+    """Start an agent on the second member that becomes Active at once, and stays it."""
+    link = stage.link
+    stage.agent(link.lb2, instance(link.lb2, priority=OWNER, advert_interval=SLOW))
+    stage.wait(lambda: stage.advertisements(member="lb2"), "the other one does not take over")
 
 
 # --- reload -----------------------------------------------------------------------------------------------------
-
-
-def gaps(advertisements):
-    return [later[0] - earlier[0] for earlier, later in zip(advertisements, advertisements[1:])]
 
 
 def test_a_reload_does_not_interrupt_an_instance_that_stays(stage, alone):
@@ -70,7 +72,6 @@ def test_a_reload_does_not_interrupt_an_instance_that_stays(stage, alone):
     assert stage.address_changes(begin) == []
     assert {priority for _at, priority in stage.advertisements(begin)} <= {254, 253}
     assert (alone.instance()["state"], alone.instance()["transitions"]) == ("Active", 2)
-    assert statistics.median(gaps(stage.advertisements(begin))) < 2 * INTERVAL
 
 
 def test_a_bad_file_changes_nothing_and_is_logged(stage, alone):
@@ -95,31 +96,31 @@ def test_an_agent_that_is_stopped_resigns_and_leaves_nothing_behind(stage, alone
     begin = time.time()
     alone.stop()
     stage.wait_for_holders()
-    assert stage.advertisements(begin)[-1][1] == 0
+    stage.wait_for_resignation(begin)
     assert not os.path.exists(alone.socket)
     assert "goodbye" in alone.log()
     assert VIP not in stage.link.lb1.output("ip", "addr")
 
 
 def test_a_killed_agent_that_starts_again_adopts_its_addresses(stage, alone):
+    """It waits for one interval and Skew_Time. For addresses that it does not find it waits for three intervals."""
+    node = stage.link.lb1
     alone.kill()
     begin = time.time()
+    alone.write([instance(node, vrid=52, name="second", vip=OTHER_VIP), instance(node)])
     stage.start(alone)
+    stage.wait(lambda: stage.advertisements(begin, vrid=52), "the second one is not Active")
     stage.wait(lambda: stage.advertisements(begin), "it is not Active again")
     assert stage.address_changes(begin) == []
     assert stage.advertisements(begin)[0][1] == 254
-    # It waits for one interval and Skew_Time. One that finds no addresses waits for three intervals.
-    started = alone.report()["since"]
-    assert stage.advertisements(begin)[0][0] - started < 3 * INTERVAL + 0.5
+    assert stage.advertisements(begin)[0] < stage.advertisements(begin, vrid=52)[0]
 
 
 def test_a_killed_agent_that_starts_again_removes_addresses_that_another_router_holds(stage, alone):
-    link = stage.link
     alone.kill()
-    stage.agent(link.lb2, instance(link.lb2, priority=100))
-    stage.wait(lambda: stage.advertisements(member="lb2"), "the other one does not take over")
+    start_slow_holder(stage)
     begin = time.time()
-    alone.write([instance(link.lb1, preempt=False)])
+    alone.write([instance(stage.link.lb1, preempt=False, advert_interval=SLOWER)])
     stage.start(alone)
     stage.wait_for_holders("lb2")
     assert stage.advertisements(begin) == []
@@ -127,12 +128,10 @@ def test_a_killed_agent_that_starts_again_removes_addresses_that_another_router_
 
 
 def test_it_removes_them_even_while_it_waits_for_the_first_result_of_a_check(stage, alone):
-    link = stage.link
     alone.kill()
-    stage.agent(link.lb2, instance(link.lb2, priority=100))
-    stage.wait(lambda: stage.advertisements(member="lb2"), "the other one does not take over")
+    start_slow_holder(stage)
     check = {"name": "slow", "type": "script", "command": "/bin/sleep 1000", "timeout": 1000, "interval": 1000}
-    alone.write([instance(link.lb1, track=["slow"])], checks=[check])
+    alone.write([instance(stage.link.lb1, track=["slow"])], checks=[check])
     stage.start(alone)
     stage.wait_for_holders("lb2")
     assert alone.instance()["waiting_for"] == ["slow"]
@@ -141,25 +140,30 @@ def test_it_removes_them_even_while_it_waits_for_the_first_result_of_a_check(sta
 # --- changes by others ------------------------------------------------------------------------------------------
 
 
-def test_an_address_that_is_deleted_by_hand_is_back_at_once_and_announced(stage, alone_by_family):
-    alone, vip = alone_by_family
-    absences = []
+def test_an_address_that_is_deleted_by_hand_is_back_and_announced_before_the_next_advertisement(stage, family):
+    """The kernel reports the change. No timer is due before the next Advertisement."""
+    address, changes = family
+    node = stage.link.lb1
+    agent = stage.agent(node, instance(node, priority=OWNER, advert_interval=SLOWER, **changes))
+    wait_until_announced(stage, address)
     for _time in range(3):
         begin = time.time()
-        stage.link.lb1.release(vip)
-        stage.wait_for_announcement(begin, times=5, address=vip)
-        stage.wait(lambda begin=begin: stage.address_changes(begin, vip) == ["removed", "added"], "it is not back")
-        absences.append(min(at for at, kind in stage.events(begin, vip) if kind == "announced") - begin)
-    assert statistics.median(absences) < 0.1
-    assert (alone.instance()["transitions"], alone.instance()["held"]) == (2, alone.instance()["addresses"])
+        node.release(address)
+        stage.wait_for_announcement(begin, times=5, address=address)
+        stage.wait(lambda begin=begin: stage.address_changes(begin, address) == ["removed", "added"], "it is not back")
+        announced = min(at for at, kind in stage.events(begin, address) if kind == "announced")
+        assert [at for at, _priority in stage.advertisements(begin) if at < announced] == []
+    assert (agent.instance()["transitions"], agent.instance()["held"]) == (1, agent.instance()["addresses"])
 
 
-def test_an_agent_whose_interface_is_down_is_in_fault_and_recovers_with_it(stage, alone_by_family):
-    alone, vip = alone_by_family
+def test_an_agent_whose_interface_is_down_is_in_fault_and_recovers_with_it(stage, family):
+    vip, changes = family
     node = stage.link.lb1
+    agent = stage.agent(node, instance(node, **changes))
+    wait_until_announced(stage, vip)
     node.ip("link", "set", "eth0", "down")
     stage.wait_for_holders(address=vip)
-    assert alone.instance()["state"] == "Fault"
+    until(lambda: agent.instance()["state"] == "Fault", "it is not in FAULT")
     begin = time.time()
     node.ip("link", "set", "eth0", "up")
     stage.wait_for_holders("lb1", address=vip)
@@ -189,7 +193,7 @@ def test_a_resignation_is_sent_when_an_interface_is_renamed_while_it_is_up(stage
     except subprocess.CalledProcessError:
         pytest.skip("this kernel does not rename an interface that is up")
     stage.wait_for_holders()
-    assert stage.advertisements(begin)[-1][1] == 0
+    stage.wait_for_resignation(begin)
 
 
 def test_a_new_interface_of_the_same_name_gets_the_address(stage, alone):
@@ -212,25 +216,24 @@ def test_an_agent_that_loses_its_source_address_resigns_at_once(stage, alone):
     begin = time.time()
     stage.link.lb1.ip("addr", "del", "192.0.2.1/24", "dev", "eth0")
     stage.wait_for_holders()
-    assert stage.advertisements(begin)[-1][1] == 0
+    stage.wait_for_resignation(begin)
     stage.link.lb1.ip("addr", "add", "192.0.2.1/24", "dev", "eth0")
     stage.wait_for_holders("lb1")
 
 
 def test_when_two_active_agents_meet_the_winner_announces_last(stage):
     link = stage.link
-    stage.agent(link.lb1, instance(link.lb1))
-    stage.agent(link.lb2, instance(link.lb2, priority=100))
+    stage.agent(link.lb1, instance(link.lb1, priority=OWNER, advert_interval=2))
+    stage.agent(link.lb2, instance(link.lb2, priority=100, advert_interval=2))
     stage.wait_for_holders("lb1")
-    for _time in range(3):
+    for _time in range(2):
         sh("ip", "-n", link.bridge, "link", "set", link.lb1.port, "nomaster")
         stage.wait_for_holders("lb1", "lb2")
         stage.wait(lambda: stage.view().announcer == "lb2", "the second one is not announced")
         sh("ip", "-n", link.bridge, "link", "set", link.lb1.port, "master", "br0")
         stage.wait_for_holders("lb1")
         stage.wait(lambda: stage.view().announcer == "lb1", "the winner is not announced")
-        assert not stage.recorder.wait(lambda: stage.view().holders != ["lb1"], 0.5)
-        assert stage.view().announcer == "lb1"
+        stays(lambda: (stage.view().holders, stage.view().announcer) == (["lb1"], "lb1"), 0.5)
 
 
 # --- status and notify ------------------------------------------------------------------------------------------
@@ -304,21 +307,21 @@ def test_a_tracked_process_that_ends_is_a_fault_and_the_other_agent_takes_over(s
     link, name = stage.link, f"proxy{os.getpid()}"
     program = tmp_path / name
     shutil.copy(shutil.which("sleep"), program)
-    check = {"name": "proxy", "type": "process", "process": name, "interval": 1}
+    check = {"name": "proxy", "type": "process", "process": name}
     proxies = [subprocess.Popen([program, "1000"])]
     try:
-        stage.agent(link.lb2, instance(link.lb2, priority=253))
-        tracking = stage.agent(link.lb1, instance(link.lb1, track=["proxy"]), checks=[check])
+        one = instance(link.lb1, priority=OWNER, advert_interval=SLOW, track=["proxy"])
+        tracking = stage.agent(link.lb1, one, checks=[{**check, "interval": 10 * LIMIT_S}])
         stage.wait_for_holders("lb1")
-        begin = time.time()
+        stage.agent(link.lb2, instance(link.lb2, priority=253, advert_interval=SLOW))
         proxies[0].kill()
+        # The kernel reports the end of a process: the check's next run is far away.
         stage.wait_for_holders("lb2")
-        # The kernel reports the end of a process, so this takes less than the check's interval.
-        removed = next(at for at, kind in stage.events(begin) if kind == "removed")
         assert tracking.instance()["state"] == "Fault"
         assert tracking.report()["checks"][0]["up"] is False
-        assert removed - begin < 1
         proxies.append(subprocess.Popen([program, "1000"]))
+        tracking.write(checks=[{**check, "interval": 1}])
+        tracking.reload()
         stage.wait_for_holders("lb1")
     finally:
         for proxy in proxies:

@@ -9,111 +9,34 @@ import os
 import shutil
 import signal
 import socket
-import statistics
 import struct
-import sys
 import time
+from functools import partial
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive as _archive
 from support.netns.agents import Keepalived
 from support.netns.links import VIP
-from support.netns.stages import INTERVAL, ReloadableAgent, instance
-from support.netns.stalls import StallDetector
-from support.paths import AGENT
+from support.netns.namespaces import inside
+from support.netns.stages import instance
+from support.netns.upgrades import archived_agent, persistent_state, upgrade_repeatedly, wait_until_it_advertises
 from support.waiting import until
 
-pytestmark = pytest.mark.timed
-UPGRADES = 5
+UPGRADES = 3
+# Seconds between two Advertisements beside a Backup. It takes over after three times as long, so that none does while
+# this machine stalls.
+SLOW = 4
 NOT_AN_ARCHIVE = b"#!/usr/bin/env python3\nthis is no archive\n"
-
-
-class ArchivedAgent(ReloadableAgent):
-    """An agent that runs from one file, as it is deployed."""
-
-    @property
-    def archive(self):
-        return self.folder / "agent.pyz"
-
-    def prepare(self):
-        super().prepare()
-        self.install("1.0.0")
-
-    def install(self, version="", content=b""):
-        """Replace the archive atomically; the running process keeps its own."""
-        modules = _archive.sources(str(AGENT))
-        modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
-        new = self.archive.with_suffix(".new")
-        new.write_bytes(content or _archive.pack(modules))
-        new.rename(self.archive)
-
-    def command(self):
-        return [sys.executable, "-I", str(self.archive), "vrrp", "--config", str(self.folder / "agent.json")]
 
 
 @pytest.fixture
 def archived(stage):
     """Return a function that starts an ArchivedAgent on the first member."""
-
-    def start(*instances, **others):
-        agent = ArchivedAgent(stage.link.lb1, stage.folder / "archived", list(instances))
-        stage.agents.append(agent)
-        if others:
-            agent.write(**others)
-        return stage.start(agent)
-
-    return start
-
-
-def upgrade_repeatedly(agent, times=UPGRADES):
-    """Upgrade to several versions, one after the other. Each serves for a while."""
-    pids = [agent.process.pid]
-    for number in range(1, times + 1):
-        version = f"0.1.{number}"
-        agent.install(version)
-        agent.upgrade()
-        assert (agent.report()["version"], agent.report()["config_fault"]) == (version, None)
-        pids.append(agent.process.pid)
-        sent = agent.instance()["sent"]
-        if agent.instance()["state"] == "Active":
-            until(lambda sent=sent: agent.instance()["sent"] > sent + 3, "it does not advertise any more")
-    assert len(set(pids)) == times + 1
-    return agent
-
-
-def gaps(advertisements):
-    return [later[0] - earlier[0] for earlier, later in zip(advertisements, advertisements[1:])]
-
-
-@pytest.fixture
-def detector():
-    with contextlib.closing(StallDetector()) as detector:
-        yield detector
-
-
-def untimely_gaps(advertisements, interval, limit, detector):
-    """Return the gaps that are too short or too long, except those in which, or just before which, the machine stalled
-    for half an interval."""
-    times = [at for at, _priority in advertisements]
-    gaps = zip([times[0], *times], times, times[1:])
-    untimely = [gap for gap in gaps if not 0.4 * interval < gap[2] - gap[1] < limit]
-    return [
-        last - first
-        for before, first, last in untimely
-        if not any(end - begin > interval / 2 for begin, end in detector.stalls(before, last))
-    ]
-
-
-def persistent_state(agent):
-    """Return the part of the status that must survive an upgrade."""
-    front = agent.instance()
-    kept = ("state", "since", "reason", "priority", "waiting_for", "held", "source", "transitions", "discarded")
-    return {**{key: front[key] for key in kept}, "alive since": agent.report()["since"]}
+    return partial(archived_agent, stage)
 
 
 def start_backup(stage, kind):
     link = stage.link
-    backup = instance(link.lb2, priority=253)
+    backup = instance(link.lb2, priority=253, advert_interval=SLOW)
     if kind == "agent":
         return stage.agent(link.lb2, backup)
     if not shutil.which("keepalived"):
@@ -125,49 +48,46 @@ def start_backup(stage, kind):
 
 @pytest.mark.parametrize("kind", ["agent", "keepalived"])
 def test_the_vip_stays_where_it_is_and_the_backup_is_silent(stage, archived, kind):
-    agent = archived(instance(stage.link.lb1))
+    agent = archived(instance(stage.link.lb1, priority=255, advert_interval=SLOW))
     start_backup(stage, kind)
     stage.wait_for_holders("lb1")
     before, begin = persistent_state(agent), time.time()
-    upgrade_repeatedly(agent)
+    upgrade_repeatedly(agent, UPGRADES)
     assert persistent_state(agent) == before
     assert stage.address_changes(begin) == [] and stage.advertisements(begin, "lb2") == []
     assert {tuple(view.holders) for at, view in stage.recorder.views(VIP) if at > begin} <= {("lb1",)}
     # The last version resigns when it is stopped.
     agent.stop()
     stage.wait_for_holders("lb2")
-    assert stage.advertisements(begin)[-1][1] == 0 and not os.path.exists(agent.socket)
+    stage.wait_for_resignation(begin)
+    assert not os.path.exists(agent.socket)
 
 
-# With 10 ms there is no Backup: it would take over whenever this machine stalls for three intervals.
-@pytest.mark.parametrize(("interval", "limit"), [(INTERVAL, 2 * INTERVAL), (0.01, 0.029)])
-def test_no_advertisement_is_missed(stage, archived, interval, limit, detector):
-    agent = archived(instance(stage.link.lb1, advert_interval=interval))
+def test_an_upgrade_changes_nothing_with_a_hundred_advertisements_a_second(stage, archived):
+    """There is no Backup: it would take over whenever this machine stalls for three intervals."""
+    agent = archived(instance(stage.link.lb1, advert_interval=0.01))
     stage.wait_for_holders("lb1")
-    stage.wait(stage.advertisements, "it does not advertise")
     before, begin = persistent_state(agent), time.time()
-    upgrade_repeatedly(agent)
+    upgrade_repeatedly(agent, UPGRADES)
     assert persistent_state(agent) == before and stage.address_changes(begin) == []
-    sent = stage.advertisements(begin)
-    # An advertisement that a busy machine delays is not missed: a Backup takes over after three missed ones.
-    assert untimely_gaps(sent, interval, limit, detector) == [], "one too many, or one too few"
-    assert abs(statistics.median(gaps(sent)) - interval) < 0.1 * interval
-    assert agent.instance()["sent"] >= len(sent)
+    assert {priority for _at, priority in stage.advertisements(begin)} == {254}
+    stage.wait(lambda: agent.instance()["sent"] >= len(stage.advertisements(begin)), "it counts too few")
 
 
-def test_a_backup_takes_over_in_time_even_if_the_active_router_is_killed_during_its_upgrade(stage, archived):
-    link = stage.link
-    peer = stage.agent(link.lb2, instance(link.lb2))
-    agent = archived(instance(link.lb1, priority=100))
+def test_a_backup_that_has_been_upgraded_takes_over_even_if_the_active_router_is_killed_meanwhile(stage, archived):
+    link, interval = stage.link, 2
+    peer = stage.agent(link.lb2, instance(link.lb2, priority=255, advert_interval=interval))
+    agent = archived(instance(link.lb1, priority=100, advert_interval=interval))
     stage.wait_for_holders("lb2")
+    stage.wait(lambda: stage.advertisements(member="lb2"), "the peer does not advertise")
     before = persistent_state(agent)
     upgrade_repeatedly(agent, 2)
     assert persistent_state(agent) == before and stage.advertisements() == []
     agent.process.send_signal(signal.SIGUSR2)
     peer.kill()
-    begin = time.time()
-    stage.wait(lambda: stage.advertisements(begin), "it does not take over")
-    assert 2 * INTERVAL < stage.advertisements(begin)[0][0] - begin < (3 + 156 / 256) * INTERVAL + 0.1
+    stage.wait(stage.advertisements, "it does not take over")
+    last, first = stage.advertisements(member="lb2")[-1][0], stage.advertisements()[0][0]
+    assert first - last > (3 + 156 / 256) * interval - 0.001  # Active_Down_Interval
     until(lambda: len(agent.log().split("goes on from here")) == 4, "the new version does not take over")
     assert agent.process.wait() == 0, agent.log()
 
@@ -183,9 +103,10 @@ def test_a_broken_version_leaves_the_old_one_in_service_and_a_good_one_can_follo
         until(lambda count=refusals: agent.log().count("does not take over") > count, "the log does not report it")
         assert "it has ended" in agent.report()["config_fault"]
         assert (agent.report()["pid"], agent.report()["version"]) == (pid, "1.0.0")
+        wait_until_it_advertises(agent)
     assert persistent_state(agent) == before
     upgrade_repeatedly(agent, 1)
-    assert stage.address_changes(begin) == [] and max(gaps(stage.advertisements(begin))) < 2 * INTERVAL
+    assert stage.address_changes(begin) == []
 
 
 def test_a_configuration_that_the_new_version_refuses_leaves_the_old_one_in_service(stage, archived):
@@ -208,38 +129,51 @@ def test_the_new_version_uses_the_changed_configuration(stage, archived):
     agent.write([instance(node, priority=200)])
     upgrade_repeatedly(agent, 1)
     stage.wait_for_holders(address=other)
-    stage.wait(lambda: stage.advertisements(begin)[-1][1] == 200, "the priority is the old one")
+    stage.wait(lambda: [sent[1] for sent in stage.advertisements(begin)][-1:] == [200], "the priority is the old one")
     assert stage.address_changes(begin) == []
-    assert stage.advertisements(begin, vrid=52)[-1][1] == 0
+    stage.wait_for_resignation(begin, vrid=52)
 
 
 NOTIFY = """#!/bin/sh
 echo "$@" >> "{folder}/notified"
 """
+CHECK = """#!/bin/sh
+test -e "{folder}/works" || {{ echo "failed" >> "{folder}/failures"; exit 1; }}
+"""
+
+
+def write_program(path, text):
+    path.write_text(text.format(folder=path.parent))
+    path.chmod(0o755)
+    return str(path)
+
+
+def lines(path):
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def test_an_upgrade_notifies_no_program_and_checks_go_on(stage, archived, tmp_path):
     """The first failure of a check after an upgrade counts as one failure, as without it."""
-    program, works = tmp_path / "notify", tmp_path / "works"
-    program.write_text(NOTIFY.format(folder=tmp_path))
-    program.chmod(0o755)
-    works.write_text("")
-    check = {"name": "works", "type": "script", "command": f"/usr/bin/test -e {works}", "interval": 0.2, "fall": 15}
-    one = instance(stage.link.lb1, notify=str(program), track=["works"])
-    group = {"name": "all", "instances": ["front"], "notify": str(program)}
+    program = write_program(tmp_path / "notify", NOTIFY)
+    works, fall = tmp_path / "works", 15
+    works.touch()
+    command = write_program(tmp_path / "check", CHECK)
+    check = {"name": "works", "type": "script", "command": command, "interval": 0.2, "fall": fall, "timeout": 60}
+    one = instance(stage.link.lb1, notify=program, track=["works"])
+    group = {"name": "all", "instances": ["front"], "notify": program}
     agent = archived(one, checks=[check], sync_groups=[group])
     stage.wait_for_holders("lb1")
     notified = tmp_path / "notified"
-    until(lambda: notified.exists() and len(notified.read_text().splitlines()) == 4, "the programs are not run")
+    until(lambda: len(lines(notified)) == 4, "the programs are not run")
     begin, checks = time.time(), agent.report()["checks"]
     upgrade_repeatedly(agent, 2)
     assert agent.report()["checks"] == checks and agent.instance()["waiting_for"] == []
     works.unlink()
     upgrade_repeatedly(agent, 1)
-    assert agent.instance()["state"] == "Active" and stage.address_changes(begin) == []
     stage.wait(lambda: stage.address_changes(begin) == ["removed"], "the check has no effect")
-    until(lambda: "FAULT" in notified.read_text(), "the programs are not run any more")
-    assert len(notified.read_text().splitlines()) in (5, 6)
+    assert len(lines(tmp_path / "failures")) >= fall
+    until(lambda: len(lines(notified)) == 6, "the programs are not run any more")
+    assert sorted(line.split()[2] for line in lines(notified)[4:]) == ["FAULT", "FAULT"]
 
 
 class Systemd:
@@ -262,6 +196,9 @@ class Systemd:
                 messages.append((pid, data.decode()))
         return messages
 
+    def receive_but(self, *unwanted):
+        return [each for each in self.receive() if each != unwanted]
+
     def close(self):
         self._socket.close()
 
@@ -269,7 +206,9 @@ class Systemd:
 def test_the_old_process_reports_the_main_process_to_systemd_and_the_new_one_feeds_the_watchdog(
     stage, archived, monkeypatch, tmp_path
 ):
-    systemd = Systemd(tmp_path / "notify")
+    with inside(stage.link.lb1.namespace):
+        stage.link.lb1.set_sysctl("unix/max_dgram_qlen", 1000)  # for as long as this test reads nothing
+        systemd = Systemd(tmp_path / "notify")
     # Without WATCHDOG_PID, which would name one process: the watchdog is for the service.
     monkeypatch.setenv("NOTIFY_SOCKET", systemd.path)
     monkeypatch.setenv("WATCHDOG_USEC", "400000")
@@ -280,7 +219,8 @@ def test_the_old_process_reports_the_main_process_to_systemd_and_the_new_one_fee
             old = agent.process.pid
             systemd.receive()
             upgrade_repeatedly(agent, 1)
-            sent = [(pid, message) for pid, message in systemd.receive() if message != "WATCHDOG=1" or pid != old]
+            sent = []
+            until(lambda sent=sent, old=old: sent.extend(systemd.receive_but(old, "WATCHDOG=1")) or len(sent) > 1)
             assert sent[0][0] == old and sent[0][1].startswith("RELOADING=1")
             assert sent[1] == (old, f"MAINPID={agent.process.pid}\nREADY=1\nWATCHDOG=1")
             later = []
@@ -298,5 +238,5 @@ def test_a_router_stopped_during_an_upgrade_ends_and_so_does_the_new_process(sta
     agent.process.send_signal(signal.SIGUSR2)
     agent.stop()
     stage.wait_for_holders()
-    assert stage.advertisements()[-1][1] == 0
+    stage.wait_for_resignation(0.0)
     until(lambda: not stage.link.lb1.processes_inside(), "a process still runs")

@@ -1,171 +1,104 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the forecast says of a drill's events is so: a balancer that hangs, Advertisements that are lost one way, a port
-that goes down, a link that flaps.
+that goes down, a link that flaps. How long each of them may take is judged in tests/timing.
 
 haproxy and keepalived, or the agent's two daemons, run with what the roles render for a plan. The balancer is suspended
 with SIGSTOP, so that its process is still there, and the kernel still accepts connections for it. A balancer that only
 has all of its connections keeps its VIP.
+
+The plays run side by side, because they mostly wait. Each test reads the outcome of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import select
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, conntrack, faults, ports, stranger
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
-from support import rendering
-from support.netns.keepaliveds import Cluster
 from support.netns.links import sh, skip_reason
 from support.netns.namespaces import inside
-from support.paths import MODULE_UTILS
-from support.plans.pairs import member
-from support.waiting import until
+from support.netns.pairs import (
+    CONNECTIONS,
+    ENGINES,
+    NEVER,
+    PORT,
+    VIP,
+    Terse,
+    failing,
+    is_open,
+    known_mac,
+    read_port,
+    running,
+)
+from support.waiting import LIMIT_S, until
 
 PROGRAMS = ("haproxy", "keepalived", "nft")
-pytestmark = [
-    pytest.mark.timed,
-    pytest.mark.skipif(bool(skip_reason(*PROGRAMS)), reason=str(skip_reason(*PROGRAMS))),
-]
-VIP, PORT, CONNECTIONS = "192.0.2.10", 8443, 20
-SERVICES = [{"name": "web", "port": PORT, "servers": ["192.0.2.3"]}]  # the client's host
-LIMIT = 60.0  # seconds
-REFRESH = 5  # seconds between two announcements of the holder's addresses, a minute by default
+pytestmark = pytest.mark.skipif(bool(skip_reason(*PROGRAMS)), reason=str(skip_reason(*PROGRAMS)))
+AT_ONCE = 8
+ABORTED = threading.Event()
+OWN = {"lb1": "192.0.2.1", "lb2": "192.0.2.2"}
 
 
-def router(planned, folder):
-    """The router's settings of a planned member, whose balancer writes its down file in a folder of the test."""
-    instances = [{**each, "garp_refresh": REFRESH} for each in planned.router.instances]
-    down = [{"name": pair.DOWN, "path": str(folder / "down")}]
-    return {**planned.router._asdict(), "instances": instances, "track_files": down}
+@pytest.fixture(scope="module")
+def outcomes(request, tmp_path_factory):
+    """The outcome of each play of this run's tests."""
+    plays = [item.callspec.params["play"] for item in request.session.items if item.module is request.module]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            yield {play: pool.submit(play, tmp_path_factory.mktemp("play")) for play in plays}
+        finally:
+            ABORTED.set()
 
 
-class Native(Cluster):
-    """haproxy and keepalived on every member."""
+def play_on(*kinds, each=(), **settings):
+    """Make a test of a play: a function that gets a running pair.
 
-    def _prepare(self, name):
-        own, planned = self.folder / name, self.plan.members[name]
-        own.mkdir(parents=True)
-        port = planned.balancer.answer_port
-        text = rendering.haproxy(SERVICES, haproxy_answer_port=port, haproxy_maxconn=CONNECTIONS)
-        (own / "haproxy.cfg").write_text(text.replace("/run/haproxy/admin.sock", str(own / "admin.sock")))
-        settings = router(planned, own)
-        (own / "down").write_text("0\n")
-        (own / "keepalived.conf").write_text(
-            rendering.keepalived(
-                {**settings, "auth_pass": "0f3a9c1e"},
-                name,
-                self.hook,
-                keepalived_config_path=str(own / "keepalived.conf"),
-            )
-        )
-
-    def start(self, name):
-        own = self.folder / name
-        command = ["ip", "netns", "exec", self.nodes[name].namespace, shutil.which("haproxy"), "-W", "-f"]
-        with open(own / "haproxy.log", "w") as log:
-            balancer = subprocess.Popen(
-                [*command, str(own / "haproxy.cfg")], stdout=log, stderr=log, start_new_session=True
-            )
-        self.running[f"{name}'s balancer"] = balancer
-        with inside(self.nodes[name].namespace):
-            until(lambda: is_open("127.0.0.1", self.plan.members[name].balancer.answer_port), "haproxy does not answer")
-        super().start(name)
-
-
-class Terse(Native):
-    """Its keepaliveds announce a VIP when they take it over and when they have to, and not once more later."""
-
-    def _prepare(self, name):
-        super()._prepare(name)
-        path = self.folder / name / "keepalived.conf"
-        terse = "garp_master_refresh 0\n    garp_master_delay 0"
-        path.write_text(path.read_text().replace(f"garp_master_refresh {REFRESH}", terse))
-
-
-class Agents(Cluster):
-    """The agent's two daemons on every member."""
-
-    def _prepare(self, name):
-        own, planned = self.folder / name, self.plan.members[name]
-        own.mkdir(parents=True)
-        (own / "down").write_text("0\n")
-        balancer = {"services": SERVICES, "answer_port": planned.balancer.answer_port, "maxconn": CONNECTIONS}
-        found = agent.translate({**balancer, **router(planned, own), "auth_pass": "0f3a9c1e"})
-        assert found["faults"] == []
-        for daemon in ("proxy", "vrrp"):
-            own_socket = {"status_socket": str(own / f"{daemon}.sock")}
-            (own / f"{daemon}.json").write_text(json.dumps({**found[daemon], **own_socket}))
-
-    def start(self, name):
-        for daemon in ("proxy", "vrrp"):
-            self._start(name, daemon)
-
-    def _start(self, name, daemon):
-        own = self.folder / name
-        # The check by name looks for this program.
-        program = ["bash", "-c", f'exec -a onprem-lb-{daemon} "$0" "$@"', sys.executable, "-m", "_agent.cli", daemon]
-        command = ["ip", "netns", "exec", self.nodes[name].namespace, *program, "--config", str(own / f"{daemon}.json")]
-        environment = {**os.environ, "PYTHONPATH": str(MODULE_UTILS)}
-        with open(own / f"{daemon}.log", "w") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
-        self.running[f"{name}'s balancer" if daemon == "proxy" else name] = process
-
-
-def is_open(address, port):
-    with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
-        return True
-    return False
-
-
-ENGINES = {"native": Native, "agent": Agents}
-
-
-@contextlib.contextmanager
-def running(engine, folder, made_by=None, **settings):
-    """Run the members of a pair.
-
-    :param made_by: a class, if it is not the engine's
+    :param kinds: the names of engines, or a class of pairs
+    :param each: further arguments, one for each test
+    :param settings: of the pair
     """
-    plan = pair.plan([member(number, engine=engine, services=SERVICES, **settings) for number in (1, 2)])
-    assert plan.faults == []
-    with (made_by or ENGINES[engine])(plan, folder, threading.Event()) as made:
-        yield made
 
+    def make_test(play):
+        def run(kind, more, folder):
+            with running(kind, folder, ABORTED, **settings) as cluster:
+                if settings.get("preempt", True):
+                    assert cluster.settle({VIP: "lb1"}, LIMIT_S), cluster.recorder.views(VIP)
+                play(cluster, *more)
 
-@pytest.fixture(params=ENGINES)
-def cluster(request, tmp_path):
-    """The members of a pair, of which the first one holds the VIP."""
-    with running(request.param, tmp_path) as made, contextlib.ExitStack() as servers:
-        with inside(made.link.client.namespace):  # a server that keeps its connections
-            made.server = servers.enter_context(socket.create_server(("", PORT), backlog=512))
-        assert made.settle({VIP: "lb1"}, LIMIT), made.recorder.views(VIP)
-        yield made
+        params = [
+            pytest.param(partial(run, kind, more), id="-".join(map(str, [getattr(kind, "__name__", kind), *more])))
+            for kind in kinds
+            for more in ([(one,) for one in each] or [()])
+        ]
+
+        @pytest.mark.parametrize("play", params)
+        def test(outcomes, play):
+            outcomes[play].result()
+
+        return test
+
+    return make_test
 
 
 @contextlib.contextmanager
-def session(cluster):
-    """A connection through the balancer: the client's end, and the server's."""
+def session(cluster, member):
+    """A connection through a member's balancer: the client's end, and the server's."""
     with contextlib.ExitStack() as ends:
-        yield until(lambda: greeted(ends, cluster.server), "no server is up")
+        yield until(lambda: greeted(ends, OWN[member], cluster.server), "no server is up")
 
 
-def greeted(ends, server):
+def greeted(ends, address, server):
     """Return both ends of a connection whose first bytes have reached the server, or nothing: it may still be down."""
-    client = ends.enter_context(socket.create_connection((VIP, PORT), 1))
+    client = ends.enter_context(socket.create_connection((address, PORT), LIMIT_S))
     client.sendall(b"hello")
     while select.select([server], [], [], 0.5)[0]:
         connection = ends.enter_context(server.accept()[0])
@@ -175,118 +108,115 @@ def greeted(ends, server):
     return None
 
 
-def signal_balancer(cluster, name, number):
-    """Signal every process of a balancer, as `systemctl kill` does."""
-    os.killpg(cluster.running[f"{name}'s balancer"].pid, number)
+@play_on(*ENGINES)
+def test_a_balancer_that_hangs_loses_its_vip_and_gets_it_back(cluster):
+    line = cluster.forecast("haproxy_hung")
+    cluster.signal_balancer("lb1", signal.SIGSTOP)
+    assert cluster.settle({VIP: line["after"]}, LIMIT_S)
+    cluster.signal_balancer("lb1", signal.SIGCONT)
+    assert cluster.settle({VIP: line["back"]}, LIMIT_S)
 
 
-def forecast(cluster, event):
-    return next(line for line in cluster.plan.outages if line["event"] == event)
-
-
-def test_a_balancer_that_hangs_loses_its_vip_within_three_seconds_and_gets_it_back(cluster):
-    line = forecast(cluster, "haproxy_hung")
-    began = time.time()
-    signal_balancer(cluster, "lb1", signal.SIGSTOP)
-    assert cluster.settle({VIP: line["after"]}, LIMIT)
-    moved = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb2")
-    assert moved - began < line["outage_ms"] / 1000 < 3
-    signal_balancer(cluster, "lb1", signal.SIGCONT)
-    assert cluster.settle({VIP: line["back"]}, LIMIT)
-
-
+@play_on(*ENGINES)
 def test_a_full_table_of_connections_drops_new_ones_keeps_open_ones_and_moves_the_vip(cluster):
-    line, lb1 = forecast(cluster, "conntrack_full"), cluster.nodes["lb1"]
-    with inside(cluster.link.client.namespace), session(cluster) as (client, server):
+    """The client connects to the member's own address, which stays where it is."""
+    line, lb1 = cluster.forecast("conntrack_full"), cluster.nodes["lb1"]
+    with inside(cluster.link.client.namespace), session(cluster, "lb1") as (client, server):
         lb1.output("nft", conntrack.rules())
-        began = time.time()
-        assert not is_open(VIP, PORT)
+        assert not is_open(OWN["lb1"], PORT)
         server.sendall(b"still there")
         assert client.recv(100) == b"still there"
-    assert cluster.settle({VIP: line["after"]}, LIMIT)
-    moved = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb2")
-    assert moved - began < line["outage_ms"] / 1000
+    assert cluster.settle({VIP: line["after"]}, LIMIT_S)
     lb1.output("nft", backend.DELETE_TABLE)
-    assert cluster.settle({VIP: line["back"]}, LIMIT)
+    assert cluster.settle({VIP: line["back"]}, LIMIT_S)
 
 
-@pytest.mark.parametrize("seconds", [2.1, 2.5])
+@play_on(*ENGINES, each=[0.2, 1.6])
 def test_a_split_that_heals_when_the_kernel_has_asked_for_the_winners_mac_in_vain_leaves_no_client_behind(
     cluster, seconds
 ):
-    line, lb2 = forecast(cluster, "host_cut"), cluster.nodes["lb2"]
-    lb2.output("ip", "neighbour", "flush", "all")  # a Backup sends nothing, so it knows nobody
+    """The winner announces its VIP once more for that: no later announcement is due in this test.
+
+    lb2's kernel asks three times, and gives up two seconds after the third question.
+    """
+    line, lb2 = cluster.forecast("host_cut"), cluster.nodes["lb2"]
+    lb2.output("sysctl", "net.ipv4.neigh.eth0.retrans_time_ms=2000")
     cluster.fail("host_cut", "lb1")
+    lb2.output("ip", "neighbour", "flush", "all")  # a Backup sends nothing, so it knows nobody
     until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
-    cluster.recorder.wait(lambda: False, seconds)  # since the first of three questions, one in each second
-    healed = cluster.revert("host_cut", "lb1")
-    assert cluster.recorder.wait(lambda: cluster.is_settled({VIP: line["back"]}), REFRESH - 1), lb2.output("ip", "n")
-    assert cluster.recorder.overlap(VIP, healed, time.time()) < line["two_holders_ms"]
-    yielded = next(at for at, view in cluster.recorder.views(VIP) if at > healed and view.holders == ["lb1"])
-    back = next(at for at, view in cluster.recorder.views(VIP) if at > healed and view.announcer == "lb1")
-    assert (back - yielded) * 1000 <= line["back_ms"]
+    third = "probes 6"  # the kernel counts three for the questions to a known MAC that it left out
+    until(lambda: third in lb2.output("ip", "-statistics", "neighbour", "show", OWN["lb1"]), "lb2 does not ask")
+    cluster.recorder.wait(lambda: False, seconds)
+    cluster.revert("host_cut", "lb1")
+    assert cluster.settle({VIP: line["back"]}, LIMIT_S), lb2.output("ip", "neighbour")
 
 
-def test_a_winner_that_has_asked_for_the_losers_mac_is_told_that_keepalived_has_yielded(tmp_path):
+@play_on(Terse)
+def test_a_winner_that_has_asked_for_the_losers_mac_is_told_that_keepalived_has_yielded(cluster):
     """The last Advertisement was lost, but the loser's kernel knows the winner by the time that the hook looks."""
-    with running("native", tmp_path, Terse) as cluster:
-        assert cluster.settle({VIP: "lb1"}, LIMIT), cluster.recorder.views(VIP)
-        line, lb1, lb2 = forecast(cluster, "host_cut"), cluster.nodes["lb1"], cluster.nodes["lb2"]
-        begin = tmp_path / "begin"
-        delay(cluster.hook, begin)
-        known = ["192.0.2.2", "dev", "eth0"]
-        lb1.output("ip", "neighbour", "replace", *known, "lladdr", lb2.mac, "nud", "permanent")
-        # lb2's kernel asks once, while the link is cut, and discards what waits for the answer after lb2 has yielded.
-        for setting in ("mcast_solicit=1", "retrans_time_ms=4000"):
-            lb2.output("sysctl", f"net.ipv4.neigh.eth0.{setting}")
-        lb2.output("ip", "neighbour", "flush", "all")
-        cluster.fail("host_cut", "lb1")
-        until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
-        cluster.revert("host_cut", "lb1")
-        until(lambda: "FAILED" in lb2.output("ip", "neighbour", "show", "192.0.2.1"), "lb2's kernel goes on asking")
-        assert cluster.view(VIP).holders == ["lb1"] and cluster.view(VIP).announcer == "lb2"
-        lb1.output("ip", "neighbour", "delete", *known)
-        until(lambda: known_mac(lb2, "192.0.2.1") == lb1.mac, "lb1 does not ask")
-        began = time.time()
-        begin.touch()
-        assert cluster.recorder.wait(lambda: cluster.is_settled({VIP: line["back"]}), LIMIT), cluster.logs()
-        back = next(at for at, view in cluster.recorder.views(VIP) if at > began and view.announcer == "lb1")
-        assert (back - began) * 1000 <= line["back_ms"]
+    line, lb1, lb2 = cluster.forecast("host_cut"), cluster.nodes["lb1"], cluster.nodes["lb2"]
+    begin = cluster.folder / "begin"
+    delay(cluster.hook, begin)
+    known, server = [OWN["lb2"], "dev", "eth0"], f"192.0.2.{cluster.link.client.number}"
+    for address, mac in ((OWN["lb2"], lb2.mac), (server, cluster.link.client.mac)):  # lb1 asks for nobody
+        lb1.output("ip", "neighbour", "replace", address, "dev", "eth0", "lladdr", mac, "nud", "permanent")
+    # lb2's kernel asks once, while the link is cut. What waits for the answer is discarded after lb2 has yielded.
+    lb2.output("sysctl", f"net.ipv4.neigh.eth0.retrans_time_ms={NEVER * 1000}")
+    cluster.fail("host_cut", "lb1")
+    lb2.output("ip", "neighbour", "flush", "all")
+    until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
+    until(lambda: "INCOMPLETE" in lb2.output("ip", "neighbour", "show", OWN["lb1"]), "lb2 does not ask")
+    cluster.revert("host_cut", "lb1")
+    until(lambda: cluster.view(VIP).holders == ["lb1"], "lb2 does not yield")
+    lb2.output("ip", "neighbour", "replace", OWN["lb1"], "dev", "eth0", "nud", "failed")
+    assert cluster.view(VIP).announcer == "lb2"
+    lb1.output("ip", "neighbour", "delete", *known)
+    until(lambda: known_mac(lb2, OWN["lb1"]) == lb1.mac, "lb1 does not ask")
+    begin.touch()
+    assert cluster.settle({VIP: line["back"]}, LIMIT_S), cluster.logs()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_port_that_is_back_before_the_takeover_does_not_postpone_it_without_preemption(engine, tmp_path):
-    """A Backup that does not preempt takes any Advertisement for one of an Active router, and waits anew."""
-    with running(engine, tmp_path, preempt=False) as made:
-        assert made.recorder.wait(lambda: made.view(VIP).announcer, LIMIT)
-        first = made.view(VIP).announcer
-        other = "lb2" if first == "lb1" else "lb1"
-        made.recorder.wait(lambda: False, 2)  # until each has heard the other's state
-        node, began = made.nodes[first], time.time()
-        node.output("ip", "neighbour", "flush", "all")
-        sh("ip", "-n", made.link.bridge, "link", "set", node.port, "down")
-        made.recorder.wait(lambda: False, 1.8)
-        sh("ip", "-n", made.link.bridge, "link", "set", node.port, "up")
-        assert made.settle({VIP: other}, LIMIT), made.recorder.views(VIP)
-        line = next(each for each in made.plan.outages if each["event"] == "port_down")
-        moved = next(at for at, view in made.recorder.views(VIP) if at > began and view.announcer == other)
-        assert (moved - began) * 1000 < line["outage_ms"]
+@play_on(*ENGINES, preempt=False, advert_interval=4)
+def test_a_port_that_is_back_before_the_takeover_does_not_postpone_it_without_preemption(cluster):
+    """A Backup that does not preempt takes any Advertisement for one of an Active router, and waits anew. So the
+    member that is back sends none. The Backup takes over 13.6 s after the last Advertisement that it heard."""
+    # For longer than an interval, so that each has heard the other.
+    first = until(lambda: next((name for name in OWN if cluster.stays_settled({VIP: name}, 5)), None))
+    other = "lb2" if first == "lb1" else "lb1"
+    node = cluster.nodes[first]
+    wait_for_advertisement(cluster, first)
+    node.output("ip", "neighbour", "flush", "all")
+    sh("ip", "-n", cluster.link.bridge, "link", "set", node.port, "down")
+    down = time.time()
+    cluster.recorder.wait(lambda: False, 7)
+    sh("ip", "-n", cluster.link.bridge, "link", "set", node.port, "up")
+    assert cluster.settle({VIP: other}, LIMIT_S), cluster.recorder.views(VIP)
+    assert next(sent.member for sent in cluster.recorder.advertisements if sent.at > down) == other
 
 
+def wait_for_advertisement(cluster, member):
+    def sent():
+        return sum(one.member == member for one in list(cluster.recorder.advertisements))
+
+    before = sent()
+    until(lambda: sent() > before, f"{member} does not advertise")
+
+
+@play_on(*ENGINES)
 def test_a_member_whose_link_is_back_knows_its_neighbours_when_it_takes_over(cluster):
-    """The kernel asks for a neighbour once a second. Here it is once in half a minute, so that who else asks shows."""
-    line, lb1, client = forecast(cluster, "port_down"), cluster.nodes["lb1"], cluster.link.client
+    """The kernel asks for a neighbour once a second. Here it asks only once, so that who else asks shows."""
+    line, lb1, client = cluster.forecast("port_down"), cluster.nodes["lb1"], cluster.link.client
     silent = "192.0.2.77"  # an address of the client's host that nothing else uses
     client.output("ip", "address", "add", f"{silent}/24", "dev", "eth0")
-    lb1.output("sysctl", "net.ipv4.neigh.eth0.retrans_time_ms=30000")
+    lb1.output("sysctl", f"net.ipv4.neigh.eth0.retrans_time_ms={NEVER * 1000}")
     sh("ip", "-n", cluster.link.bridge, "link", "set", lb1.port, "down")
     until(lambda: cluster.view(VIP).announcer == "lb2", "lb2 does not take over")
     with inside(lb1.namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as question:
         question.sendto(b"", (silent, PORT))
     assert "INCOMPLETE" in lb1.output("ip", "neighbour", "show", silent)
     sh("ip", "-n", cluster.link.bridge, "link", "set", lb1.port, "up")
-    assert cluster.settle({VIP: line["back"]}, LIMIT)
-    until(lambda: known_mac(lb1, silent) == client.mac, "lb1 does not know the client", 2.0)
+    assert cluster.settle({VIP: line["back"]}, LIMIT_S)
+    until(lambda: known_mac(lb1, silent) == client.mac, "lb1 does not know the client")
 
 
 def delay(hook, path):
@@ -296,106 +226,98 @@ def delay(hook, path):
     hook.chmod(0o755)
 
 
-def known_mac(node, address):
-    return node.output("ip", "neighbour", "show", address).partition("lladdr ")[2].partition(" ")[0]
-
-
+@play_on(*ENGINES, refresh=5)
 def test_clients_believe_a_stranger_with_the_vip_until_the_holder_announces_it_again(cluster):
-    lb1, client = cluster.nodes["lb1"], cluster.link.client
+    lb1, client, recorder = cluster.nodes["lb1"], cluster.link.client, cluster.recorder
 
     def believed():
         return known_mac(client, VIP)
 
+    # The takeover's two rounds are over.
+    until(lambda: announcements(recorder) > 10, "the holder does not announce it again")
     with inside(client.namespace):
-        until(lambda: is_open(VIP, PORT))
-        assert believed() == lb1.mac
-        began = time.monotonic()
+        until(lambda: is_open(VIP, PORT) and believed() == lb1.mac)
         with failing(lb1, stranger.arrives("eth0", VIP, "no-unit")[0]):
             until(lambda: believed() == stranger.MAC.hex(":"), "the stranger is not believed")
-            assert not is_open(VIP, PORT)
-        until(lambda: believed() == lb1.mac, "the holder does not announce it again", 2 * REFRESH)
-        assert time.monotonic() - began < REFRESH + 1 + SWITCH_MS / 1000
-        assert is_open(VIP, PORT)
-    assert cluster.view(VIP).holders == ["lb1"]
+            announced = announcements(recorder)
+            assert not is_open(VIP, PORT) or believed() == lb1.mac
+        until(lambda: believed() == lb1.mac, "the holder does not announce it again")
+        assert recorder.wait(lambda: announcements(recorder) > announced, LIMIT_S)
+        until(lambda: is_open(VIP, PORT))
+    assert cluster.settle({VIP: "lb1"}, LIMIT_S)
 
 
+def announcements(recorder):
+    return sum(event.kind == "announced" for event in list(recorder.events))
+
+
+@play_on(*ENGINES)
 def test_lost_advertisements_make_two_holders_until_they_are_heard_again(cluster):
-    line, lb1 = forecast(cluster, "vrrp_lost"), cluster.nodes["lb1"]
-    began = time.time()
+    line, lb1, before = cluster.forecast("vrrp_lost"), cluster.nodes["lb1"], len(cluster.recorder.events)
     lb1.output("nft", faults.loss_rules("eth0"))
-    cluster.recorder.wait(lambda: False, line["lasts_ms"] / 1000)
-    assert cluster.view(VIP).holders == ["lb1", "lb2"]
+    until(lambda: cluster.view(VIP).holders == ["lb1", "lb2"], "lb2 does not take over")
     lb1.output("nft", faults.DELETE_TABLE)
-    lasted_ms = (time.time() - began) * 1000
-    assert cluster.settle({VIP: line["back"]}, LIMIT)
-    longer_ms = lasted_ms - line["lasts_ms"]
-    assert 0 < cluster.recorder.overlap(VIP, began, time.time()) <= line["two_holders_ms"] + longer_ms
+    assert cluster.settle({VIP: line["back"]}, LIMIT_S)
+    events = cluster.recorder.events[before:]
+    assert {event.member for event in events if event.kind == "removed" and event.address == VIP} == {"lb2"}
 
 
-@contextlib.contextmanager
-def failing(node, command):
-    """Run a shell command in a namespace; what still runs at the end is ended."""
-    process = subprocess.Popen(["ip", "netns", "exec", node.namespace, "sh", "-c", command], start_new_session=True)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def read_port(node):
-    with inside(node.namespace):
-        return ports.read("eth0", lambda command: (0, node.output(*command), ""))
-
-
-@pytest.mark.parametrize("event", ["port_down", "link_flapping"])
+@play_on(*ENGINES, each=["port_down", "link_flapping"])
 def test_a_port_that_goes_down_moves_the_vip_as_forecast_and_comes_back_with_all_that_it_had(cluster, event):
-    line, lb1 = forecast(cluster, event), cluster.nodes["lb1"]
+    line, lb1 = cluster.forecast(event), cluster.nodes["lb1"]
     lb1.ip("route", "add", "198.51.100.0/24", "via", f"192.0.2.{cluster.link.client.number}")
     port = read_port(lb1)
     assert len(port.routes) == 1 and port.keeps == "0"
     script = ports.down(port) if event == "port_down" else ports.flapping(port, 1, "no-unit")
-    began = cluster.recorder.record("lb1", "cut")
     with failing(lb1, script.inject):
-        assert cluster.settle({VIP: line["after"]}, LIMIT)
-        assert 0 < cluster.outage(VIP, began, time.time()) <= line["outage_ms"]
+        assert cluster.settle({VIP: line["after"]}, LIMIT_S)
     lb1.output("sh", "-c", ports.back(port))
-    back = cluster.recorder.record("lb1", "joined")
-    assert cluster.settle({VIP: line["back"]}, LIMIT)
-    assert cluster.outage(VIP, back, time.time()) <= line["back_ms"]
-    assert cluster.recorder.overlap(VIP, began, time.time()) <= SWITCH_MS
+    assert cluster.settle({VIP: line["back"]}, LIMIT_S)
     assert f"2001:db8::{lb1.number}/64" in lb1.output("ip", "-6", "address", "show", "dev", "eth0")
     assert read_port(lb1) == port
 
 
-@pytest.mark.parametrize("cluster", ["agent"], indirect=True)
+@play_on("agent", advert_interval=4)
 def test_an_agent_without_a_link_does_not_look_for_its_peers(cluster):
+    """No Advertisement is due while it learns that it has no link."""
     lb1 = cluster.nodes["lb1"]
-    assert cluster.nodes["lb2"].mac in lb1.output("ip", "neighbour", "show", "192.0.2.2")
+    assert cluster.nodes["lb2"].mac in lb1.output("ip", "neighbour", "show", OWN["lb2"])
+    wait_for_advertisement(cluster, "lb1")
     sh("ip", "-n", cluster.link.bridge, "link", "set", lb1.port, "down")
-    assert cluster.settle({VIP: "lb2"}, LIMIT)
-    assert lb1.output("ip", "neighbour", "show", "192.0.2.2") == ""
+    assert cluster.settle({VIP: "lb2"}, LIMIT_S)
+    assert lb1.output("ip", "neighbour", "show", OWN["lb2"]) == ""
 
 
+# Connects as a user, and prints how many times the kernel has sent a packet again (tcpi_total_retrans in linux/tcp.h).
+CONNECT = """
+import os, socket, struct, sys
+os.setuid(int(sys.argv[1]))
+with socket.socket() as made:
+    made.connect((sys.argv[2], int(sys.argv[3])))
+    print(struct.unpack_from("=I", made.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 100)[0])
+"""
+
+
+@play_on("native")
 def test_servers_are_slow_for_the_balancers_user_and_for_nobody_else(cluster):
-    """The process that connects has another user than those whose SYN is lost, and then the same one."""
+    """Only a SYN that was lost is sent again. The process that connects has another user than those whose SYN is lost,
+    and then the same one."""
     lb1, server = cluster.nodes["lb1"], f"192.0.2.{cluster.link.client.number}"
 
-    def takes(uid):
-        program = "import os, socket, sys, time; os.setuid(int(sys.argv[1])); began = time.monotonic(); "
-        program += "socket.socket().connect((sys.argv[2], int(sys.argv[3]))); print(time.monotonic() - began)"
-        return float(lb1.output(sys.executable, "-c", program, str(uid), server, str(PORT)))
+    def sent_again(uid):
+        return int(lb1.output(sys.executable, "-c", CONNECT, str(uid), server, str(PORT)))
 
     lb1.output("nft", backend.rules([12345]))
-    assert takes(12346) < 0.5 < 0.9 < takes(12345) < 2
+    assert (sent_again(12346), sent_again(12345)) == (0, 1)
     lb1.output("nft", backend.DELETE_TABLE)
-    assert takes(12345) < 0.5
+    assert sent_again(12345) == 0
 
 
+@play_on(*ENGINES)
 def test_a_balancer_with_all_of_its_connections_keeps_its_vip(cluster):
+    """One that does not answer loses its VIP within three seconds, as long as it does not."""
     with contextlib.ExitStack() as held, inside(cluster.nodes["lb1"].namespace):
         # The rest waits until haproxy accepts it. Where its queue is full for a moment, TCP repeats the SYN later.
         for _number in range(CONNECTIONS + 5):
-            held.enter_context(socket.create_connection((VIP, PORT), LIMIT))
-        assert cluster.stays_settled({VIP: "lb1"}, 5)
+            held.enter_context(socket.create_connection((OWN["lb1"], PORT), LIMIT_S))
+        until(lambda: cluster.stays_settled({VIP: "lb1"}, 5), "it loses its VIP")

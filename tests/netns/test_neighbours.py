@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import subprocess
 
+from support.waiting import LIMIT_S
+
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 
 ASK = """
@@ -17,7 +19,7 @@ print(json.dumps(holders_on_link({"eth0": sys.argv[1:]}, 0.6)))
 
 
 def ask(node):
-    out, _err = node.python(ASK, VIP, VIP6).communicate(timeout=20)
+    out, _err = node.python(ASK, VIP, VIP6).communicate(timeout=LIMIT_S)
     return json.loads(out)
 
 
@@ -51,7 +53,7 @@ def test_an_arp_probe_leaves_no_entry_in_the_holders_neighbour_table(link):
 def test_a_probe_does_not_make_duplicate_address_detection_fail(link):
     """A solicitation from :: would (RFC 4862, 5.4.3)."""
     link.lb1.set_dad(True)
-    link.lb1.set_sysctl("ipv6/conf/eth0/dad_transmits", 20)  # one a second
+    link.lb1.set_sysctl("ipv6/conf/eth0/dad_transmits", 2 * LIMIT_S)  # one a second
     link.lb1.ip("addr", "add", VIP6, "dev", "eth0")
     ask(link.client)
     addresses = link.lb1.output("ip", "-6", "addr", "show", "dev", "eth0")

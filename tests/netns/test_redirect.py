@@ -20,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets i
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 from support.netns.links import PORT, VIP, VIP6, sh, skip_reason, temporary_link
+from support.waiting import LIMIT_S
 
 API, LB = 6443, 9445
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
@@ -50,7 +51,7 @@ server.serve_forever()
 ASK = """
 import socket, sys
 try:
-    with socket.create_connection((sys.argv[1], int(sys.argv[2])), 3) as connection:
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), 90) as connection:
         answers = connection.makefile()
         for _line in sys.stdin:
             connection.sendall(b"who?\\n")
@@ -65,7 +66,7 @@ import select, socket, sys
 seen, number = set(), 0
 while not select.select([sys.stdin], [], [], 0)[0] or number < 300:
     try:
-        with socket.create_connection((sys.argv[1], int(sys.argv[2])), 3) as connection:
+        with socket.create_connection((sys.argv[1], int(sys.argv[2])), 90) as connection:
             connection.sendall(b"who?\\n")
             seen.add(connection.makefile().readline().split(" at ")[0])
     except OSError as error:
@@ -91,7 +92,9 @@ def run(node, code, *arguments):
 def ask(node, address, port=API):
     """Return which program answers a node, and at which address."""
     command = inside(node, ASK, address, port)
-    answer = subprocess.run(command, input="who?\n", stdout=subprocess.PIPE, text=True, timeout=20, check=True).stdout
+    answer = subprocess.run(
+        command, input="who?\n", stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=True
+    ).stdout
     return answer.strip().removesuffix(" 1")
 
 
@@ -365,7 +368,7 @@ def test_the_redirect_works_at_any_time_while_it_is_loaded_again(masters, redire
     assert hammer.stdout.readline() == "running\n"
     for _time in range(20):
         redirect(masters.lb1)
-    assert hammer.communicate(timeout=60)[0] == "['lb1 haproxy']\n"
+    assert hammer.communicate(timeout=LIMIT_S)[0] == "['lb1 haproxy']\n"
 
 
 def test_the_redirect_comes_before_other_nat_rules_for_local_addresses(masters, redirect):

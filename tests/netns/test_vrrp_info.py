@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,8 +14,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.netns.recorder import carries_vrrp, open_capture
 from support.paths import COLLECTIONS, PLAYBOOKS
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 MODULE = """
 import importlib, json, os, sys
@@ -40,6 +42,7 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
     sender.bind(("eth0", 0))
     while True:
         sender.send(bytes.fromhex(sys.argv[1]))
+        print("sent", flush=True)
         time.sleep(0.1)
 """
 # Version 2, VRID 51, priority 100, 1 s, for 192.0.2.100, without authentication; the checksum is computed by hand.
@@ -55,12 +58,22 @@ def start(node, module, **options):
 
 
 def result(process):
-    out, _err = process.communicate(timeout=60)
+    out, _err = process.communicate(timeout=LIMIT_S)
     return json.loads(out)
 
 
-def listen(node, seconds=2.2, interface="eth0", **more):
+def listen(node, seconds=1.2, interface="eth0", **more):
     return result(start(node, "vrrp_info", interface=interface, seconds=seconds, **more))
+
+
+def hear(node, count, what="routers", **more):
+    """Listen until so many routers were heard at once, or so many conflicts were seen; return the report."""
+
+    def found():
+        report = listen(node, **more)
+        return len(report[what]) >= count and report
+
+    return until(found, f"{node.name} does not hear {count} {what}")
 
 
 def listens(node):
@@ -69,13 +82,16 @@ def listens(node):
     return any(line.split()[3] == "0003" for line in lines)
 
 
-def instance(name, vrid, addresses, version=2, auth_pass="", source="", peer="", priority=100):
+def instance(
+    name, vrid, addresses, version=2, auth_pass="", source="", peer="", priority=100, interval=1, state="BACKUP"
+):
     lines = [
+        f"state {state}",
         f"virtual_router_id {vrid}",
         f"priority {priority}",
         f"version {version}",
         "interface eth0",
-        "advert_int 1",
+        f"advert_int {interval}",
     ]
     if auth_pass:
         lines.append(f"authentication {{\n auth_type PASS\n auth_pass {auth_pass}\n}}")
@@ -118,7 +134,7 @@ def keepalived(tmp_path):
             process.send_signal(signal.SIGTERM)
         for process in started:
             try:
-                process.wait(10)
+                process.wait(LIMIT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -141,7 +157,7 @@ def test_every_kind_of_advertisement_of_keepalived_is_heard(link, keepalived):
         instance("six-unicast", 53, vips[6:7], version=3, source="2001:db8::1", peer="2001:db8::3"),
         holds=vips,
     )
-    found = listen(link.client)
+    found = hear(link.client, 5)
     (own,) = held(link.lb1, "scope", "link") - {"fe80::64", "fe80::65"}
     assert [short(router) for router in found["routers"]] == [
         (4, 51, 2, "192.0.2.1", False, 100, 1.0, ["192.0.2.100"], "simple"),
@@ -153,12 +169,12 @@ def test_every_kind_of_advertisement_of_keepalived_is_heard(link, keepalived):
     assert {router["mac"] for router in found["routers"]} == {link.lb1.mac}
     assert {router["checksum"] for router in found["routers"]} == {"rfc3768", "rfc5798"}
     assert [router["destination"] for router in found["routers"]][2:] == ["192.0.2.3", "ff02::12", "2001:db8::3"]
-    assert {router["seen"] for router in found["routers"]} <= {2, 3}
+    assert min(router["seen"] for router in found["routers"]) > 0
     assert (found["discarded"], found["conflicts"], found["changed"]) == ({}, [], False)
     assert "0a1b2c3d" not in json.dumps(found)
-    assert listen(link.client, with_auth_pass=True)["routers"][0]["auth_pass"] == "0a1b2c3d"
+    assert hear(link.client, 5, with_auth_pass=True)["routers"][0]["auth_pass"] == "0a1b2c3d"
     # Another host does not receive what is sent to the client by unicast.
-    assert [router["vrid"] for router in listen(link.lb2)["routers"]] == [51, 52, 52]
+    assert [router["vrid"] for router in hear(link.lb2, 3)["routers"]] == [51, 52, 52]
 
 
 @needs_keepalived
@@ -174,9 +190,9 @@ def test_two_pairs_with_one_vrid_are_a_conflict_that_names_the_other_router(link
     keepalived(link.lb1, instance("ours", 51, ["192.0.2.100"], auth_pass="0a1b2c3d"), holds=["192.0.2.100"])
     keepalived(link.lb2, instance("theirs", 51, ["198.51.100.200"], auth_pass="another"), holds=["198.51.100.200"])
     conflict = ["VRID 51 (IPv4) on eth0 has two Actives: 192.0.2.1 and 198.51.100.2."]
-    assert listen(link.client, 3.5)["conflicts"] == conflict
+    assert hear(link.client, 1, "conflicts", seconds=3.5)["conflicts"] == conflict
     # One of the two routers also detects the conflict, because the module captures its own packets.
-    found = listen(link.lb1, 3.5, with_auth_pass=True)
+    found = hear(link.lb1, 1, "conflicts", seconds=3.5, with_auth_pass=True)
     assert found["conflicts"] == conflict
     assert [router["own"] for router in found["routers"]] == [True, False]
     arguments = {"routers": found["routers"], "vips": ["192.0.2.100"], "vrids": [51], "auth_pass": "0a1b2c3d"}
@@ -194,12 +210,15 @@ def test_two_pairs_with_one_vrid_are_a_conflict_that_names_the_other_router(link
 
 @needs_keepalived
 def test_a_graceful_takeover_is_no_conflict(link, keepalived):
-    first = keepalived(link.lb1, instance("one", 51, ["192.0.2.100"], priority=254), holds=["192.0.2.100"])
-    keepalived(link.lb2, instance("two", 51, ["192.0.2.100"], priority=253))
-    process = start(link.client, "vrrp_info", interface="eth0", seconds=6)
+    """The second router would take over after nine seconds of silence, so it does not while this machine stalls."""
+    same = {"vrid": 51, "addresses": ["192.0.2.100"], "interval": 3}
+    first = keepalived(link.lb1, instance("one", priority=254, state="MASTER", **same), holds=["192.0.2.100"])
+    keepalived(link.lb2, instance("two", priority=253, **same))
+    process = start(link.client, "vrrp_info", interface="eth0", seconds=12)
     until(lambda: listens(link.client), "the module never listened")
-    # When another host has received it, so has the client.
-    until(lambda: listen(link.lb2, 1.2)["routers"], "the first router does not advertise")
+    with contextlib.closing(open_capture(link.bridge, link.lb1.port)) as frames:
+        frames.settimeout(LIMIT_S)
+        until(lambda: carries_vrrp(frames.recv(2048)), "the first router does not advertise")
     first.send_signal(signal.SIGTERM)
     found = result(process)
     assert [(r["source"], r["priority"]) for r in found["routers"]] == [("192.0.2.1", 0), ("192.0.2.2", 253)]
@@ -211,12 +230,20 @@ def test_a_vrid_on_the_link_is_taken_unless_a_member_advertises_it(link, keepali
     """The API of a cluster called lab has VRID 51, its ingress 146."""
     keepalived(link.lb1, instance("one", 51, ["192.0.2.100"]), holds=["192.0.2.100"])
     listening = {"name": "lab", "interface": "eth0", "seconds": 1.5}
-    refused = result(start(link.client, "vrid", **listening))
+
+    def choose(**more):
+        """Choose a VRID again, unless nothing was heard."""
+        return until(lambda: heard(result(start(link.client, "vrid", **listening, **more))), "nothing is heard")
+
+    def heard(chosen):
+        return chosen["heard"] and chosen
+
+    refused = choose()
     assert refused["failed"]
     evidence = "VRID 51 of the API of cluster lab is taken by 192.0.2.1, heard on eth0 for 192.0.2.100"
     assert refused["msg"] == f"{evidence}: take another name, or set on_conflict to next."
     assert (refused["conflicts"], refused["heard"][0]["vrid"]) == ([f"{evidence}."], 51)
-    moved = result(start(link.client, "vrid", **listening, on_conflict="next"))
+    moved = choose(on_conflict="next")
     assert (moved["vrids"], moved["changed"]) == ({"api": 52, "ingress": 146}, False)
     ours = result(start(link.client, "vrid", **listening, members=["192.0.2.1"]))
     assert (ours["vrids"], ours["heard"], ours["conflicts"]) == ({"api": 51, "ingress": 146}, [], [])
@@ -242,7 +269,7 @@ def test_the_survey_prints_one_table_for_all_hosts(link, keepalived):
     hosts = {"hosts": {"a": python, "b": python}}
     playbook = Path(sys.executable).with_name("ansible-playbook")
     command = ["ip", "netns", "exec", link.client.namespace, playbook, "--inventory", "/dev/stdin"]
-    variables = ["-e", "ansible_become=false", "-e", "survey_interface=eth0", "-e", "survey_seconds=2.5"]
+    variables = ["-e", "ansible_become=false", "-e", "survey_interface=eth0", "-e", "survey_seconds=5"]
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1"}
     run = subprocess.run(
         [*command, *variables, PLAYBOOKS / "survey.yml"],
@@ -265,16 +292,16 @@ def send(node, message, ttl=255, tag=""):
     header = f"45c0{20 + len(message) // 2:04x}00000000{ttl:02x}70" + "{}" + ends
     checksum = -int(header.format("0000"), 16) % 0xFFFF
     ethernet = "01005e000012" + node.mac.replace(":", "") + tag + "0800"
-    node.python(SEND, ethernet + header.format(f"{checksum:04x}") + message)
+    sender = node.python(SEND, ethernet + header.format(f"{checksum:04x}") + message)
+    assert sender.stdout.readline() == "sent\n"
 
 
 def test_invalid_messages_are_counted_by_reason(link):
     send(link.lb1, CARP)
     send(link.lb2, ADVERTISEMENT, ttl=254)
-    until(lambda: set(listen(link.client, 0.3)["discarded"]) == {"carp", "hop_limit"}, "nothing was discarded")
-    found = listen(link.client, 1)
-    assert found["routers"] == []
-    assert found["discarded"]["carp"]["count"] > 3
+    found = hear(link.client, 2, "discarded")
+    assert found["routers"] == [] and found["discarded"].keys() == {"carp", "hop_limit"}
+    assert found["discarded"]["carp"]["count"] > 0
     assert (found["discarded"]["carp"]["source"], found["discarded"]["carp"]["interface"]) == ("192.0.2.1", "eth0")
     assert "254" in found["discarded"]["hop_limit"]["detail"]
 
@@ -282,18 +309,16 @@ def test_invalid_messages_are_counted_by_reason(link):
 def test_a_frame_with_a_vlan_tag_is_on_another_link_and_one_with_a_priority_tag_is_not(link):
     send(link.lb1, ADVERTISEMENT, tag="81000007")
     send(link.lb2, ADVERTISEMENT, tag="8100e000")
-    until(lambda: listen(link.client, 0.3)["routers"], "nothing was received")
-    assert [router["source"] for router in listen(link.client, 1)["routers"]] == ["192.0.2.2"]
+    assert [router["source"] for router in hear(link.client, 1)["routers"]] == ["192.0.2.2"]
 
 
 def test_without_an_interface_it_listens_on_all_and_names_the_interface_of_each_router(link):
     link.client.ip("link", "add", "link", "eth0", "name", "mv0", "type", "macvlan", "mode", "bridge")
     link.client.ip("link", "set", "mv0", "up")
     send(link.lb1, ADVERTISEMENT)
-    until(lambda: listen(link.client, 0.3)["routers"], "nothing was received")
     # A macvlan receives only the multicast groups that a socket has joined, as a network card does.
-    assert [router["interface"] for router in listen(link.client, 1, interface=None)["routers"]] == ["eth0", "mv0"]
-    assert [router["interface"] for router in listen(link.client, 1, interface="mv0")["routers"]] == ["mv0"]
+    assert [router["interface"] for router in hear(link.client, 2, interface=None)["routers"]] == ["eth0", "mv0"]
+    assert [router["interface"] for router in hear(link.client, 1, interface="mv0")["routers"]] == ["mv0"]
 
 
 def test_when_it_cannot_listen_it_says_why(link):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any, Dict, Iterator, List
@@ -23,6 +24,7 @@ MARKUP = (
 )
 
 
+@functools.lru_cache(maxsize=None)
 def options(role: str) -> Dict[str, Any]:
     """Return the variables of a role, as its argument specs describe them."""
     specs = yaml.safe_load((ROLES / role / "meta" / "argument_specs.yml").read_text())

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
-from support import collection, leaks
+from support import collection, leaks, playbooks
 from support.scope import SCOPE
 
 # How many examples each property is tried with. "each line" is for Pythons under which it is enough that each line
@@ -17,6 +18,12 @@ settings.load_profile(SCOPE)
 
 collection.make_importable()
 nothing_is_left = leaks.nothing_is_left
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_prepared_ansible_is_left(nothing_is_left):
+    yield
+    playbooks.end_prepared()
 
 
 def pytest_configure(config):

@@ -14,6 +14,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 
+from support.waiting import LIMIT_S
+
 # The Advertisements that keepalived is configured to send, by VRID. Their checksums are RFC 5798's, the only ones that
 # keepalived before 2.2.8 sends and accepts.
 UNICAST = 55
@@ -70,7 +72,7 @@ def keepalived(node, peer, folder):
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             # The child, too: it sends, and holds the addresses.
             os.killpg(process.pid, signal.SIGKILL)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from typing import Dict
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import last_will
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support.netns.namespaces import inside
@@ -80,6 +81,10 @@ class Daemon:
     def listens(self):
         with inside(self.node.namespace):
             return any(VRRP in open_text(f"/proc/thread-self/net/{table}") for table in ("raw", "raw6"))
+
+    def is_backup(self):
+        """Return whether it is the Backup of all its Virtual Routers, which heeds a resignation."""
+        raise NotImplementedError
 
     def stop(self):
         """Stop the daemon with SIGTERM."""
@@ -158,6 +163,9 @@ class Agent(Daemon):
         """Return whether it answers, which is the last step of its start. Its first raw socket is a mere test."""
         return self.try_report() is not None
 
+    def is_backup(self):
+        return all(each["state"] == "Backup" for each in self.report()["instances"])
+
     def upgrade(self):
         """Have the installed version take over; return when the old process has ended."""
         old = self.process
@@ -201,14 +209,14 @@ class Keepalived(Daemon):
 
     def prepare(self):
         settings = {
-            "instances": [self._with_track_files(**instance) for instance in self.instances],
+            "instances": [self.with_track_files(**instance) for instance in self.instances],
             "track_files": [{"name": TRACKED, "path": str(self.tracked)}],
         }
         text = render(settings, self.node.name)
         (self.folder / "keepalived.conf").write_text(text)
 
     @staticmethod
-    def _with_track_files(track, **rest):
+    def with_track_files(track, **rest):
         return {**rest, "track_files": track}
 
     def start(self):
@@ -216,6 +224,20 @@ class Keepalived(Daemon):
         for file in self.folder.glob("*.pid"):
             file.unlink()
         super().start()
+
+    def is_backup(self):
+        """Return whether it is that after its first start."""
+        return (self.folder / "log").read_text().count("Entering BACKUP STATE") >= len(self.instances)
+
+    def stop(self):
+        """Stop keepalived as its unit does; its last will follows.
+
+        It gives its VRRP process 5 seconds to remove the VIPs, one after the other, then kills it and exits with 0. On
+        a machine that stands still for so long some VIPs stay.
+        """
+        super().stop()
+        with inside(self.node.namespace):
+            assert last_will.main(str(self.folder / "keepalived.conf")) == 0
 
     def command(self):
         files = {"use-file": "keepalived.conf", "pid": "keepalived.pid", "vrrp_pid": "vrrp.pid"}

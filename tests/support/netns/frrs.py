@@ -9,6 +9,7 @@ has the address, and a carrier only while the router is Active. vrrpd sends IPv6
 from __future__ import annotations
 
 import ipaddress
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -79,6 +80,10 @@ class Vrrpd(Daemon):
     def start(self):
         self.until((self.own / "zebra.socket").exists, self.zebra)
         super().start()
+
+    def is_backup(self):
+        shown = sh("vtysh", "--vty_socket", str(self.own), "-c", "show vrrp")
+        return len(re.findall(r"Status \(v[46]\) +Backup", shown)) == len(self.instances)
 
     def fail_tracking(self):
         """Lower its priorities, because it has no trackers."""

@@ -24,6 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keep
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
 from support.rendering import keepalived as render
+from support.waiting import LIMIT_S
 
 STEADY = 0.4  # seconds: longer than the second round of announcements, or a late announcement of the loser, takes
 AUTH_PASS = "0f3a9c1e"
@@ -65,7 +66,7 @@ class Cluster:
         if self.recorder:
             self.recorder.close()
         for process in self.running.values():
-            end(process, signal.SIGKILL)
+            kill_group(process)
         self.link.stop()
 
     def _prepare(self, name):
@@ -90,11 +91,19 @@ class Cluster:
         self.running[name].send_signal(signal.SIGHUP)
 
     def stop(self, name):
-        end(self.running.pop(name), signal.SIGTERM)
+        """Stop a keepalived as systemd does; its last will follows. Return what that says.
+
+        keepalived gives its VRRP process 5 seconds to remove the VIPs, one after the other, then kills it and exits
+        with 0. On a machine that stands still for so long some VIPs stay, and the last will removes them.
+        """
+        process = self.running.pop(name)
+        process.terminate()
+        process.wait(LIMIT_S)
+        return self.execute_will(name)
 
     def kill(self, name):
         """Kill every process of a keepalived; its last will follows, as its unit has it."""
-        end(self.running.pop(name), signal.SIGKILL)
+        kill_group(self.running.pop(name))
         for file in (self.folder / name).glob("*.pid"):
             file.unlink()  # or the next keepalived takes a child that nobody has reaped for another keepalived
         self.execute_will(name)
@@ -163,11 +172,11 @@ class Cluster:
         views = {vip: self.view(vip) for vip in expected}
         return all(views[vip].holders == [name] and views[vip].announcer == name for vip, name in expected.items())
 
-    def settle(self, expected, limit):
-        """Wait until the holders are as expected, and stay so; return False after the limit in seconds."""
+    def settle(self, expected, limit=LIMIT_S, steady=STEADY):
+        """Wait until the holders are as expected and stay so for some time; return False after the limit in seconds."""
         deadline = time.monotonic() + limit
         while self.recorder.wait(lambda: self.is_settled(expected), deadline - time.monotonic()):
-            if self.stays_settled(expected, STEADY):
+            if self.stays_settled(expected, steady):
                 return True
         return False
 
@@ -185,7 +194,7 @@ class Cluster:
         return "\n".join(f"{name}:\n{(self.folder / name / 'log').read_text()}" for name in self.nodes)
 
 
-def end(process, number):
+def kill_group(process):
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
-    process.wait(10)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(LIMIT_S)

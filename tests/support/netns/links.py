@@ -25,17 +25,19 @@ from support.paths import COLLECTIONS
 from support.waiting import until
 
 collection.make_importable()
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import announce, netlink  # noqa: E402
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 PORT = 8443
 _serial = itertools.count()
+IPV6_ADDR_LINKLOCAL, IFA_F_TENTATIVE = 0x20, 0x40  # linux/ipv6.h, linux/if_addr.h
 
 # Accepts connections on every address, also on those that are added later, and answers any data. Prints "ready"
 # when it listens, and "served" after the first connection.
 SERVER = """
 import socket, sys
 port = int(sys.argv[1])
-server = socket.create_server(("::", port), family=socket.AF_INET6, backlog=512, dualstack_ipv6=True)
+server = socket.create_server(("::", port), family=socket.AF_INET6, backlog=4096, dualstack_ipv6=True)
 print("ready", flush=True)
 served = False
 while True:
@@ -52,16 +54,15 @@ while True:
     connection.close()
 """
 
-ANNOUNCE = """
-import sys
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import announce, netlink
-link = next(link for link in netlink.Netlink().links() if link.name == "eth0")
-announce.Announcer().announcing(link, sys.argv[1])()
-"""
-
 
 def sh(*command):
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def batch(namespace, *commands):
+    """Run several commands of `ip` in one process, because each process takes its time."""
+    command = ["ip", "-n", namespace, "-batch", "-"]
+    subprocess.run(command, input="\n".join(commands), check=True, capture_output=True, text=True)
 
 
 class Node:
@@ -72,25 +73,32 @@ class Node:
         self.port = f"p{number}"  # its end at the bridge
         self.processes = []
 
-    def start(self):
+    def create(self):
         sh("ip", "netns", "add", self.namespace)
         self.set_dad(False, "default")
         self.set_forwarding(False)
-        self.ip("link", "set", "lo", "up")
-        peer = ("peer", "eth0", "netns", self.namespace)
-        sh("ip", "-n", self.link.bridge, "link", "add", self.port, "type", "veth", *peer)
-        sh("ip", "-n", self.link.bridge, "link", "set", self.port, "master", "br0", "up")
-        self.ip("link", "set", "eth0", "address", self.mac, "up")
-        self.ip("addr", "add", f"192.0.2.{self.number}/24", "dev", "eth0")
-        self.ip("addr", "add", f"2001:db8::{self.number}/64", "dev", "eth0", "nodad")
 
-    def wait_for_link_local(self):
-        """Wait until the link-local address is no longer tentative, because nothing can be sent from it before.
+    def connect(self):
+        """Set the interface up, which the bridge has created."""
+        batch(
+            self.namespace,
+            "link set lo up",
+            f"link set eth0 address {self.mac} up",
+            f"addr add 192.0.2.{self.number}/24 dev eth0",
+            f"addr add 2001:db8::{self.number}/64 dev eth0 nodad",
+        )
+
+    def has_link_local(self):
+        """Return whether it has a link-local address that is not tentative, because nothing can be sent from it before.
 
         This polls: `ip monitor` does not say when it begins to listen, so it may miss the change.
         """
-        show = ("ip", "-6", "addr", "show", "dev", "eth0", "scope", "link")
-        until(lambda: "tentative" not in self.output(*show), f"{self.name} has no link-local address")
+        with inside(self.namespace), open("/proc/thread-self/net/if_inet6") as file:
+            fields = [line.split() for line in file]
+        return any(
+            name == "eth0" and int(scope, 16) == IPV6_ADDR_LINKLOCAL and not int(flags, 16) & IFA_F_TENTATIVE
+            for _address, _index, _prefix, scope, flags, name in fields
+        )
 
     def set_dad(self, enabled, interface="eth0"):
         """Set duplicate address detection (RFC 4862, 5.4). A new address is tentative for two seconds with it."""
@@ -136,7 +144,12 @@ class Node:
         """Add the addresses and announce them, as a VRRP router does when it becomes Active."""
         for address in addresses:
             self.ip("addr", "add", address, "dev", "eth0", *(["nodad"] if ":" in address else []))
-            assert self.python(ANNOUNCE, address).wait(10) == 0
+            self._announce(address)
+
+    def _announce(self, address):
+        mac = bytes.fromhex(self.mac.replace(":", ""))
+        with inside(self.namespace), announce.open_packet_socket() as sock:
+            announce.Announcer(lambda: sock).announcing(netlink.Link(0, "eth0", True, mac), address)()
 
     def release(self, *addresses):
         for address in addresses:
@@ -163,12 +176,15 @@ class Link:
 
     def start(self):
         sh("ip", "netns", "add", self.bridge)
-        sh("ip", "-n", self.bridge, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-        sh("ip", "-n", self.bridge, "link", "set", "br0", "up")
         for node in self.nodes:
-            node.start()
+            node.create()
+        ports = [f"link add {node.port} type veth peer eth0 netns {node.namespace}" for node in self.nodes]
+        ports += [f"link set {node.port} master br0 up" for node in self.nodes]
+        batch(self.bridge, "link add br0 type bridge mcast_snooping 0", "link set br0 up", *ports)
         for node in self.nodes:
-            node.wait_for_link_local()
+            node.connect()
+        for node in self.nodes:
+            until(node.has_link_local, f"{node.name} has no link-local address")
 
     def stop(self):
         for node in self.nodes:

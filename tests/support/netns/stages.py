@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import signal
@@ -89,6 +90,10 @@ class Stage:
     def wait_for_announcement(self, begin, times=1, address=VIP):
         self.wait(lambda: self._announcements(begin, address) >= times, f"{address} is not announced")
 
+    def wait_for_resignation(self, begin, vrid=51):
+        """Wait until the last Advertisement of the first member says that it resigns."""
+        self.wait(lambda: [sent[1] for sent in self.advertisements(begin, vrid=vrid)][-1:] == [0], "it does not resign")
+
     def _announcements(self, begin, address):
         return sum(kind == "announced" for _at, kind in self.events(begin, address))
 
@@ -97,6 +102,15 @@ class Stage:
         sent = [one for one in list(self.recorder.advertisements) if one.member == member and one.at >= begin]
         messages = [(one.at, message_in(one.packet)) for one in sent]
         return [(at, message[2]) for at, message in messages if message[1] == vrid]
+
+
+@contextlib.contextmanager
+def temporary_stage(link, folder):
+    made = Stage(link, folder)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def instance(node, priority=254, vrid=51, name="front", vip=VIP, **changes):

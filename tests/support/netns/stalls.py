@@ -19,17 +19,25 @@ MIN_STALL = 0.005  # seconds: half of the shortest advertisement interval in the
 PRIORITY = 50  # real-time, above keepalived's, the agents' and the recorder's
 
 
+def sleeps(clock, sleep):
+    """Sleep again and again; yield the begin and the end of each sleep that was a stall, and None for another one."""
+    before = clock()
+    while True:
+        sleep(SLEEP)
+        now = clock()
+        yield (before, now) if now - before > SLEEP + MIN_STALL else None
+        before = now
+
+
 def watch(processor, parent):
     """Print the begin and the end of each stall until the parent ends, by the clock that stamps frames."""
     os.sched_setaffinity(0, {processor})
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    before = time.time()
-    while os.getppid() == parent:
-        time.sleep(SLEEP)
-        now = time.time()
-        if now - before > SLEEP + MIN_STALL:
-            print(before, now, flush=True)
-        before = now
+    for stall in sleeps(time.time, time.sleep):
+        if os.getppid() != parent:
+            return
+        if stall:
+            print(*stall, flush=True)
 
 
 class Watcher:

@@ -1,14 +1,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`onprem.lb.dns`, run as a user runs it. To start Ansible takes most of a run's time: cases that can share one do."""
+"""`onprem.lb.dns`, run as a user runs it."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from support.paths import ROOT
-from support.playbooks import case, play, play_cases, printed
+from support.playbooks import play, printed
 
 DNS = "onprem.lb.dns"
 PAIR = """
@@ -61,31 +62,49 @@ master-0.lab.example.com.  60 IN A    198.51.100.31
 """
 
 # What the same file holds in each of its forms.
-FORMS = {
-    "zone": ("records.zone", "haproxy.example.com.   300 IN A    192.0.2.10"),
-    "dnsmasq": ("~/records.dnsmasq", "host-record=haproxy.example.com,192.0.2.10,300"),
-    "nsupdate": ("./records.nsupdate", "update add haproxy.example.com. 300 A 192.0.2.10"),
-}
+FORMS = [
+    ("zone", "records.zone", "haproxy.example.com.   300 IN A    192.0.2.10"),
+    ("dnsmasq", "~/records.dnsmasq", "host-record=haproxy.example.com,192.0.2.10,300"),
+    ("nsupdate", "./records.nsupdate", "update add haproxy.example.com. 300 A 192.0.2.10"),
+]
 
 
-def test_it_prints_and_writes_the_records_of_the_pair_without_connecting_to_a_host(tmp_path):
-    written = {form: case(form, DNS, dns_format=form, dns_output=output) for form, (output, _line) in FORMS.items()}
-    cases = [*written.values(), case("again", DNS, dns_output=FORMS["zone"][0])]
-    other = {"dns_ttl": 9}  # facts last for the whole run
-    cases.append(case("other order", DNS, {**other, "pair_members": ["lb2", "lb1"]}))
-    cases.append(case("one member", DNS, {**other, "pair_members": ["lb2"]}))
-    cases.append(case("forecast", "onprem.lb.forecast", {"pair_members": ["lb1", "lb2"]}))
-    said = play_cases(tmp_path, PAIR, *cases, arguments=("--become",))
-    assert printed(said["zone"])[: len(PAIR_ZONE.splitlines())] == PAIR_ZONE.splitlines()
-    assert '"openshift_master_default_subdomain": "apps.example.com"' in said["zone"]
-    for form in FORMS:
-        assert_written(tmp_path, form, said[form])
-    assert "changed: [" not in said["again"] and "ok: [lb1 -> localhost]" in said["again"]
-    lines = printed(said["other order"])
+@pytest.mark.parametrize("form, output, line", FORMS, ids=[form for form, *_rest in FORMS])
+def test_it_prints_and_writes_the_records_of_the_pair_without_connecting_to_a_host(tmp_path, form, output, line):
+    """The file is where the user is, and what was printed."""
+    given = (PAIR, DNS, "--become", "-e", f"dns_format={form}", "-e", f"dns_output={output}")
+    code, said = play(tmp_path, *given)
+    assert code == 0 and "changed: [lb1 -> localhost]" in said, said
+    written = tmp_path / output.rpartition("/")[2]
+    lines = written.read_text().splitlines()
+    assert line in lines and printed(said)[: len(lines)] == lines
+    assert written.stat().st_mode & 0o7777 == 0o644
+    if form == "zone":
+        assert lines == PAIR_ZONE.splitlines()
+        assert '"openshift_master_default_subdomain": "apps.example.com"' in said
+
+
+def test_what_is_written_already_is_not_changed(tmp_path):
+    for outcome in ("changed: [lb1 -> localhost]", "ok: [lb1 -> localhost]"):
+        code, said = play(tmp_path, PAIR, DNS, "-e", "dns_output=records.zone")
+        assert code == 0 and outcome in said, said
+    assert "changed: [" not in said
+
+
+def of_members(folder, *members):
+    code, said = play(folder, PAIR, DNS, "-e", json.dumps({"dns_ttl": 9, "pair_members": members}))
+    assert code == 0, said
+    return said
+
+
+def test_the_members_are_numbered_in_their_order(tmp_path):
+    lines = printed(of_members(tmp_path, "lb2", "lb1"))
     assert {"haproxy-0.example.com. 9 IN A    192.0.2.12", "haproxy-1.example.com. 9 IN A    192.0.2.11"} <= {*lines}
-    lines = printed(said["one member"])  # whose own variables count then
-    assert "haproxy-0.of-the-first.example. 9 IN A    192.0.2.12" in lines and "192.0.2.11" not in said["one member"]
-    assert_forecast(said["forecast"])
+
+
+def test_of_one_member_its_own_variables_count(tmp_path):
+    said = of_members(tmp_path, "lb2")
+    assert "haproxy-0.of-the-first.example. 9 IN A    192.0.2.12" in printed(said) and "192.0.2.11" not in said
 
 
 TWO = """
@@ -121,22 +140,6 @@ def test_each_of_several_pairs_gets_its_names(tmp_path):
     found = {" ".join(line.split()) for line in printed(said)}
     assert {"haproxy.web.example.com. 300 IN A 192.0.2.10", "haproxy-1.web.example.com. 300 IN A 192.0.2.12"} <= found
     assert {"haproxy.db.example.com. 300 IN A 192.0.2.20", "haproxy-0.db.example.com. 300 IN A 192.0.2.13"} <= found
-
-
-def assert_forecast(said):
-    """It tells who will hold each VIP."""
-    assert "held by lb1, then lb2" in said and "held by lb2, then lb1" not in said
-    assert "host cut             lb1 -> lb2               at most  3072 ms" in said
-
-
-def assert_written(folder, form, said):
-    """The file is where the user is, and what was printed."""
-    output, line = FORMS[form]
-    written = folder / output.rpartition("/")[2]
-    lines = written.read_text().splitlines()
-    assert line in lines and printed(said)[: len(lines)] == lines
-    assert written.stat().st_mode & 0o7777 == 0o644
-    assert "changed: [lb1 -> localhost]" in said
 
 
 def test_it_prints_what_the_cluster_needs_and_nothing_for_an_installer_also_for_a_part_of_it(tmp_path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.playbooks import play
+from support.playbooks import play, play_anew
 
 PAIR = """
 [pair]
@@ -47,16 +47,14 @@ def test_a_play_of_the_users_that_does_not_keep_the_members_together_is_refused(
     assert code != 0 and sentence in said and "HostVars" not in said
 
 
-def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_is_configured(tmp_path, monkeypatch):
-    monkeypatch.setenv("ANSIBLE_STRATEGY", "free")
-    code, said = play(tmp_path, PAIR, "onprem.lb.forecast")
+def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_is_configured(tmp_path):
+    code, said = play_anew(tmp_path, PAIR, "onprem.lb.forecast", ANSIBLE_STRATEGY="free")
     assert code == 0, said
 
 
-def test_a_controller_without_netaddr_is_told_so(tmp_path, monkeypatch):
+def test_a_controller_without_netaddr_is_told_so(tmp_path):
     (tmp_path / "netaddr.py").write_text("raise ImportError\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    code, said = play(tmp_path, PAIR, "onprem.lb.site")
+    code, said = play_anew(tmp_path, PAIR, "onprem.lb.site", PYTHONPATH=str(tmp_path))
     assert code != 0 and "The controller lacks the Python package netaddr: install it for " in said
     assert "UNREACHABLE" not in said and "rror rendering" not in said
 

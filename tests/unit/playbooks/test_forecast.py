@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`onprem.lb.forecast` refuses a plan; what it prints of a good one is in test_dns, which shares its run."""
+"""What `onprem.lb.forecast` prints of a plan, and which plans it refuses."""
 
 from __future__ import annotations
 
@@ -146,9 +146,10 @@ def test_it_prints_what_the_cluster_behind_the_pair_must_know(tmp_path):
     assert "tls-san: [api.example.com, 192.0.2.10, " in said
 
 
-def test_where_there_is_nothing_to_paste_no_task_says_so(tmp_path):
+def test_it_tells_who_will_hold_each_vip_and_where_there_is_nothing_to_paste_no_task_says_so(tmp_path):
     code, said = play(tmp_path, PAIR, "onprem.lb.forecast")
-    assert code == 0 and "held by lb1, then lb2" in said, said
+    assert code == 0 and "held by lb1, then lb2" in said and "held by lb2, then lb1" not in said, said
+    assert "host cut             lb1 -> lb2               at most  3072 ms" in said
     after = said.partition("held by lb1, then lb2")[2]
     assert "tls-san" not in after and "skipping: [" not in after
 

@@ -1,8 +1,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""keepalived runs its hook when an instance has yielded, where the last Advertisement may be lost."""
+"""keepalived runs its hook when an instance has yielded, where the last Advertisement may be lost, and systemd when it
+has ended."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from support import rendering
@@ -31,3 +34,9 @@ def test_with_unicast_peers_it_is_given_the_file_and_the_instance():
 )
 def test_a_group_needs_none_and_one_of_the_users_own_is_kept(settings, expected):
     assert notified(**settings) == expected
+
+
+def test_on_a_host_where_keepalived_kills_its_own_process_at_a_stop_the_last_will_has_longer():
+    gives = 5  # seconds, CHILD_WAIT_SECS of keepalived
+    ((limit, command),) = re.findall(r"/timeout --signal=KILL (\d+) \S+/hook (\w+)", rendering.keepalived_unit())
+    assert command == "ended" and int(limit) > gives

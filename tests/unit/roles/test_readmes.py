@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 
@@ -45,30 +46,29 @@ def constant(path, name):
     raise AssertionError(f"{path.name} has no {name}")
 
 
+@functools.lru_cache(maxsize=None)
 def documents():
-    """Yield what ansible-doc shows as a list of options: of roles, and of modules and filters, their results too."""
-    for role in PUBLIC:
-        yield pytest.param(options(role), id=role)
+    """Return what ansible-doc shows as a list of options: of roles, and of modules and filters, their results too."""
+    found = {role: options(role) for role in PUBLIC}
     for path in sorted(MODULES.glob("*.py")):
         for name in ("DOCUMENTATION", "RETURN"):
             document = yaml.safe_load(constant(path, name)) or {}
-            yield pytest.param(
-                document.get("options") if name == "DOCUMENTATION" else document, id=f"{path.stem} {name}"
-            )
+            found[f"{path.stem} {name}"] = document.get("options") if name == "DOCUMENTATION" else document
     for path in sorted(FILTERS.glob("*.yml")):
         document = yaml.safe_load(path.read_text())
-        yield pytest.param({**document["DOCUMENTATION"].get("options", {}), **document["RETURN"]}, id=path.stem)
+        found[path.stem] = {**document["DOCUMENTATION"].get("options", {}), **document["RETURN"]}
+    return found
 
 
-@pytest.mark.parametrize("options", list(documents()))
-def test_no_description_leans_on_another_one(options):
-    assert {place: sentence for place, sentence in described(options) if leans(sentence)} == {}
+def test_no_description_leans_on_another_one():
+    everywhere = [(name, *each) for name, options in documents().items() for each in described(options)]
+    assert [(name, place, sentence) for name, place, sentence in everywhere if leans(sentence)] == []
 
 
-@pytest.mark.parametrize("options", list(documents()))
-def test_no_description_ends_at_a_comma(options):
+def test_no_description_ends_at_a_comma():
     """In a mapping on one line, what follows an unquoted comma is a key of its own."""
-    assert [key for key in keys(options) if " " in key] == []
+    everywhere = [(name, key) for name, options in documents().items() for key in keys(options)]
+    assert [(name, key) for name, key in everywhere if " " in key] == []
 
 
 def keys(document):

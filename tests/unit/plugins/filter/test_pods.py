@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 
 import yaml
@@ -17,6 +18,7 @@ RESOURCES = "/etc/kubernetes/static-pod-resources/onprem-lb"
 OPTIONS = pods.OPTIONS._asdict()
 
 
+@functools.lru_cache(maxsize=None)
 def found():
     settings = {"interface": "ens192", "auth_pass": pods.PASSWORD}
     names = [*clusters.ADDRESSES]

@@ -127,8 +127,9 @@ def test_a_server_whose_mac_is_not_known_is_no_fault_while_it_owns_nothing():
 def test_a_server_hands_on_to_the_owner_or_if_it_is_that_to_the_second(server):
     text = rulesets.of_server([service(6443, FIRST, SECOND)], "eth0", [server.address])
     listed = re.search(r"map servers_0_others \{ type [^;]+; elements = \{ (.*?) \}; \}", text).group(1)
+    buckets = table([FIRST, SECOND], COUNT)
     for number, other in (each.split(" : ") for each in listed.split(", ")):
-        bucket = table([FIRST, SECOND], COUNT)[int(number)]
+        bucket = buckets[int(number)]
         assert other == (bucket.second if bucket.owner == server.address else bucket.owner)
 
 
@@ -178,10 +179,10 @@ def test_a_port_that_a_client_uses_again_is_a_new_connection():
 
 def test_who_gets_new_connections_is_a_change_of_elements():
     one, other = service(6443, FIRST, SECOND), service(443, FIRST, SECOND)
-    before, after = balancer(one, other), balancer(one, other._replace(left=True))
-    assert (before.leaves, after.leaves) == (False, True)
-    assert commands(change(before, after)) == [("add", "servers_0_left", {"192.0.2.100 . 443": ""})]
-    assert commands(change(after, before)) == [("delete", "servers_0_left", {"192.0.2.100 . 443": ""})]
+    stays, leaves = balancer(one, other), balancer(one, other._replace(left=True))
+    assert (stays.leaves, leaves.leaves) == (False, True)
+    assert commands(change(stays, leaves)) == [("add", "servers_0_left", {"192.0.2.100 . 443": ""})]
+    assert commands(change(leaves, stays)) == [("delete", "servers_0_left", {"192.0.2.100 . 443": ""})]
 
 
 def test_a_table_may_keep_what_is_noted():

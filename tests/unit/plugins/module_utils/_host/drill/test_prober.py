@@ -124,6 +124,7 @@ def test_attempts_start_on_a_fixed_grid_however_long_each_takes():
     assert [a.start_ms for a in sorted(seen.attempts)] == pytest.approx([5.0 * n for n in range(200)], abs=0.01)
     assert set(outcomes(seen)) == {"ok"}
     assert all(a.end_ms - a.start_ms == pytest.approx(37, abs=0.01) for a in seen.attempts)
+    assert (seen.skipped, seen.longest_stall_ms) == (0, pytest.approx(0, abs=0.01))
 
 
 def test_silence_is_a_timeout_and_a_late_answer_is_slow():

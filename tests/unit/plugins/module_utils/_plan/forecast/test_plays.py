@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import scope
 from support.plans import clusters, full_play, pairs
 
-EXAMPLES = 300 if scope.FULL else 15
+EXAMPLES, MEMBERS = (300, 7) if scope.FULL else (5, 4)
 WEIGHTS = (0, 0, 0, 2, 40, -40, -200)
 
 
@@ -40,7 +40,7 @@ def instances(count, priorities, vips, **values):
 @st.composite
 def layouts(draw):
     """A plan of members that are alike, or of which one differs."""
-    count = draw(st.integers(2, 7))
+    count = draw(st.integers(2, MEMBERS))
     spread = draw(st.sampled_from([(100, 100), (100, 102), (1, 20), (1, 254), (240, 254)]))
     priorities = draw(st.lists(st.integers(*spread), min_size=count, max_size=count))
     version = draw(st.sampled_from([2, 3]))
