@@ -13,8 +13,9 @@ SCHEDULES ?= 1000000
 PACKETS ?= 1000000
 # The seed of the first schedule, and of all packets. By default the first million schedules, and new packets each time.
 SEED ?=
-# The commit that `scenarios` compares with, and the tag of a release.
-SINCE ?= main
+# The commit that `scenarios`, `sanity` and `ansible-lint` compare with, and the tag of a release. Without it the first
+# compares with main, and the others judge every file.
+SINCE ?=
 TAG ?=
 
 # A pipe fails when its first command does.
@@ -106,8 +107,8 @@ lint: setup ## ruff, mypy, yamllint, the changelog, the workflows
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 .PHONY: ansible-lint
-ansible-lint: setup ## ansible-lint's production profile
-	cd $(COLLECTION) && ansible-lint --strict
+ansible-lint: setup ## ansible-lint's production profile; SINCE=main: only of what has changed
+	python tests/gates.py ansible-lint --since "$(SINCE)"
 
 .PHONY: docs
 docs: setup ## the documentation of modules, filters and roles
@@ -124,13 +125,12 @@ pictures: setup ## draw the documentation's pictures again; look at them
 	git diff --stat docs/pictures
 
 .PHONY: sanity
-sanity: setup ## ansible-test sanity, which wants the collection under its own name and in git
+sanity: setup ## ansible-test sanity, which wants the collection under its own name and in git; SINCE=main: only of what has changed
 	$(call say,sanity)
 	rm -rf $(SANITY) && mkdir -p $(SANITY)
 	git ls-files --cached --others --exclude-standard | tar --create --files-from=- | tar --extract --directory=$(SANITY)
 	git -C $(SANITY) init --quiet && git -C $(SANITY) add --all
-	$(PYTHON) tests/bootstrap_pip.py
-	cd $(SANITY) && ansible-test sanity --venv --python $$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	python tests/gates.py sanity --since "$(SINCE)"
 
 .PHONY: packages
 packages: ## install the Debian packages that tests need, as root or through sudo
@@ -151,6 +151,7 @@ chaos: setup packages ## as root: random failures and changes of running layouts
 
 .PHONY: bench
 bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders
+	$(PYTHON) bench/tools.py
 	python bench/packet.py
 	python bench/vrrp.py
 	python bench/proxy.py
@@ -173,8 +174,8 @@ cores: setup ## the archive, installed beside the oldest supported ansible-core;
 	@$(PYTHON) tests/suite cores
 
 .PHONY: scenarios
-scenarios: ## print the scenarios that the files changed since SINCE need
-	@$(PYTHON) tests/changed.py --since "$(SINCE)"
+scenarios: ## print the scenarios and interruptions that the files changed since SINCE need
+	@$(PYTHON) tests/changed.py --since "$(or $(SINCE),main)"
 
 .PHONY: notes
 notes: setup ## the release notes of TAG, .cache/build/notes.md; refuses a tag that is not this version's

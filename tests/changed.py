@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints the scenarios that test the files that have changed since a commit, as SCENARIO:IMAGE.
+"""Prints what tests the files that have changed since a commit: scenarios, as SCENARIO:IMAGE, and interruptions.
 
     make scenarios SINCE=main
     make molecule RUNS="$(make --silent scenarios SINCE=main)"
@@ -47,6 +47,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/filter/dns": NONE,
     "plugins/filter/survey_table": NONE,
     "plugins/module_utils/_plan/dns/": NONE,
+    "tests/interruptions/": NONE,
     "tests/netns/": NONE,
     "tests/pictures/": NONE,
     "tests/unit/": NONE,
@@ -96,13 +97,25 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "tests/golden/": ("default",),  # haproxy and keepalived test these files there
 }
 PROSE = ".md"
+ENOUGH = 60  # files, which take sanity and ansible-lint a minute of a processor
+# What a killed run leaves depends on these. Each layout's interruptions go with the scenario that has both its engines.
+INTERRUPTED = ("playbooks/", "plugins/module_utils/_host/states/", "roles/", "tests/interruptions/")
+CYCLES = {
+    "mixed": ("interruptions:pair:deployment", "interruptions:pair:change", "interruptions:pair:engine"),
+    "ipi": ("interruptions:ipi:change",),
+}
 EXAMPLES = ("roles/agent/README.md", "roles/haproxy/README.md", "roles/keepalived/README.md")  # `roles` runs these
 
 
 def runs(paths: Iterable[str]) -> List[str]:
-    """Return the scenarios that these paths need, each with its image."""
+    """Return the scenarios that these paths need, each with its image, and the interruptions."""
+    paths = list(paths)
     needed = {scenario for path in paths for scenario in scenarios(path)}
-    return [f"{scenario}:{image}" for scenario, image in IMAGE_OF.items() if scenario in needed]
+    killed = {cycle for path in paths for cycle in cycles(path)}
+    return [
+        *(f"{scenario}:{image}" for scenario, image in IMAGE_OF.items() if scenario in needed),
+        *(cycle for each in CYCLES.values() for cycle in each if cycle in killed),
+    ]
 
 
 def scenarios(path: str) -> Tuple[str, ...]:
@@ -112,11 +125,35 @@ def scenarios(path: str) -> Tuple[str, ...]:
     return next((needed for prefix, needed in SCENARIOS.items() if path.startswith(prefix)), ALL)
 
 
+def cycles(path: str) -> Tuple[str, ...]:
+    """Return the interruptions that a path of the checkout needs."""
+    if path.endswith(PROSE) or not path.startswith(INTERRUPTED):
+        return NONE
+    needed = ALL if path.startswith("tests/") else scenarios(path)
+    return tuple(cycle for scenario in CYCLES if scenario in needed for cycle in CYCLES[scenario])
+
+
 def changed(since: str) -> List[str]:
     """Return the paths that differ from the merge base with `since`, including uncommitted ones."""
     differing = git("diff", "--name-only", "--no-renames", "--merge-base", since)
     new = git("ls-files", "--others", "--exclude-standard")
     return [*differing, *new]
+
+
+def judged(since: str) -> List[str]:
+    """Return the paths that a gate of each change judges: those that have changed since `since`.
+
+    In a clone in which `since` has everything, nothing says where the last change begins. There it is what the newest
+    commits have changed, as many as it takes for ENOUGH paths.
+    """
+    head = git("rev-parse", "HEAD")
+    if git("merge-base", since, "HEAD") != head:
+        return changed(since)
+    for commit in git("rev-list", "--first-parent", "HEAD"):
+        paths = changed(commit)
+        if len(paths) >= ENOUGH:
+            return paths
+    return git("ls-files", "--cached", "--others", "--exclude-standard")
 
 
 def git(*arguments: str) -> List[str]:

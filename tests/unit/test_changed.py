@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import sys
 
 import changed
 import pytest
+from interruptions.operations import LAYOUTS
 from support.paths import ROOT
 from support.scenarios import IMAGE_OF, IMAGES
 
@@ -18,6 +21,9 @@ PODS = ["pods:debian12"]
 CLUSTER = ["ipi:debian13", "ipi-agent:debian12", "cluster:debian13", *PODS]
 ALONE = ["roles:debian13"]
 EVERY = PAIR + CLUSTER + ALONE
+PAIR_CYCLES = [f"interruptions:pair:{cycle}" for cycle in ("deployment", "change", "engine")]
+IPI_CYCLES = ["interruptions:ipi:change"]
+CYCLES = PAIR_CYCLES + IPI_CYCLES
 
 
 @pytest.mark.parametrize(
@@ -27,13 +33,18 @@ EVERY = PAIR + CLUSTER + ALONE
         ("a-new-folder/file", EVERY),
         ("lab/hosts.py", EVERY),
         ("Makefile", EVERY),
-        ("roles/agent/tasks/main.yml", EVERY),  # the layouts use it for native members, too
-        ("roles/pair/tasks/main.yml", PAIR),
-        ("roles/ipi/tasks/main.yml", CLUSTER),
+        ("roles/agent/tasks/main.yml", EVERY + CYCLES),  # the layouts use it for native members, too
+        ("roles/pair/tasks/main.yml", PAIR + PAIR_CYCLES),
+        ("roles/ipi/tasks/main.yml", CLUSTER + IPI_CYCLES),
+        ("roles/direct_server/tasks/main.yml", ["direct:debian13"]),  # no killed run has one
+        ("playbooks/site.yml", EVERY + CYCLES),
+        ("playbooks/status.yml", ["default:debian12"]),
+        ("plugins/module_utils/_host/states/undo.py", EVERY + CYCLES),
+        ("tests/interruptions/hosts.py", CYCLES),
         ("plugins/module_utils/_plan/layouts/ipi_vips.py", CLUSTER),
         (
             "roles/keepalived/vars/main.yml",
-            ["default:debian12", *PAIR[2:], "ipi:debian13", "cluster:debian13", *PODS, *ALONE],
+            ["default:debian12", *PAIR[2:], "ipi:debian13", "cluster:debian13", *PODS, *ALONE, *CYCLES],
         ),
         ("plugins/module_utils/_agent/proxy/config.py", EVERY),  # haproxy's services are judged by it
         ("molecule/ipi/drill.yml", CLUSTER[:3]),
@@ -53,8 +64,15 @@ def test_a_path_needs_the_scenarios_that_use_it(path, needed):
     assert changed.runs([path]) == needed
 
 
+def test_each_interruption_is_a_cycle_of_a_layout():
+    named = {cycle for each in changed.CYCLES.values() for cycle in each}
+    assert named < {f"interruptions:{name}:{cycle}" for name in LAYOUTS for cycle in LAYOUTS[name].cycles()}
+
+
 def test_several_paths_need_the_scenarios_of_each_once():
-    assert changed.runs(["docs/agent.md", "molecule/mixed/drill.yml", "roles/pair/tasks/main.yml"]) == PAIR
+    assert (
+        changed.runs(["docs/agent.md", "molecule/mixed/drill.yml", "roles/pair/tasks/main.yml"]) == PAIR + PAIR_CYCLES
+    )
     assert changed.runs([]) == []
 
 
@@ -63,7 +81,7 @@ def test_each_scenario_has_an_image_and_each_image_a_scenario():
     assert set(IMAGE_OF.values()) == set(IMAGES)
 
 
-@pytest.mark.parametrize("prefix", [*changed.SCENARIOS, *changed.EXAMPLES])
+@pytest.mark.parametrize("prefix", [*changed.SCENARIOS, *changed.EXAMPLES, *changed.INTERRUPTED])
 def test_each_prefix_matches_an_existing_path(prefix):
     assert any(ROOT.glob(prefix + "*" if not prefix.endswith("/") else prefix))
 
@@ -102,6 +120,47 @@ def test_later_commits_on_the_base_branch_do_not_count(checkout):
     git(checkout, "commit", "--quiet", "--message=theirs")
     git(checkout, "switch", "--quiet", "topic")
     assert changed.changed("main") == []
+
+
+def commit(checkout, name):
+    (checkout / name).write_text(name)
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", f"--message={name}")
+
+
+def test_a_gate_judges_what_a_branch_has_changed(checkout):
+    git(checkout, "switch", "--quiet", "--create=topic")
+    commit(checkout, "theirs")
+    assert changed.judged("main") == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    "enough, expected",
+    [
+        (1, ["third"]),
+        (2, ["second", "third"]),
+        (3, ["edited", "kept", "moved", "second", "third"]),  # there are no more commits, so everything
+    ],
+)
+def test_a_gate_of_a_clone_of_main_judges_what_the_newest_commits_changed(checkout, monkeypatch, enough, expected):
+    monkeypatch.setattr(changed, "ENOUGH", enough)
+    commit(checkout, "second")
+    commit(checkout, "third")
+    assert changed.judged("main") == expected
+
+
+def test_in_a_clone_of_main_uncommitted_files_are_judged_too(checkout, monkeypatch):
+    monkeypatch.setattr(changed, "ENOUGH", 1)
+    commit(checkout, "second")
+    (checkout / "third").write_text("")
+    assert changed.judged("main") == ["third"]
+
+
+def test_what_prints_the_scenarios_needs_only_the_standard_library():
+    command = [sys.executable, "-S", "tests/changed.py", "--since", "HEAD"]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(r"^scenarios: ##.*\n\t@\$\(PYTHON\) tests/changed.py", makefile, re.MULTILINE)
 
 
 def test_a_workflow_gets_the_runs_as_a_list_that_a_matrix_takes(checkout, monkeypatch, capsys):
