@@ -149,6 +149,10 @@ fuzz: setup ## broken packets through the decoder: PACKETS, a million
 chaos: setup packages ## as root: random failures and changes of running layouts under load, ROUNDS of them, a thousand
 	python tests/chaos $(if $(SEED),--seed $(SEED)) --rounds $(or $(ROUNDS),1000)
 
+.PHONY: mutants
+mutants: setup ## breaks in copies of the files, COUNT of them, 200: those that no unit test finds; STRICT=1: they are errors
+	python tests/mutants --count $(or $(COUNT),200) $(if $(SEED),--seed $(SEED)) $(if $(filter 1,$(STRICT)),--strict)
+
 .PHONY: bench
 bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders
 	$(PYTHON) bench/tools.py

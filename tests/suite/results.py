@@ -27,9 +27,10 @@ class Result(NamedTuple):
     passed: int = 0
     failures: Tuple[str, ...] = ()  # a name for each, with the first line of its reason
     skips: Tuple[str, ...] = ()  # a reason for each
+    orders: int = 0  # that tests have played which play many
 
     def __add__(self, other: Result) -> Result:  # type: ignore[override]
-        return Result(self.passed + other.passed, self.failures + other.failures, self.skips + other.skips)
+        return Result(*(mine + theirs for mine, theirs in zip(self, other)))  # type: ignore[arg-type]
 
     @property
     def ran(self) -> bool:
@@ -65,7 +66,8 @@ def _judge_case(case: ElementTree.Element) -> Result:
     skipped = case.find("skipped")
     if skipped is not None:
         return Result(skips=(_first_line(skipped.get("message") or "no reason given"),))
-    return Result(passed=1)
+    played = case.find("properties/property[@name='orders']")
+    return Result(passed=1, orders=0 if played is None else int(played.get("value", "")))
 
 
 def read_molecule(log: str) -> Result:
@@ -110,11 +112,12 @@ def _cells(row: Row) -> Tuple[str, ...]:
 
 
 def _reasons(result: Result) -> List[str]:
-    """Return the first failure, and each reason for skips with its count."""
+    """Return the first failure, each reason for skips with its count, and how many orders were played."""
     more = len(result.failures) - 1
     failures = [*result.failures[:1], *([f"{more} more"] if more > 0 else [])]
     skips = [f"{count} x {reason}" if count > 1 else reason for reason, count in Counter(result.skips).most_common()]
-    return [text[:MAX_CELL] for text in (*failures, *skips)]
+    played = [f"{result.orders:,} orders played"] if result.orders else []
+    return [text[:MAX_CELL] for text in (*failures, *skips, *played)]
 
 
 def closing_lines(rows: List[Row], strict: bool) -> List[str]:

@@ -19,10 +19,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 SECOND = 1_000_000
 VIPS = ("192.0.2.10", "192.0.2.20")  # of one Virtual Router each; another member is the first of each
 OLD = {"vrids": (51, 52), "version": 2, "interval": 1, "password": "old"}
-AFTER, SETTLE = 40.0, 5.0
-STARTS_S = 1.0  # what the program of the undo needs until it acts
+SETTLE = 5.0
 LOOKS_S = 1.5
-BOOT_S = 20
+AFTER_S = 40.0  # for which the times of a fast host are
+STARTS_S = 1.0  # what the program of the undo needs until it acts
+BOOT_S = 20.0
 
 
 class Member:
@@ -41,11 +42,19 @@ class World:
     """The members of a pair, or of more, in virtual time; ``new`` are the settings that the run brings.
 
     :param engine: native or agent
+    :param after: the ``undo_after`` of the run
+    :param is_slow: whether the hosts are as slow as they may be with it
     """
 
     def __init__(
-        self, new: Dict[str, object], names: Tuple[str, ...] = ("lb1", "lb2", "lb3"), engine: str = engines.NATIVE
+        self,
+        new: Dict[str, object],
+        names: Tuple[str, ...] = ("lb1", "lb2", "lb3"),
+        engine: str = engines.NATIVE,
+        after: float = AFTER_S,
+        is_slow: bool = False,
     ) -> None:
+        self.after, self.pace = after, after / AFTER_S if is_slow else 1.0
         # The agent goes on with the state that it has, unless the Virtual Router becomes another one.
         self.keeps_state = engine == engines.AGENT and not {"vrids", "version"} & {*new}
         self.members = {name: Member(name, undoing.OTHER if at else undoing.FIRST) for at, name in enumerate(names)}
@@ -82,7 +91,7 @@ class World:
 
     def arm(self, name: str) -> None:
         member = self.members[name]
-        member.due = due = self.sim.now + undoing.delay(member.role, AFTER) * SECOND
+        member.due = due = self.sim.now + undoing.delay(member.role, self.after) * SECOND
         self.sim.call_at(int(due), lambda _sim: self._elapse(member, due))
 
     def announce(self, name: str) -> None:
@@ -95,7 +104,7 @@ class World:
             self.begin_again(name)
             return False
         since = None if member.announced is None else (self.sim.now - member.announced) / SECOND
-        member.is_late = not undoing.is_in_time(member.role, AFTER, since)
+        member.is_late = not undoing.is_in_time(member.role, self.after, since)
         if not member.is_late:
             self.arm(name)
         return True
@@ -167,7 +176,7 @@ class World:
         member.up, member.running, member.blocked, member.begun, member.recorded = False, "", False, False, False
         member.generation += 1
         if boots:
-            self.sim.call_at(self.sim.now + BOOT_S * SECOND, lambda _sim: self._boot(member))
+            self.sim.call_at(self.sim.now + round(BOOT_S * self.pace * SECOND), lambda _sim: self._boot(member))
 
     def _boot(self, member: Member) -> None:
         member.up = True
@@ -186,7 +195,7 @@ class World:
     def _begin(self, member: Member, booted: bool = False) -> None:
         """Begin to return, as systemd says at once. The program acts later, and records then that it has begun."""
         member.begun, generation = True, member.generation
-        later = self.sim.now + round(STARTS_S * SECOND)
+        later = self.sim.now + round(STARTS_S * self.pace * SECOND)
         self.sim.call_at(later, lambda _sim: self._return(member, generation, booted))
 
     def _return(self, member: Member, generation: int, booted: bool) -> None:
@@ -201,7 +210,7 @@ class World:
         member.blocked = True
         self.stop(member.name)
         member.files = "old"
-        trusts_from = self.sim.now / SECOND + undoing.first_is_over(AFTER)
+        trusts_from = self.sim.now / SECOND + undoing.first_is_over(self.after)
         patience = undoing.Patience(self._old_instances(), SETTLE, trusts_from)
         self._look(member, generation, patience)
 

@@ -37,6 +37,15 @@ def test_junit_files_distinguish_failures_errors_and_skips(tmp_path):
     )
 
 
+def test_a_test_that_plays_many_orders_says_how_many(tmp_path):
+    file = tmp_path / "junit.xml"
+    played = '<testcase name="test_all"><properties><property name="orders" value="{}"/></properties></testcase>'
+    file.write_text(f"<testsuites>{played.format(1200)}{played.format(34)}<testcase name='test'/></testsuites>")
+    found = read_junit([file])
+    assert found == Result(3, orders=1234)
+    assert "| 1,234 orders played " in table([Row("unit", found, 1.0)])[-1]
+
+
 def test_a_truncated_junit_file_is_a_failure(tmp_path):
     file = tmp_path / "junit.xml"
     file.write_text(JUNIT[:200])

@@ -188,7 +188,7 @@ def integer(low: int, high: int, what: str = "a whole number") -> Callable[[Any]
     """A whole number between two bounds, both allowed."""
 
     def check(value: Any) -> Tuple[Any, Optional[str]]:
-        found = int(str(value)) if not isinstance(value, bool) and WHOLE.fullmatch(str(value)) else None
+        found = int(str(value)) if WHOLE.fullmatch(str(value)) else None
         if found is None or not low <= found <= high:
             return None, f"{what} from {low} to {high} is wanted."
         return found, None

@@ -93,19 +93,24 @@ class Patience:
         self._instances = instances
         self._free_for = 2 * settle
         self._trusts_from = trusts_from
-        self._free_since: Optional[float] = None
+        self._free_since: Dict[int, float] = {}  # by the number of an instance whose VIPs nobody holds
 
     def hindrance(self, seen: Seen, now: float) -> str:
         """Return why the router may not start yet; '' if it may."""
-        unheard = [each for each in self._instances if not any(agrees(router, each) for router in seen.heard)]
-        held = [found for each in unheard for found in _held(each, seen)]
-        if held:
-            self._free_since = None
-            return held[0]
-        if not unheard:
+        found = [self._hindrance(number, seen, now) for number in range(len(self._instances))]
+        return next(filter(None, found), "")
+
+    def _hindrance(self, number: int, seen: Seen, now: float) -> str:
+        instance = self._instances[number]
+        agree = any(agrees(router, instance) for router in seen.heard)
+        holders = () if agree else _holders(instance, seen)
+        if agree or holders:
+            self._free_since.pop(number, None)
+        if holders:
+            return f"{', '.join(_addresses(instance))} is held with other settings, by {holders[0]}"
+        if agree:
             return "" if now >= self._trusts_from else "a run may still change the settings of the first member"
-        self._free_since = now if self._free_since is None else self._free_since
-        waited = now - self._free_since
+        waited = now - self._free_since.setdefault(number, now)
         return (
             "" if waited >= self._free_for else f"nobody has held the VIPs for {waited:.0f} s of {self._free_for:.0f}"
         )
@@ -123,12 +128,11 @@ def agrees(router: Heard, instance: Instance) -> bool:
     return password == instance["auth_pass"][:PASSWORD_SIZE] and router["interval"] == instance["advert_interval"]
 
 
-def _held(instance: Instance, seen: Seen) -> List[str]:
-    """Say who holds the VIPs of an instance with other settings."""
+def _holders(instance: Instance, seen: Seen) -> List[str]:
+    """Return who advertises the VIPs of an instance, or answers for them."""
     own = _addresses(instance)
-    others = [router["source"] for router in seen.heard if set(router["addresses"]) & set(own)]
-    others += [mac for vip in own for mac in seen.answering.get(vip, ())]
-    return [f"{', '.join(own)} is held with other settings, by {who}" for who in dict.fromkeys(others)]
+    holders = [router["source"] for router in seen.heard if set(router["addresses"]) & set(own)]
+    return holders + [mac for vip in own for mac in seen.answering.get(vip, ())]
 
 
 def _addresses(instance: Instance) -> List[str]:

@@ -103,6 +103,25 @@ def test_a_process_that_never_lets_go_is_named_after_a_while(path, monkeypatch):
     assert holder(path) == run_of(1)
 
 
+@pytest.mark.parametrize("is_there_again", [True, False])
+def test_a_file_that_is_removed_between_its_opening_and_its_lock_is_nobodys(path, monkeypatch, is_there_again):
+    """Another run releases the lock in that moment, and a third one may take it."""
+    lock.take(path, run_of(1))
+    flock = fcntl.flock
+
+    def late(file, how):
+        monkeypatch.setattr(lock.fcntl, "flock", flock)
+        lock.release(path, run_of(1))
+        if is_there_again:
+            lock.take(path, run_of(3))
+        flock(file, how)
+
+    monkeypatch.setattr(lock.fcntl, "flock", late)
+    taken = lock.take(path, run_of(2), replaced=run_of(1))
+    assert taken == (Taken(run_of(3)) if is_there_again else Taken(None, True))
+    assert holder(path) == run_of(3 if is_there_again else 2)
+
+
 def test_of_many_runs_that_take_it_at_once_while_others_release_it_one_wins(path):
     """Each of them takes the lock until it has it, and none of them has it while another one does."""
     holding, most, done = [], [], []

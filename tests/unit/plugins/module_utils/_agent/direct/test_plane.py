@@ -195,6 +195,14 @@ def test_a_weight_of_0_means_nothing_new():
     assert case.owners() == {A, B}
 
 
+def test_of_the_last_servers_only_those_stay_that_are_still_in_the_list(judged):
+    judged.found(s1=False, s2=False, s3=False)
+    assert judged.plane.owners == {"api": {C}}
+    judged.configure(with_service(servers=API["servers"][:2]))
+    judged.time.advance(JUDGEMENT)
+    assert judged.plane.owners == {"api": frozenset()}
+
+
 def test_the_last_servers_stay_when_all_are_down_and_it_says_so(judged):
     judged.found(s1=False, s2=False)
     assert judged.owners() == {C}

@@ -179,9 +179,10 @@ def test_ufw_keeps_an_equal_rule_of_the_administrator_and_counts_it_as_the_openi
     assert host.state() == untouched
 
 
-def test_ufw_is_not_made_to_replace_a_denial():
+@pytest.mark.parametrize("logged", ["log", "log-all"])
+def test_ufw_is_not_made_to_replace_a_denial(logged):
     host = FakeUfw()
-    host.rules.append("ufw deny log 80/tcp")
+    host.rules.append(f"ufw deny {logged} 80/tcp")
     with pytest.raises(FirewallError, match="ufw already has the rule 'deny 80/tcp'"):
         core.plan(host, "auto", WANTED)
 

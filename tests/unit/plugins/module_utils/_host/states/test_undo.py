@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
+from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours, sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, restoring, snapshot, undo, undoing
-from support.states import RUNS, STOPPED, Systemd, native
+from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Observation
+from support.states import INSTANCE, RUNS, STOPPED, Systemd, native
 
 FREE = undoing.Seen([], {})
 HELD = undoing.Seen([], {"192.0.2.10": ["aa:bb"]})
@@ -144,3 +146,21 @@ def test_a_command_that_fails_is_logged_and_the_others_follow(monkeypatch):
     assert host.go(native())
     assert "systemctl reload haproxy.service failed: no" in host.said
     assert host.events[-1] == "systemctl reload keepalived.service"
+
+
+def heard(host, priority=100, own=False):
+    """An Advertisement with the old settings."""
+    message = Advertisement(2, 51, priority, 1_000_000, ("192.0.2.10",), auth_pass=b"secret")
+    return Observation(0.0, "eth0", f"02:00:00:00:00:{host}", f"192.0.2.{host}", "192.0.2.11", message, own)
+
+
+def test_a_look_shows_the_other_routers_that_advertise_and_who_answers_for_the_vips(monkeypatch):
+    """This host's own router may still send: it agrees with itself, and a member would start too early."""
+    asked, sent = [], [heard(11, own=True), heard(12), heard(13, priority=0)]
+    monkeypatch.setattr(sniffer, "listen", lambda interfaces, seconds: asked.append((interfaces, seconds)) or sent)
+    answering = {"192.0.2.10": ["aa:bb"]}
+    monkeypatch.setattr(neighbours, "holders_on_link", lambda links, _seconds: asked.append(links) or answering)
+    seen = undo.look([{**INSTANCE, "advert_interval": 2.0}])
+    assert [router["source"] for router in seen.heard] == ["192.0.2.12"]
+    assert undoing.agrees(seen.heard[0], INSTANCE) and seen.answering == answering
+    assert asked == [(["eth0"], 3.0), {"eth0": ["192.0.2.10"]}]

@@ -3,29 +3,69 @@
 """A run is interrupted at each of its steps, and the members return by themselves: never do two hold the VIP.
 
 The order of the steps is that of `roles/layout/tasks`: arm, announce, postpone, stop the routers of the others, change
-the first one, change and start the others, announce, postpone, verify, confirm.
+the first one, change and start the others, announce, postpone, verify, confirm. Each test plays many orders: all of
+them in the full scope, a tenth in the quick one. A failure names the order.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
+from typing import NamedTuple
 
-import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
-from support.undos import VIPS, World
+from support.scope import FULL
+from support.undos import AFTER_S, VIPS, World
 
+# With another Virtual Router both engines begin anew, so that their worlds are the same.
 CHANGES = {
-    "password": {"password": "new"},
-    "VRIDs": {"vrids": (77, 78)},
-    "VRID of one VIP": {"vrids": (51, 78)},
-    "version": {"version": 3},
-    "interval": {"interval": 2},
+    "password": ({"password": "new"}, (engines.NATIVE, engines.AGENT)),
+    "interval": ({"interval": 2}, (engines.NATIVE, engines.AGENT)),
+    "VRIDs": ({"vrids": (77, 78)}, (engines.NATIVE,)),
+    "VRID of one VIP": ({"vrids": (51, 78)}, (engines.NATIVE,)),
+    "version": ({"version": 3}, (engines.NATIVE,)),
 }
 NAMES = ("lb1", "lb2", "lb3")
-STEP_S = 1.0
+STEP_S = 1.0  # of a fast host
 HANDOVER_S = 0.001  # an Advertisement travels that long at most
-BACK_S = 60.0
+BACK_S = 60.0  # where `undo_after` is AFTER_S
 AS_PREFERRED = {vip: {name} for vip, name in zip(VIPS, NAMES)}
+
+
+class Case(NamedTuple):
+    """What the orders are played with. Pauses and waits are those of AFTER_S, and as many times longer as `after`."""
+
+    change: str
+    engine: str
+    after: float
+    is_slow: bool
+
+    def world(self):
+        return World(CHANGES[self.change][0], engine=self.engine, after=self.after, is_slow=self.is_slow)
+
+
+RUNS = ((AFTER_S, False), (155.0, False), (155.0, True))
+CASES = [Case(change, engine, *run) for change, (_new, each) in CHANGES.items() for engine in each for run in RUNS]
+
+
+def in_each_order(*axes):
+    """Make one test of a function that is called with a world and an order: a value of each axis."""
+
+    def decorate(judge):
+        def test(record_property):
+            orders = list(itertools.product(CASES, *axes))
+            played = orders if FULL else random.Random(judge.__name__).sample(orders, -(-len(orders) // 10))
+            record_property("orders", len(played))
+            for case, *order in played:
+                try:
+                    judge(case.world(), *order)
+                except AssertionError as error:
+                    error.add_note(f"The order: {case}, {order}")
+                    raise
+
+        return test
+
+    return decorate
 
 
 def steps(world):
@@ -57,6 +97,7 @@ def signs_of_life(world, first, others):
 
 
 COUNT = len(list(steps(World({}))))  # if no sign of life takes too long
+STEPS, BEFORE_CONFIRMED = range(COUNT), range(COUNT - len(NAMES))
 SIGN = range(len(NAMES), len(NAMES) + 2 * len(NAMES) - 1)  # the steps of the first one
 BEFORE_CHANGES = range(SIGN.stop)
 
@@ -69,34 +110,36 @@ def play(world, until=None, pause_at=None, pause=0.0, then_s=STEP_S):
     for at, (_name, step) in enumerate(steps(world)):
         if at == until:
             return False
-        world.wait(pause if at == pause_at else STEP_S if at in BEFORE_CHANGES else then_s)
+        if at == pause_at:
+            wait(world, pause)
+        else:
+            world.wait(world.pace * (STEP_S if at in BEFORE_CHANGES else then_s))
         if step() is False:
             world.abandon()
             return False
     return True
 
 
+def wait(world, seconds):
+    world.wait(seconds * world.after / AFTER_S)
+
+
 def each_has_one_holder(world):
     return all(len(members) == 1 for members in world.holders().values())
 
 
-@pytest.fixture(params=itertools.product(CHANGES, engines.UNITS), ids="-".join)
-def world(request):
-    change, engine = request.param
-    return World(CHANGES[change], engine=engine)
-
-
+@in_each_order()
 def test_a_run_that_nobody_interrupts_ends_with_the_new_settings(world):
     assert play(world)
-    world.wait(120)
+    wait(world, 120)
     assert set(world.runs().values()) == {"new"} and world.holders() == AS_PREFERRED
     assert world.two_held() < HANDOVER_S
 
 
-@pytest.mark.parametrize("until", range(COUNT))
+@in_each_order(STEPS)
 def test_a_controller_that_dies_at_any_step_leaves_members_that_return_within_a_minute(world, until):
     play(world, until)
-    world.wait(BACK_S)
+    wait(world, BACK_S)
     confirmed = any(member.confirmed for member in world.members.values())
     assert world.two_held() < HANDOVER_S
     if confirmed:  # those that were not told stay stopped, until the next run
@@ -108,71 +151,64 @@ def test_a_controller_that_dies_at_any_step_leaves_members_that_return_within_a_
         assert world.runs() == dict.fromkeys(NAMES, "old")
 
 
-@pytest.mark.parametrize("lost", NAMES)
-@pytest.mark.parametrize("until", range(COUNT - 3))
+@in_each_order(BEFORE_CONFIRMED, NAMES)
 def test_a_host_that_is_lost_with_the_controller_does_not_split_the_others_when_it_boots(world, until, lost):
     play(world, until)
     world.crash(lost)
-    world.wait(2 * BACK_S)
+    wait(world, 2 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert world.runs() == dict.fromkeys(NAMES, "old")
 
 
-@pytest.mark.parametrize("lost", NAMES)
-@pytest.mark.parametrize("until", range(COUNT - 3))
+@in_each_order(BEFORE_CONFIRMED, NAMES)
 def test_without_a_host_that_does_not_come_back_the_others_serve(world, until, lost):
     play(world, until)
     world.crash(lost, boots=False)
-    world.wait(BACK_S + 15)  # the VIPs must be free for twice as long as any router waits
+    wait(world, BACK_S + 15)  # the VIPs must be free for twice as long as any router waits
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert {which for name, which in world.runs().items() if name != lost} == {"old"}
 
 
-@pytest.mark.parametrize("pause", [39.0, 45.0, 49.0, 53.0, 70.0])
-@pytest.mark.parametrize("at", range(COUNT))
+@in_each_order(STEPS, [39.0, 45.0, 49.0, 53.0, 70.0])
 def test_a_controller_that_lives_but_is_too_slow_splits_nothing(world, at, pause):
     play(world, pause_at=at, pause=pause)
-    world.wait(2 * BACK_S)
+    wait(world, 2 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for which in world.runs().values() if which}) == 1
 
 
-@pytest.mark.parametrize("pause", [6.0, 11.0, 20.0])
-@pytest.mark.parametrize("at", range(COUNT))
+@in_each_order(STEPS, [6.0, 11.0, 20.0])
 def test_a_slow_step_does_not_end_a_run_within_the_time_of_the_members(world, at, pause):
     assert play(world, pause_at=at, pause=pause)
-    world.wait(2 * BACK_S)
+    wait(world, 2 * BACK_S)
     assert set(world.runs().values()) == {"new"} and world.holders() == AS_PREFERRED
     assert world.two_held() < HANDOVER_S
 
 
-@pytest.mark.parametrize("later", range(1, 2 * len(SIGN)))
-@pytest.mark.parametrize("at", SIGN)
+@in_each_order(SIGN, range(1, 2 * len(SIGN)))
 def test_a_controller_that_dies_while_it_gives_another_sign_of_life_splits_nothing(world, at, later):
     play(world, until=at + later, pause_at=at, pause=6.0)
-    world.wait(2 * BACK_S)
+    wait(world, 2 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert world.runs() == dict.fromkeys(NAMES, "old")
 
 
-@pytest.mark.parametrize("then_s", [3.0, 6.0, 9.0, 12.0])
-@pytest.mark.parametrize("pause", [35.5, 36.0, 36.5, 37.0, 37.5])
+@in_each_order([35.5, 36.0, 36.5, 37.0, 37.5], [3.0, 6.0, 9.0, 12.0])
 def test_a_slow_run_whose_sign_of_life_comes_as_members_begin_to_return_splits_nothing(world, pause, then_s):
     play(world, pause_at=SIGN[0], pause=pause, then_s=then_s)
-    world.wait(3 * BACK_S)
+    wait(world, 3 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for which in world.runs().values() if which}) == 1
 
 
-@pytest.mark.parametrize("pause", [11.0, 25.0, 36.0])
-@pytest.mark.parametrize("at", range(COUNT))
+@in_each_order(STEPS, [11.0, 25.0, 36.0])
 def test_a_controller_that_dies_after_a_slow_step_splits_nothing(world, at, pause):
     play(world, until=at + 1, pause_at=at, pause=pause)
-    world.wait(3 * BACK_S)
+    wait(world, 3 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)

@@ -92,11 +92,20 @@ def test_it_starts_once_the_vips_were_free_for_twice_as_long_as_a_router_waits()
     assert [bool(patience.hindrance(NOBODY, now)) for now in (0, 5, 9.9, 10)] == [True, True, True, False]
 
 
-def test_a_holder_in_between_lets_it_wait_anew():
-    patience = undoing.Patience([INSTANCE], 5)
+@pytest.mark.parametrize("heard", [[], [HEARD]], ids=["other settings", "the same settings"])
+def test_a_holder_in_between_lets_it_wait_anew(heard):
+    """One with the same settings may have got others since, and may be about to advertise them."""
+    patience = undoing.Patience([INSTANCE], 5, trusts_from=100)
     patience.hindrance(NOBODY, 0)
-    patience.hindrance(undoing.Seen([], {"192.0.2.10": ["aa:bb"]}), 5)
+    patience.hindrance(undoing.Seen(heard, {"192.0.2.10": ["aa:bb"]}), 5)
     assert patience.hindrance(NOBODY, 10) and not patience.hindrance(NOBODY, 20)
+
+
+def test_each_vip_must_have_been_free_for_itself():
+    other = {**INSTANCE, "vrid": 52, "addresses": ["192.0.2.11"]}
+    patience = undoing.Patience([INSTANCE, other], 5, trusts_from=100)
+    looks = [(0, [HEARD]), (9, [HEARD]), (10, []), (19, []), (20, [])]
+    assert [bool(patience.hindrance(undoing.Seen(heard, {}), now)) for now, heard in looks] == [True] * 4 + [False]
 
 
 def test_one_vip_with_the_same_settings_does_not_make_up_for_another():

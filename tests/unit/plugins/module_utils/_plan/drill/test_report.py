@@ -93,6 +93,12 @@ def test_a_failure_lasts_longer_than_the_vip_may_take_to_move():
         assert item["duration"] > item["minimum"] > item["revert_after"] + item["after"]
 
 
+def test_before_a_round_the_pair_has_twice_the_time_in_which_a_round_may_settle():
+    """The one before may have ended as late as it may, and something else may have happened on the way."""
+    for item in drill.rounds([planned(preempt_delay=60)], MEMBERS, ["host_cut", "haproxy_killed"], 1):
+        assert item["settle"] == 2 * (item["duration"] - item["minimum"])
+
+
 def test_without_preemption_the_event_is_injected_wherever_the_vip_is():
     plan = planned(preempt=False)
     assert {found["holder"] for found in drill.rounds([plan], MEMBERS, ["haproxy_killed", "host_cut"], 1)} == {""}

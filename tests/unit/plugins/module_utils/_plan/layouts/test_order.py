@@ -157,6 +157,11 @@ def test_a_holder_that_would_stop_serving_hands_its_vips_over_first(program):
     assert last.startswith(f"On the way: lb2's change stops {program}, so it first hands its VIPs over,")
 
 
+def test_where_a_vip_has_two_holders_all_change_at_one_time_and_nobody_hands_over():
+    members = hold(adopted("lb1", keepalived={"stop": True}), {"lb2": [VIP]})
+    assert waves(members, ["lb1", "lb2"]) == [order.Wave(["lb1", "lb2"])]
+
+
 def test_a_change_that_only_reloads_moves_nothing():
     plan = _pair.plan(adopted("lb1"))
     assert [member.interrupted for member in plan.members.values()] == ["", ""]

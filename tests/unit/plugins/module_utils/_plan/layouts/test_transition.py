@@ -363,6 +363,15 @@ def test_a_member_joins_late_if_another_one_has_not_loaded_the_file_that_names_i
     assert (plan.faults, plan.joining) == ([], ["lb3"])
 
 
+def test_a_member_that_limit_leaves_out_does_not_join():
+    members = living(3)
+    members[0]["host"]["stale"] = ["keepalived.service has not loaded its configuration since it changed."]
+    members[2]["host"]["active_units"] = []
+    members[2]["outside_limit"] = True
+    plan = _pair.plan(members)
+    assert (plan.faults, plan.joining) == ([], [])
+
+
 def test_a_member_whose_router_was_stopped_starts_in_its_turn_if_all_others_send_to_it():
     members = living(3)
     members[2]["host"]["active_units"] = []

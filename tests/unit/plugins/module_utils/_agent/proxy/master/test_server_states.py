@@ -187,6 +187,14 @@ def test_a_slow_start_goes_on_over_a_reload_and_a_new_version():
     assert HealthCase(service(), remembered=remembered).health.updates()["web/a"]["weight"] == 10
 
 
+def test_a_reload_without_a_slow_start_ends_the_one_under_way():
+    case = HealthCase(service(slow_start=60 * SECOND))
+    case.found("web/a", False)
+    case.found("web/a", True)
+    case.health.apply([service()])
+    assert case.health.updates()["web/a"] == update("up", 10)
+
+
 def test_a_new_worker_gets_all_states():
     case = HealthCase(service())
     case.found("web/a", False)

@@ -75,6 +75,17 @@ def test_changes_more_frequent_than_clients_favour_no_member():
     assert min(Counter(turns)[name] for name in "abc") >= 5
 
 
+def test_a_member_whose_weight_is_raised_does_not_wait_for_the_turn_of_its_old_weight():
+    """At the end of a slow start its turn may be as far off as its smallest weight has put it."""
+    those = members(a=1, b=0.01)
+    made = method(RoundRobin, those)
+    while names(made, [""]) != ["b"]:
+        pass
+    those[1].weight = 1
+    made.change(those)
+    assert "b" in names(made, range(3))
+
+
 def test_a_server_that_comes_back_does_not_make_up_for_missed_turns():
     a, b = members(a=1, b=1)
     made = method(RoundRobin, [a, b])

@@ -131,3 +131,38 @@ def test_many_that_fail_at_once_take_no_more_stack_than_one(balance):
         queue.add(Failing(web))
     web.vacate(server)
     assert (len(queue), queue.longest, server.current) == (0, 10_000, 0)
+
+
+class Waiting:
+    """A session in a queue, and the server that it gets."""
+
+    address, server = "192.0.2.9", None
+
+    def connect_to(self, server):
+        self.server = server
+
+
+def own_server(web):
+    """The server to which a pool with `source` binds the client, full and with a session that waits for it."""
+    own, session = web.choose(Waiting.address), Waiting()
+    web.occupy(own)
+    web.queue_for(own).add(session)
+    return own, session
+
+
+def test_who_waits_for_a_server_that_is_backed_off_gets_it_when_that_is_over():
+    web = pool(A._replace(maxconn=1), B._replace(maxconn=1), balance="source")
+    own, session = own_server(web)
+    web.back_off(own, 10.0)
+    web.vacate(own)
+    assert session.server is None
+    web.restore(10.0)
+    assert session.server is own
+
+
+def test_a_new_client_does_not_overtake_those_that_wait_for_its_server():
+    """As while one of them fails, and its slot is free for a moment."""
+    web = pool(A._replace(maxconn=1), balance="source")
+    own, _session = own_server(web)
+    own.current = 0
+    assert web.queue_for(web.choose(Waiting.address)) is own.queue

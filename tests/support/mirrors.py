@@ -1,0 +1,86 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which tests see a break in a file of tasks or a playbook: those of its name, and those of one table."""
+
+from __future__ import annotations
+
+from typing import Dict, List
+
+from support.paths import PLAYBOOKS, ROLES, ROOT
+
+UNIT = "tests/unit"
+# By the test, roles/undo for tests/unit/roles/test_undo.py: what it plays beside the playbook of its own name. The file
+# roles/layout/tasks/undo/arm.yml is layout/undo/arm.
+ALSO_PLAYED: Dict[str, str] = {
+    "playbooks/backup": "playbooks/restore playbooks/rollback playbooks/tasks/refuse_pods",
+    "playbooks/drill_report": "drill/main drill/round drill/rebooted drill/report",
+    "playbooks/first_contact": "playbooks/remove layout/plan layout/outside_limit pair/plan ipi/plan",
+    "playbooks/forecast": "layout/forecast pair/forecast ipi/forecast layout/validate",
+    "playbooks/inputs": """
+        playbooks/site playbooks/pair playbooks/ipi pair/main ipi/main layout/inputs layout/members
+        variables/main""",
+    "playbooks/nothing_to_do": "playbooks/survey playbooks/checks/require_hosts",
+    "playbooks/pods": "layout/pods ipi/pods",
+    "playbooks/status": """
+        playbooks/switchover playbooks/maintenance playbooks/tasks/move playbooks/tasks/maintain
+        playbooks/tasks/work playbooks/tasks/update playbooks/tasks/prove playbooks/tasks/proved
+        playbooks/tasks/read""",
+    "roles/check_before_change": "layout/check haproxy/check keepalived/check agent/check",
+    "roles/direct": "layout/units/direct layout/units/direct_absent",
+    "roles/direct_server": """
+        direct_server/main direct_server/preflight direct_server/configure direct_server/verify
+        direct_server/remove""",
+    "roles/follow": "layout/units/follow layout/units/follow_check layout/unlock",
+    "roles/metrics": "layout/units/metrics layout/units/down_file",
+    "roles/migration": """
+        layout/migrate layout/pods/to_units layout/pods/from_units layout/pods/migrate
+        agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
+        ipi/nftables_absent ipi/nftables_files_absent""",
+    "roles/obstacles": "layout/preflight haproxy/preflight keepalived/preflight agent/preflight",
+    "roles/order": """
+        layout/configure layout/routers/wave layout/routers/next_wave layout/routers/start
+        layout/routers/stop layout/routers/sole layout/routers/together layout/routers/left_stopped
+        layout/openings layout/departed layout/present layout/verify layout/outcome layout/install""",
+    "roles/platforms": """
+        roles/haproxy/handlers/main roles/keepalived/handlers/main haproxy/install haproxy/configure keepalived/install keepalived/configure haproxy/main
+        keepalived/main haproxy/verify keepalived/verify agent/main agent/configure agent/verify
+        agent/firewall""",
+    "roles/removal": "layout/absent ipi/absent haproxy/remove keepalived/remove agent/remove layout/unused",
+    "roles/resolver": """
+        resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
+        resolver/remove layout/resolve""",
+    "roles/shutdown": "layout/units/shutdown",
+    "roles/static_pods": "layout/pods/static_pods layout/pods/configure layout/pods/check",
+    "roles/undo": """
+        layout/compare layout/lock layout/undo/arm layout/undo/postpone layout/undo/postpone_again
+        layout/undo/confirm layout/undo/return layout/undo/take_over""",
+}
+
+
+def test_file(name: str) -> str:
+    """Return the path of a test, such as tests/unit/roles/test_undo.py of roles/undo."""
+    folder, _slash, stem = name.rpartition("/")
+    return f"{UNIT}/{folder}/test_{stem}.py"
+
+
+def table() -> Dict[str, List[str]]:
+    """Return the table by the file of tasks or playbook."""
+    found: Dict[str, List[str]] = {}
+    for name, paths in ALSO_PLAYED.items():
+        for path in paths.split():
+            role, _slash, file = path.partition("/")
+            full = f"{path}.yml" if role in ("playbooks", "roles") else f"roles/{role}/tasks/{file}.yml"
+            found.setdefault(full, []).append(test_file(name))
+    return found
+
+
+def tests_of(path: str) -> List[str]:
+    """Return the tests that play a file of tasks or a playbook, as paths below the checkout; empty if none does."""
+    own = test_file(path[: -len(".yml")])
+    return [own] * (ROOT / own).exists() + table().get(path, [])
+
+
+def mirrored() -> List[str]:
+    """Return every file of tasks or handlers, and every playbook."""
+    files = [*ROLES.glob("*/tasks/**/*.yml"), *ROLES.glob("*/handlers/*.yml"), *PLAYBOOKS.glob("**/*.yml")]
+    return sorted(str(file.relative_to(ROOT)) for file in files if file.parent.name != "vars")

@@ -1,0 +1,66 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A copy of a checkout in which a break is tried."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from mutants import copies
+from mutants.copies import Broken, Copy
+from mutants.sample import Mutant
+
+CODE = "def add(one, other):\n    return one + other\n"
+STAGES = [["test_imported.py"], ["."]]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """Two tests of a file: one that imports it, and one that adds."""
+    root = tmp_path / "checkout"
+    root.mkdir()
+    subprocess.run(["git", "init", "--quiet", root], check=True)
+    (root / ".gitignore").write_text("ignored\n")
+    (root / "ignored").write_text("")
+    (root / "code.py").write_text(CODE)
+    (root / "sums.py").write_text(CODE)
+    (root / "test_imported.py").write_text("import sums\n\ndef test_it(): pass\n")
+    (root / "test_sums.py").write_text("import sums\n\ndef test_it():\n    assert sums.add(1, 2) == 3\n")
+    return root
+
+
+@pytest.fixture
+def copy(checkout, tmp_path):
+    return Copy(tmp_path / "copy", checkout)
+
+
+def mutant(body):
+    return Mutant("sums.py", 2, f"def add(one, other):\n    {body}\n", "")
+
+
+@pytest.mark.parametrize(
+    "body, outcome", [("return one - other", copies.FOUND), ("return other + one", copies.SURVIVES)]
+)
+def test_a_break_is_found_by_any_stage_or_survives_all(copy, checkout, body, outcome):
+    assert copy.judge(mutant(body), STAGES).outcome == outcome
+    for root in (checkout, copy.folder):
+        assert (root / "sums.py").read_text() == CODE
+    assert not (copy.folder / "ignored").exists()
+
+
+def test_a_break_that_ends_never_is_ended(copy, monkeypatch):
+    monkeypatch.setattr(copies, "LIMIT_S", 3.0)
+    assert copy.judge(mutant("while True: pass"), STAGES[1:]).outcome == copies.TOO_SLOW
+
+
+def test_breaks_of_the_same_size_within_a_second_are_not_mixed_up(copy):
+    bodies = ["return one - other", "return one + other", "return one * other"]
+    outcomes = [copy.judge(mutant(body), STAGES).outcome for body in bodies]
+    assert outcomes == [copies.FOUND, copies.SURVIVES, copies.FOUND]
+
+
+def test_tests_that_fail_without_a_break_judge_nothing(copy):
+    (copy.folder / "test_sums.py").write_text("def test_it(): assert False\n")
+    with pytest.raises(Broken, match="^.: exit code 1 without any break.$"):
+        copy.judge(mutant("return 0"), STAGES)
