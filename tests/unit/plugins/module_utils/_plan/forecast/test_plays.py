@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import scope
 from support.plans import clusters, full_play, pairs
 
-EXAMPLES, MEMBERS = (300, 7) if scope.FULL else (5, 4)
+EXAMPLES, MEMBERS = (300, 7) if scope.FULL else (5, 5)  # one more than the BEST, so that one takes no part
 WEIGHTS = (0, 0, 0, 2, 40, -40, -200)
 
 
