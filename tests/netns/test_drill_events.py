@@ -46,6 +46,7 @@ pytestmark = pytest.mark.skipif(bool(skip_reason(*PROGRAMS)), reason=str(skip_re
 AT_ONCE = 8
 ABORTED = threading.Event()
 OWN = {"lb1": "192.0.2.1", "lb2": "192.0.2.2"}
+UNTRACKED = {"track_scripts": [], "track_files": []}  # a balancer that this machine stalls moves no VIP
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +152,7 @@ def test_a_split_that_heals_when_the_kernel_has_asked_for_the_winners_mac_in_vai
     assert cluster.settle({VIP: line["back"]}, LIMIT_S), lb2.output("ip", "neighbour")
 
 
-@play_on(Terse)
+@play_on(Terse, changes=UNTRACKED)
 def test_a_winner_that_has_asked_for_the_losers_mac_is_told_that_keepalived_has_yielded(cluster):
     """The last Advertisement was lost, but the loser's kernel knows the winner by the time that the hook looks."""
     line, lb1, lb2 = cluster.forecast("host_cut"), cluster.nodes["lb1"], cluster.nodes["lb2"]
@@ -176,7 +177,7 @@ def test_a_winner_that_has_asked_for_the_losers_mac_is_told_that_keepalived_has_
     assert cluster.settle({VIP: line["back"]}, LIMIT_S), cluster.logs()
 
 
-@play_on(*ENGINES, preempt=False, advert_interval=4)
+@play_on(*ENGINES, preempt=False, advert_interval=4, changes=UNTRACKED)
 def test_a_port_that_is_back_before_the_takeover_does_not_postpone_it_without_preemption(cluster):
     """A Backup that does not preempt takes any Advertisement for one of an Active router, and waits anew. So the
     member that is back sends none. The Backup takes over 13.6 s after the last Advertisement that it heard."""
@@ -226,7 +227,7 @@ def delay(hook, path):
     hook.chmod(0o755)
 
 
-@play_on(*ENGINES, refresh=5)
+@play_on(*ENGINES, changes={"garp_refresh": 5})
 def test_clients_believe_a_stranger_with_the_vip_until_the_holder_announces_it_again(cluster):
     lb1, client, recorder = cluster.nodes["lb1"], cluster.link.client, cluster.recorder
 
@@ -253,13 +254,16 @@ def announcements(recorder):
 
 @play_on(*ENGINES)
 def test_lost_advertisements_make_two_holders_until_they_are_heard_again(cluster):
-    line, lb1, before = cluster.forecast("vrrp_lost"), cluster.nodes["lb1"], len(cluster.recorder.events)
+    line, lb1 = cluster.forecast("vrrp_lost"), cluster.nodes["lb1"]
+
+    def both_hold_it():
+        """Return whether both go on holding it for some of their Advertisements."""
+        return not cluster.recorder.wait(lambda: cluster.view(VIP).holders != ["lb1", "lb2"], 3)
+
     lb1.output("nft", faults.loss_rules("eth0"))
-    until(lambda: cluster.view(VIP).holders == ["lb1", "lb2"], "lb2 does not take over")
+    until(both_hold_it, "lb2 does not take over")
     lb1.output("nft", faults.DELETE_TABLE)
     assert cluster.settle({VIP: line["back"]}, LIMIT_S)
-    events = cluster.recorder.events[before:]
-    assert {event.member for event in events if event.kind == "removed" and event.address == VIP} == {"lb2"}
 
 
 @play_on(*ENGINES, each=["port_down", "link_flapping"])

@@ -172,8 +172,8 @@ for engine in ENGINES:
 
 
 def play(event, kind, settings, folder, aborted, stalled):
-    refresh = {"refresh": REFRESH} if event is stranger_with_vip else {}
-    with running(kind, folder, aborted, stalled=stalled, **refresh, **settings) as pair:
+    changes = {"garp_refresh": REFRESH} if event is stranger_with_vip else {}
+    with running(kind, folder, aborted, changes, stalled, **settings) as pair:
         rounds = Rounds(pair, stalled)
         if settings.get("preempt", True):
             rounds.settle("lb1")

@@ -31,14 +31,24 @@ NEVER = 3600  # seconds: longer than any wait of a test
 
 
 class Pair(Cluster):
-    refresh = NEVER  # seconds between two announcements of the holder's addresses
+    changes = {"garp_refresh": NEVER}  # of each instance: the holder announces its addresses once only
+
+    def __exit__(self, *exception):
+        """End the agent's workers, too, which have sessions of their own, and may wait for those of their clients."""
+        for pid in [pid for node in self.nodes.values() for pid in node.processes_inside()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        super().__exit__(*exception)
 
     def router(self, name):
         """The router's settings of a member, whose balancer writes its down file in a folder of the test."""
         planned = self.plan.members[name].router
-        instances = [{**each, "garp_refresh": self.refresh} for each in planned.instances]
+        instances = [{**each, **self.changes} for each in planned.instances]
         down = [{"name": pair.DOWN, "path": str(self.folder / name / "down")}]
-        return {**planned._asdict(), "instances": instances, "track_files": down, "auth_pass": AUTH_PASS}
+        checks = {"track_files": down}
+        if not any(each["track_files"] for each in instances):
+            checks = {"scripts": [], "track_files": []}  # some keepaliveds end at a file that no instance tracks
+        return {**planned._asdict(), "instances": instances, **checks, "auth_pass": AUTH_PASS}
 
     def signal_balancer(self, name, number):
         """Signal every process of a balancer, as `systemctl kill` does."""
@@ -81,7 +91,7 @@ class Terse(Native):
         super()._prepare(name)
         path = self.folder / name / "keepalived.conf"
         terse = "garp_master_refresh 0\n    garp_master_delay 0"
-        path.write_text(path.read_text().replace(f"garp_master_refresh {self.refresh}", terse))
+        path.write_text(path.read_text().replace(f"garp_master_refresh {NEVER}", terse))
 
 
 class Agents(Pair):
@@ -118,11 +128,12 @@ ENGINES = {"native": Native, "agent": Agents}
 
 
 @contextlib.contextmanager
-def running(kind, folder, aborted, refresh=NEVER, stalled=lambda since, until: 0.0, **settings):
+def running(kind, folder, aborted, changes=None, stalled=lambda since, until: 0.0, **settings):
     """Run the members of a pair, and a server on the client's host that keeps its connections.
 
     :param kind: a name in ENGINES, or a class
     :param aborted: an event that ends every wait
+    :param changes: of each instance
     :param settings: of the plan
     """
     kind = ENGINES.get(kind, kind)
@@ -130,7 +141,7 @@ def running(kind, folder, aborted, refresh=NEVER, stalled=lambda since, until: 0
     plan = pair.plan([member(number, engine=engine, services=SERVICES, **settings) for number in (1, 2)])
     assert plan.faults == []
     made = kind(plan, folder, aborted, stalled=stalled)
-    made.refresh = refresh
+    made.changes = {**made.changes, **(changes or {})}
     with made, contextlib.ExitStack() as stack:
         with inside(made.link.client.namespace):
             made.server = stack.enter_context(socket.create_server(("", PORT), backlog=512))
