@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable, Dict
 
+from support import members
 from support.recorded_plays import Call
 
 Facts = Dict[str, Any]
@@ -60,7 +61,7 @@ def host_info(host: str, **values: Any) -> Facts:
         "pods_engine": "",
         "unobtainable": "",
         **{name: {} for name in ("answering", "unremovable", "obstacles", "files", "members", "followed", "held_back")},
-        **{name: False for name in ("firewall", "selinux")},
+        **dict.fromkeys(("firewall", "selinux"), False),
         "package_lists_fresh": True,
         "resolved": {},
         **{
@@ -92,7 +93,7 @@ def deployment(**answers: Any) -> Dict[str, Any]:
     """
     wrote = {"changed": True, "paths": ["/etc/some.cfg"], "stale": [], "commands": [], "unchecked": []}
     return {
-        "member_lock": {"taken": True, "held_by": None, "interrupted": "", "changed": True},
+        "member_lock": locked,
         "host_info": fresh_then_running(),
         "config_files": wrote,
         "keepalived_hook": {"changed": True},
@@ -114,3 +115,43 @@ def fresh_then_running(**values: Any) -> Callable[[Call], Facts]:
         return running(call) if waits else host_info(call.on, **values)
 
     return answer
+
+
+def locked(call: Call) -> Facts:
+    """Return what member_lock returns of a member that nobody else has locked."""
+    taken = {"taken": True, "held_by": None, "interrupted": ""}
+    return {"changed": True, **({} if call.given.get("state") == "absent" else taken)}
+
+
+def seen(call: Call, **values: Any) -> Facts:
+    """Return what member_info returns on a member of a pair that works, of which lb1 holds the VIP."""
+    number = number_of(call.on)
+    return {**members.seen(number, ["192.0.2.10"] if number == 1 else []), "router": "keepalived.service", **values}
+
+
+class Living:
+    """A pair that works, whose routers stop and start as the runs ask for it: lb1 holds the VIP while its router runs."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values  # of all members, beside what is usual
+        self.stopped: Dict[str, str] = {}  # the record of each member whose router is stopped
+
+    def answers(self, **others: Any) -> Dict[str, Any]:
+        return {"member_lock": locked, "member_info": self.seen, "drill_event": self.moved, **others}
+
+    def seen(self, call: Call) -> Facts:
+        holder = next((name for name in ("lb1", "lb2") if name not in self.stopped), "")
+        found = seen(call, held=[{"address": "192.0.2.10", "seconds": 1}] if call.on == holder else [])
+        record = {**members.RECORD, "during": "maintenance", "work": "", "done": ""}
+        state = "Active" if call.on == holder else "Backup"
+        found["instances"] = [{**each, "state": state} for each in found["instances"]]
+        return {**found, "held_back": record if call.on in self.stopped else {}, **self.values}
+
+    def moved(self, call: Call) -> Facts:
+        """Stop or start a router. One that is to start again by itself has done so when it is asked next."""
+        command = call.given["command"]
+        if "enable" in command["inject"].split():
+            self.stopped.pop(call.on, None)
+        elif not command["revert"]:
+            self.stopped[call.on] = command["inject"]
+        return {"changed": True}

@@ -53,12 +53,14 @@ OPTIONS = {
     "become": False,
     "become_method": "sudo",
 }
-OPTIONS.update({name: None for name in ("syntax", "listhosts", "listtasks", "listtags", "start_at_task")})
+OPTIONS.update(dict.fromkeys(("syntax", "listhosts", "listtasks", "listtags", "start_at_task")))
 get_handler = task_executor.TaskExecutor._get_action_handler_with_module_context
 resolve_conditional = Task._resolve_conditional
 compile_template = AnsibleEnvironment.compile
 load_from_file = DataLoader.load_from_file
+UNCHANGED = {"vars", "defaults", "meta"}  # folders
 codes: Dict[Any, Any] = {}
+files: Dict[str, Any] = {}
 
 Facts = Dict[str, Any]
 
@@ -75,7 +77,9 @@ class Call(NamedTuple):
     task: str
 
     def __str__(self) -> str:
-        return f"{self.on}: {self.module}"
+        """Return it as one line, such as `lb1 systemd_service stopped keepalived.service`."""
+        words = [self.on, self.module, *(self.given.get(key) for key in ("state", "name", "event"))]
+        return " ".join(str(word) for word in words if word)
 
 
 class Failure(NamedTuple):
@@ -95,12 +99,17 @@ class Play:
         self.calls: List[Call] = []
         self.failures: List[Failure] = []
         self.said: List[Any] = []
+        self.shown: List[str] = []  # what Ansible prints of the tasks with -vvv
         self.facts: Dict[str, Facts] = {}
         self.code = 0
 
     def of(self, *modules: str) -> List[Call]:
         """Return the calls of some modules, in order."""
         return [call for call in self.calls if call.module in modules]
+
+    def did(self, *modules: str) -> List[str]:
+        """Return the calls of some modules as lines."""
+        return [str(call) for call in self.of(*modules)]
 
     def faults(self) -> List[Any]:
         """Return what ended the run on its hosts, once each."""
@@ -111,7 +120,7 @@ class Play:
         return any(failure.host == host and not failure.ignored for failure in self.failures)
 
     def answer(self, call: Call) -> Facts:
-        """Return what the test has recorded for a call: a result, results one after the other, or a function of the call."""
+        """Return what the test has recorded for a call: a result, one result after the other, or what a function says."""
         self.calls.append(call)
         found = self.answers.get(call.module, {})
         if callable(found):
@@ -154,6 +163,7 @@ def run(
             inventory.subset(limit)
             manager = VariableManager(loader, inventory, CLI.version_info())
             manager._extra_vars = variables
+            manager._options_vars = {**manager._options_vars, "ansible_check_mode": check}  # which Ansible keeps
             for host, known in (facts or {}).items():
                 manager.set_nonpersistent_facts(host, known)
             done.code = PlaybookExecutor([str(path)], inventory, manager, loader, {}).run()
@@ -168,8 +178,16 @@ def tasks_of(role: str, file: str = "main.yml", **variables: Any) -> List[Facts]
     return [{"hosts": "all", "gather_facts": False, "tasks": [task]}]
 
 
+def file_of(path: str) -> List[Facts]:
+    """Return a play of a file of the playbooks' tasks, on all hosts."""
+    task = {"ansible.builtin.include_tasks": str(PLAYBOOKS / path)}
+    return [
+        {"hosts": "all", "gather_facts": False, "vars_files": [str(PLAYBOOKS / "vars/members.yml")], "tasks": [task]}
+    ]
+
+
 def prepare() -> None:
-    """Have Ansible find the collection, once in each process. Its loader wants to import the collection's package itself."""
+    """Have Ansible find the collection, once in each process. Its loader has to import the collection's package itself."""
     if AnsibleCollectionConfig.collection_finder is None:
         for name in ("ansible_collections", "ansible_collections.onprem", "ansible_collections.onprem.lb"):
             sys.modules.pop(name, None)
@@ -221,6 +239,8 @@ class Worker:
         wanted = (given.host, task, given.task_vars, given.play_context, given.loader, given.shared_loader_obj)
         with _task.TaskContext(task):
             result = task_executor.TaskExecutor(*wanted, given.final_q, given.variable_manager).run()
+        if not task.no_log and not result.get("_ansible_no_log"):
+            self.done.shown.append(f"{task.args} {result}")
         keywords.played(task, result, self.done.has_failed(given.host.name))
         if result.get("failed") or result.get("unreachable"):
             unreachable = bool(result.get("unreachable"))
@@ -255,8 +275,12 @@ def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
 
 
 def load(loader: DataLoader, file_name: str, *given: Any, **options: Any) -> Any:
-    """Load a file without copying what nobody changes."""
-    return load_from_file(loader, file_name, *given, **{**options, "unsafe": file_name.endswith("argument_specs.yml")})
+    """Load a file; the variables of roles and playbooks, which nobody changes, once and without copies."""
+    if not UNCHANGED & {*Path(file_name).parts}:
+        return load_from_file(loader, file_name, *given, **options)
+    if file_name not in files:
+        files[file_name] = load_from_file(loader, file_name, *given, **{**options, "unsafe": True})
+    return files[file_name]
 
 
 def call_of(task: Task, variables: Facts, module: str, given: Facts) -> Call:
