@@ -171,11 +171,11 @@ def run(
     return done
 
 
-def tasks_of(role: str, file: str = "main.yml", **variables: Any) -> List[Facts]:
-    """Return a play of one file of a role's tasks, on all hosts."""
+def tasks_of(role: str, file: str = "main.yml", hosts: str = "all", **variables: Any) -> List[Facts]:
+    """Return a play of one file of a role's tasks."""
     included = {"name": f"{COLLECTION}{role}", "tasks_from": file, "rolespec_validate": False}
     task = {"ansible.builtin.include_role": included, "vars": variables}
-    return [{"hosts": "all", "gather_facts": False, "tasks": [task]}]
+    return [{"hosts": hosts, "gather_facts": False, "tasks": [task]}]
 
 
 def file_of(path: str) -> List[Facts]:
