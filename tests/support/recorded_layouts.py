@@ -48,6 +48,7 @@ PROGRAMS = {
     **{f"__{name}_{what}": [] for name in ("haproxy", "keepalived") for what in ("files", "secrets")},
     **{f"__{name}_not_in_force": [] for name in ("haproxy", "keepalived")},
     "__agent_model": {"vrrp": {}, "proxy": {}, "options": {}, "secrets": [], "ports": [], "service_ports": []},
+    "__agent_successors": ["haproxy", "keepalived"],
     "__haproxy_ports": [],
     "haproxy_start_commands": [],
     "haproxy_nonlocal_bind": False,
@@ -67,6 +68,7 @@ def layout(member: Any = None, plan: Any = None, settings: Any = None, **values:
     found = {
         "layout_definition": DEFINITION,
         "__layout_settings": {**SETTINGS, **(settings or {})},
+        "__layout_plans": {"plans": [], "faults": [], "lines": []},
         "__layout_plan": {**PLAN, "members": each, **(plan or {})},
         "__layout_host": host,
         "__haproxy_host": host,
