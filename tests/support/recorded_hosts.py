@@ -130,7 +130,7 @@ def seen(call: Call, **values: Any) -> Facts:
 
 
 class Living:
-    """A pair that works, whose routers stop and start as the runs ask for it: lb1 holds the VIP while its router runs."""
+    """A pair that works, whose routers stop and start as a run asks for it. lb1 holds the VIP while its router runs."""
 
     def __init__(self, **values: Any) -> None:
         self.values = values  # of all members, beside what is usual

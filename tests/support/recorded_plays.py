@@ -120,7 +120,7 @@ class Play:
         return any(failure.host == host and not failure.ignored for failure in self.failures)
 
     def answer(self, call: Call) -> Facts:
-        """Return what the test has recorded for a call: a result, one result after the other, or what a function says."""
+        """Return what the test has recorded for a call: a result, several one after the other, or a function of it."""
         self.calls.append(call)
         found = self.answers.get(call.module, {})
         if callable(found):
@@ -187,7 +187,7 @@ def file_of(path: str) -> List[Facts]:
 
 
 def prepare() -> None:
-    """Have Ansible find the collection, once in each process. Its loader has to import the collection's package itself."""
+    """Have Ansible find the collection, once in each process. Its loader has to import the package itself."""
     if AnsibleCollectionConfig.collection_finder is None:
         for name in ("ansible_collections", "ansible_collections.onprem", "ansible_collections.onprem.lb"):
             sys.modules.pop(name, None)

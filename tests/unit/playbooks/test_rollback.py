@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook rollback, played against recorded results: whose router stops, what is taken back, and how it is proved."""
+"""The playbook rollback, played against recorded results: whose router stops, and how the return is proved."""
 
 from __future__ import annotations
 

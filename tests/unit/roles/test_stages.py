@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the stages of a layout do on which member, and in which order: waves, routers that run alone, migrations, units."""
+"""What the stages of a layout do on which member, and in which order: waves, routers that run alone, migrations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a layout's configuration opens the firewall, hands connections on, follows its cluster, and writes its other units."""
+"""When a layout opens the firewall, hands connections on, follows its cluster, and writes its other units."""
 
 from __future__ import annotations
 
