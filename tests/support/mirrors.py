@@ -12,48 +12,69 @@ UNIT = "tests/unit"
 # By the test, roles/undo for tests/unit/roles/test_undo.py: what it plays beside the playbook of its own name. The file
 # roles/layout/tasks/undo/arm.yml is layout/undo/arm.
 ALSO_PLAYED: Dict[str, str] = {
-    "playbooks/backup": "playbooks/restore playbooks/rollback playbooks/tasks/refuse_pods",
-    "playbooks/drill_report": "drill/main drill/round drill/rebooted drill/report",
-    "playbooks/first_contact": "playbooks/remove layout/plan layout/outside_limit pair/plan ipi/plan",
+    "playbooks/backup": "playbooks/tasks/refuse_pods",
+    "playbooks/drill_report": "drill/report",
+    "playbooks/drill_rounds": "drill/main drill/round drill/rebooted drill/report",
+    "playbooks/first_contact": "playbooks/remove layout/plan pair/plan ipi/plan",
     "playbooks/forecast": "layout/forecast pair/forecast ipi/forecast layout/validate",
     "playbooks/inputs": """
-        playbooks/site playbooks/pair playbooks/ipi pair/main ipi/main layout/inputs layout/members
-        variables/main""",
+        playbooks/site playbooks/ipi pair/main ipi/main layout/inputs layout/members variables/main""",
+    "playbooks/maintenance": """
+        playbooks/tasks/maintain playbooks/tasks/work playbooks/tasks/update playbooks/tasks/prove
+        playbooks/tasks/proved playbooks/tasks/read playbooks/tasks/move""",
     "playbooks/nothing_to_do": "playbooks/survey playbooks/checks/require_hosts",
+    "playbooks/pair": """
+        playbooks/remove pair/main layout/plan layout/outside_limit layout/validate layout/inputs
+        layout/members layout/present layout/preflight layout/check layout/install layout/compare
+        layout/configure layout/outcome layout/absent haproxy/configure keepalived/configure""",
     "playbooks/pods": "layout/pods ipi/pods",
-    "playbooks/status": """
-        playbooks/switchover playbooks/maintenance playbooks/tasks/move playbooks/tasks/maintain
-        playbooks/tasks/work playbooks/tasks/update playbooks/tasks/prove playbooks/tasks/proved
-        playbooks/tasks/read""",
+    "playbooks/restore": "playbooks/rollback",
+    "playbooks/rollback": """
+        layout/undo/postpone layout/undo/confirm layout/undo/return layout/unlock playbooks/tasks/read""",
+    "playbooks/switchover": "playbooks/tasks/move playbooks/tasks/read",
     "roles/check_before_change": "layout/check haproxy/check keepalived/check agent/check",
+    "roles/components": """
+        haproxy/main haproxy/preflight haproxy/check haproxy/install haproxy/configure haproxy/verify
+        haproxy/remove roles/haproxy/handlers/main keepalived/main keepalived/check keepalived/preflight
+        keepalived/install keepalived/configure keepalived/verify keepalived/remove
+        roles/keepalived/handlers/main agent/main agent/preflight agent/check agent/firewall agent/configure
+        agent/verify agent/remove""",
     "roles/direct": "layout/units/direct layout/units/direct_absent",
     "roles/direct_server": """
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify
         direct_server/remove""",
     "roles/follow": "layout/units/follow layout/units/follow_check layout/unlock",
+    "roles/lock": "layout/lock layout/undo/take_over",
+    "roles/members": """
+        layout/outside_limit layout/departed layout/undo/arm layout/undo/postpone layout/undo/postpone_again""",
     "roles/metrics": "layout/units/metrics layout/units/down_file",
     "roles/migration": """
         layout/migrate layout/pods/to_units layout/pods/from_units layout/pods/migrate
         agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
         ipi/nftables_absent ipi/nftables_files_absent""",
-    "roles/obstacles": "layout/preflight haproxy/preflight keepalived/preflight agent/preflight",
-    "roles/order": """
-        layout/configure layout/routers/wave layout/routers/next_wave layout/routers/start
-        layout/routers/stop layout/routers/sole layout/routers/together layout/routers/left_stopped
-        layout/openings layout/departed layout/present layout/verify layout/outcome layout/install""",
-    "roles/platforms": """
-        roles/haproxy/handlers/main roles/keepalived/handlers/main haproxy/install haproxy/configure keepalived/install keepalived/configure haproxy/main
-        keepalived/main haproxy/verify keepalived/verify agent/main agent/configure agent/verify
-        agent/firewall""",
+    "roles/obstacles": """
+        layout/preflight haproxy/preflight haproxy/configure haproxy/install keepalived/preflight
+        agent/preflight""",
+    "roles/order": "layout/routers/wave layout/routers/next_wave layout/routers/start layout/routers/stop",
+    "roles/platforms": "haproxy/install haproxy/configure keepalived/install keepalived/configure",
+    "roles/proof": """
+        layout/verify layout/undo/confirm layout/undo/return layout/unlock layout/routers/left_stopped""",
     "roles/removal": "layout/absent ipi/absent haproxy/remove keepalived/remove agent/remove layout/unused",
     "roles/resolver": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
         resolver/remove layout/resolve""",
     "roles/shutdown": "layout/units/shutdown",
+    "roles/stages": """
+        layout/routers/wave layout/routers/next_wave layout/routers/together layout/routers/sole
+        layout/routers/start layout/routers/stop layout/migrate layout/pods/migrate layout/pods/from_units
+        layout/pods/to_units layout/unused layout/resolve agent/migrate_to_native agent/migrate_to_agent
+        agent/remove""",
     "roles/static_pods": "layout/pods/static_pods layout/pods/configure layout/pods/check",
-    "roles/undo": """
-        layout/compare layout/lock layout/undo/arm layout/undo/postpone layout/undo/postpone_again
-        layout/undo/confirm layout/undo/return layout/undo/take_over""",
+    "roles/undo": "layout/compare layout/undo/arm layout/undo/postpone layout/undo/postpone_again",
+    "roles/units": """
+        layout/configure layout/openings layout/units/direct layout/units/direct_absent layout/units/follow
+        layout/units/follow_check layout/units/metrics layout/units/down_file layout/units/shutdown
+        layout/pods/configure layout/pods/check layout/pods/static_pods""",
 }
 
 

@@ -1,0 +1,157 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the modules return on the members of a pair and of a cluster, for `support.recorded_plays`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable, Dict
+
+from support import members
+from support.recorded_plays import Call
+
+Facts = Dict[str, Any]
+UNITS = ["haproxy.service", "keepalived.service"]
+TAKEOVER = {
+    "refusals": [],
+    "problems": [],
+    "unadoptable": [],
+    "keep": [],
+    "set_aside": [],
+    "stop": False,
+    "put_back": [],
+}
+PAIR = {"pair": {"lb1": {"ansible_host": "192.0.2.1"}, "lb2": {"ansible_host": "192.0.2.2"}}}
+PAIR_VARIABLES = {
+    "pair_vips": ["192.0.2.10/24"],
+    "pair_masters": ["192.0.2.21"],
+    "pair_infra_nodes": ["192.0.2.31"],
+}
+CLUSTER = {
+    "ipi_masters": {f"m{number}": {"ansible_host": f"192.0.2.{number}"} for number in (1, 2, 3)},
+    "ipi_workers": {f"w{number}": {"ansible_host": f"192.0.2.{number + 3}"} for number in (1, 2)},
+}
+CLUSTER_VARIABLES = {
+    "ipi_cluster_name": "lab",
+    "ipi_domain": "example.com",
+    "ipi_api_vips": ["192.0.2.10"],
+    "ipi_ingress_vips": ["192.0.2.11"],
+    "ipi_auth_pass": "Zq7Zq7Zq",
+}
+
+
+def number_of(host: str) -> int:
+    """Return the number of a member: that of its name, from 4 on for workers."""
+    return int(host[-1]) + (3 if host.startswith("w") else 0)
+
+
+def address(interface: str, ip: str, prefix: int, number: int) -> Facts:
+    return {"interface": interface, "address": ip, "prefix": prefix, "mac": f"02:00:00:00:00:0{number}"}
+
+
+def host_info(host: str, **values: Any) -> Facts:
+    """Return what host_info returns on a member on which nothing runs yet, but whose packages are installed."""
+    number = number_of(host)
+    usual = {
+        "os_family": "Debian",
+        "addresses": [address("lo", "127.0.0.1", 8, 0), address("eth0", f"192.0.2.{number}", 24, number)],
+        "listeners": [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 1, "runs_in": "ssh.service"}],
+        "takeover": {name: dict(TAKEOVER) for name in ("haproxy", "keepalived")},
+        "keepalived_version": "2.2.7",
+        "pods_engine": "",
+        "unobtainable": "",
+        **{name: {} for name in ("answering", "unremovable", "obstacles", "files", "members", "followed", "held_back")},
+        **dict.fromkeys(("firewall", "selinux"), False),
+        "package_lists_fresh": True,
+        "resolved": {},
+        **{
+            name: [] for name in ("missing_packages", "missing_programs", "unfit", "uncovered", "own_packages", "heard")
+        },
+        **{
+            name: [] for name in ("recorded_packages", "static_pods", "stale", "instances", "not_following", "problems")
+        },
+        **{f"{name}_units": [] for name in ("existing", "enabled", "active", "restarting", "own")},
+    }
+    return copy.deepcopy({**usual, **values})
+
+
+def running(call: Call, **values: Any) -> Facts:
+    """Return what host_info returns once haproxy and keepalived run."""
+    listening = [
+        {"address": "0.0.0.0", "port": port, "program": "haproxy", "pid": 9} for port in (80, 443, 6443, 22623)
+    ]
+    found = {"active_units": UNITS, "enabled_units": UNITS, "existing_units": UNITS, "own_units": UNITS, **values}
+    if len(call.given.get("units", [])) == 1:  # as the role of one program asks
+        found["active_units"] = call.given["units"]
+    return host_info(call.on, listeners=[{**each, "runs_in": "haproxy.service"} for each in listening], **found)
+
+
+def deployment(**answers: Any) -> Dict[str, Any]:
+    """Return the answers of members on which nothing runs yet, and on which everything succeeds.
+
+    :param answers: in place of the usual ones
+    """
+    wrote = {"changed": True, "paths": ["/etc/some.cfg"], "stale": [], "commands": [], "unchecked": []}
+    return {
+        "member_lock": locked,
+        "host_info": fresh_then_running(),
+        "config_files": wrote,
+        "keepalived_hook": {"changed": True},
+        "member_state": {"changed": True, "postponed": True, "returned_within": 55},
+        "systemd_service": {"changed": True},
+        "layout_info": lambda call: {"faults": [], "held": ["192.0.2.10"] if call.on == "lb1" else [], "holders": {}},
+        "agent": {"changed": True, "steps": ["write"]},
+        "firewall_openings": {"changed": True, "in_force": False, "openings": []},
+        "agent_archive": {"changed": True, "python": "/usr/bin/python3", "checksum": "c0ffee"},
+        **answers,
+    }
+
+
+def fresh_then_running(**values: Any) -> Callable[[Call], Facts]:
+    """Answer host_info with a fresh host, and when a role waits for its program with a running one."""
+
+    def answer(call: Call) -> Facts:
+        waits = len(call.given.get("units", [])) == 1 and "packages" not in call.given
+        return running(call) if waits else host_info(call.on, **values)
+
+    return answer
+
+
+def locked(call: Call) -> Facts:
+    """Return what member_lock returns of a member that nobody else has locked."""
+    taken = {"taken": True, "held_by": None, "interrupted": ""}
+    return {"changed": True, **({} if call.given.get("state") == "absent" else taken)}
+
+
+def seen(call: Call, **values: Any) -> Facts:
+    """Return what member_info returns on a member of a pair that works, of which lb1 holds the VIP."""
+    number = number_of(call.on)
+    return {**members.seen(number, ["192.0.2.10"] if number == 1 else []), "router": "keepalived.service", **values}
+
+
+class Living:
+    """A pair that works, whose routers stop and start as a run asks for it. lb1 holds the VIP while its router runs."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values  # of all members, beside what is usual
+        self.stopped: Dict[str, str] = {}  # the record of each member whose router is stopped
+
+    def answers(self, **others: Any) -> Dict[str, Any]:
+        return {"member_lock": locked, "member_info": self.seen, "drill_event": self.moved, **others}
+
+    def seen(self, call: Call) -> Facts:
+        holder = next((name for name in ("lb1", "lb2") if name not in self.stopped), "")
+        found = seen(call, held=[{"address": "192.0.2.10", "seconds": 1}] if call.on == holder else [])
+        record = {**members.RECORD, "during": "maintenance", "work": "", "done": ""}
+        state = "Active" if call.on == holder else "Backup"
+        found["instances"] = [{**each, "state": state} for each in found["instances"]]
+        return {**found, "held_back": record if call.on in self.stopped else {}, **self.values}
+
+    def moved(self, call: Call) -> Facts:
+        """Stop or start a router. One that is to start again by itself has done so when it is asked next."""
+        command = call.given["command"]
+        if "enable" in command["inject"].split():
+            self.stopped.pop(call.on, None)
+        elif not command["revert"]:
+            self.stopped[call.on] = command["inject"]
+        return {"changed": True}

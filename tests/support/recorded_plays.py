@@ -1,0 +1,327 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plays real plays and task lists in this process, on hosts that are not there.
+
+Ansible itself plays them: its strategy, blocks, loops, conditions, handlers and filters. Only its modules, and its
+actions that need a host, do not run. The test says what each of them returns. No process is started, no second passes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from unittest import mock
+
+from ansible import context
+from ansible._internal import _task
+from ansible._internal._templating._jinja_bits import AnsibleEnvironment, _TemplateCompileContext
+from ansible.cli import CLI
+from ansible.errors import AnsibleConnectionFailure
+from ansible.executor import task_executor
+from ansible.executor.playbook_executor import PlaybookExecutor
+from ansible.executor.task_queue_manager import TaskQueueManager
+from ansible.executor.task_result import _RawTaskResult
+from ansible.inventory.manager import InventoryManager
+from ansible.module_utils.common.collections import ImmutableDict
+from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.task import Task
+from ansible.plugins import strategy
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import init_plugin_loader
+from ansible.utils.collection_loader import AnsibleCollectionConfig
+from ansible.vars.manager import VariableManager
+
+from support import keywords
+from support.paths import COLLECTIONS, PLAYBOOKS
+
+COLLECTION = "onprem.lb."
+# These need no host, and run as they are; member_lock calls its module.
+CONTROLLERS = ["assert", "debug", "fail", "set_fact", "validate_argument_spec"]
+CONTROLLERS += ["refuse", "validate_tags", "validate_variables", "member_lock"]
+OPTIONS = {
+    "diff": False,
+    "verbosity": 0,
+    "skip_tags": [],
+    "forks": 5,
+    "connection": "ssh",
+    "become": False,
+    "become_method": "sudo",
+}
+OPTIONS.update(dict.fromkeys(("syntax", "listhosts", "listtasks", "listtags", "start_at_task")))
+get_handler = task_executor.TaskExecutor._get_action_handler_with_module_context
+resolve_conditional = Task._resolve_conditional
+compile_template = AnsibleEnvironment.compile
+load_from_file = DataLoader.load_from_file
+UNCHANGED = {"vars", "defaults", "meta"}  # folders
+codes: Dict[Any, Any] = {}
+files: Dict[str, Any] = {}
+
+Facts = Dict[str, Any]
+
+
+class Call(NamedTuple):
+    """One call of a module, with everything that Ansible has evaluated."""
+
+    module: str
+    on: str  # the host that it would have run on
+    given: Facts
+    check: bool
+    hidden: bool
+    host: str  # whose task it is
+    task: str
+
+    def __str__(self) -> str:
+        """Return it as one line, such as `lb1 systemd_service stopped keepalived.service`."""
+        words = [self.on, self.module, *(self.given.get(key) for key in ("state", "name", "event"))]
+        return " ".join(str(word) for word in words if word)
+
+
+class Failure(NamedTuple):
+    """A task that failed on a host."""
+
+    host: str
+    message: Any
+    ignored: bool
+    unreachable: bool
+
+
+class Play:
+    """What a run has done."""
+
+    def __init__(self, answers: Facts) -> None:
+        self.answers = answers
+        self.calls: List[Call] = []
+        self.failures: List[Failure] = []
+        self.said: List[Any] = []
+        self.shown: List[str] = []  # what Ansible prints of the tasks with -vvv
+        self.facts: Dict[str, Facts] = {}
+        self.code = 0
+
+    def of(self, *modules: str) -> List[Call]:
+        """Return the calls of some modules, in order."""
+        return [call for call in self.calls if call.module in modules]
+
+    def did(self, *modules: str) -> List[str]:
+        """Return the calls of some modules as lines."""
+        return [str(call) for call in self.of(*modules)]
+
+    def faults(self) -> List[Any]:
+        """Return what ended the run on its hosts, once each."""
+        found = [failure.message for failure in self.failures if not failure.ignored]
+        return [message for at, message in enumerate(found) if message not in found[:at]]
+
+    def has_failed(self, host: str) -> bool:
+        return any(failure.host == host and not failure.ignored for failure in self.failures)
+
+    def answer(self, call: Call) -> Facts:
+        """Return what the test has recorded for a call: a result, several one after the other, or a function of it."""
+        self.calls.append(call)
+        found = self.answers.get(call.module, {})
+        if callable(found):
+            found = found(call)
+        elif isinstance(found, list):
+            found = found.pop(0) if len(found) > 1 else found[0]
+        found = {"changed": False, **(found or {})}
+        if found.get("unreachable"):
+            raise AnsibleConnectionFailure(found.get("msg", "no route to host"))
+        return found
+
+
+def run(
+    play: Any,
+    groups: Dict[str, Dict[str, Facts]],
+    answers: Optional[Facts] = None,
+    *,
+    check: bool = False,
+    limit: str = "all",
+    facts: Optional[Dict[str, Facts]] = None,
+    **variables: Any,
+) -> Play:
+    """Play a playbook of the collection by its name, or a list of plays.
+
+    :param groups: the inventory, the variables of each host by its group
+    :param answers: by a module's short name, what it returns; nothing but success without it
+    :param facts: of each host, as if tasks before had set them
+    :param variables: extra variables, which overrule all others
+    """
+    prepare()
+    done = Play(answers or {})
+    with tempfile.TemporaryDirectory() as folder, replaced(done):
+        path = PLAYBOOKS / f"{play}.yml" if isinstance(play, str) else Path(folder) / "plays.yml"
+        if not isinstance(play, str):
+            path.write_text(json.dumps(play))
+        options = {**OPTIONS, "check": check, "tags": ["all"], "args": [str(path)], "subset": limit}
+        with mock.patch.object(context, "CLIARGS", ImmutableDict(options)):
+            loader = DataLoader()
+            inventory = inventory_of(groups, loader)
+            inventory.subset(limit)
+            manager = VariableManager(loader, inventory, CLI.version_info())
+            manager._extra_vars = variables
+            manager._options_vars = {**manager._options_vars, "ansible_check_mode": check}  # which Ansible keeps
+            for host, known in (facts or {}).items():
+                manager.set_nonpersistent_facts(host, known)
+            done.code = PlaybookExecutor([str(path)], inventory, manager, loader, {}).run()
+    done.facts = dict(manager._nonpersistent_fact_cache)
+    return done
+
+
+def tasks_of(role: str, file: str = "main.yml", hosts: str = "all", **variables: Any) -> List[Facts]:
+    """Return a play of one file of a role's tasks."""
+    included = {"name": f"{COLLECTION}{role}", "tasks_from": file, "rolespec_validate": False}
+    task = {"ansible.builtin.include_role": included, "vars": variables}
+    return [{"hosts": hosts, "gather_facts": False, "tasks": [task]}]
+
+
+def file_of(path: str) -> List[Facts]:
+    """Return a play of a file of the playbooks' tasks, on all hosts."""
+    task = {"ansible.builtin.include_tasks": str(PLAYBOOKS / path)}
+    return [
+        {"hosts": "all", "gather_facts": False, "vars_files": [str(PLAYBOOKS / "vars/members.yml")], "tasks": [task]}
+    ]
+
+
+def prepare() -> None:
+    """Have Ansible find the collection, once in each process. Its loader has to import the package itself."""
+    if AnsibleCollectionConfig.collection_finder is None:
+        for name in ("ansible_collections", "ansible_collections.onprem", "ansible_collections.onprem.lb"):
+            sys.modules.pop(name, None)
+        init_plugin_loader([str(COLLECTIONS)])
+
+
+def inventory_of(groups: Dict[str, Dict[str, Facts]], loader: DataLoader) -> InventoryManager:
+    inventory = InventoryManager(loader=loader, sources=[], parse=False)
+    for group, hosts in groups.items():
+        inventory.add_group(group)
+        for host, known in hosts.items():
+            inventory.add_host(host, group)
+            for name, value in known.items():
+                inventory.get_host(host).set_variable(name, value)
+    inventory.reconcile_inventory()
+    return inventory
+
+
+@contextlib.contextmanager
+def replaced(done: Play) -> Iterator[None]:
+    """Let Ansible play without workers, modules, output and waiting."""
+    clock = SimpleNamespace(sleep=lambda _seconds: None, time=time.time)
+    patches = [
+        mock.patch.object(strategy, "WorkerProcess", lambda **given: Worker(done, **given)),
+        mock.patch.object(task_executor, "time", clock),
+        mock.patch.object(task_executor.TaskExecutor, "_get_action_handler_with_module_context", handler_of(done)),
+        mock.patch.object(ActionBase, "_execute_module", module_of(done)),
+        mock.patch.object(TaskQueueManager, "load_callbacks", lambda _manager: None),
+        mock.patch.object(Task, "_resolve_conditional", resolve),
+        mock.patch.object(AnsibleEnvironment, "compile", compiled),
+        mock.patch.object(DataLoader, "load_from_file", load),
+    ]
+    with contextlib.ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        yield
+
+
+class Worker:
+    """Does a task at once, in place of the process that Ansible would start for it."""
+
+    def __init__(self, done: Play, **given: Any) -> None:
+        self.done, self.given = done, SimpleNamespace(**given)
+
+    def start(self) -> None:
+        given = self.given
+        task = given.task.copy(exclude_parent=True, exclude_tasks=True)
+        task._parent = given.task._parent
+        wanted = (given.host, task, given.task_vars, given.play_context, given.loader, given.shared_loader_obj)
+        with _task.TaskContext(task):
+            result = task_executor.TaskExecutor(*wanted, given.final_q, given.variable_manager).run()
+        if not task.no_log and not result.get("_ansible_no_log"):
+            self.done.shown.append(f"{task.args} {result}")
+        keywords.played(task, result, self.done.has_failed(given.host.name))
+        if result.get("failed") or result.get("unreachable"):
+            unreachable = bool(result.get("unreachable"))
+            ignored = task.ignore_unreachable if unreachable else task.ignore_errors
+            self.done.failures.append(Failure(given.host.name, result.get("msg"), bool(ignored), unreachable))
+        given.final_q.send_task_result(_RawTaskResult(given.host, task, result, task.dump_attrs()))
+
+    def is_alive(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def resolve(task: Task, conditional: List[Any], variables: Facts, **given: Any) -> bool:
+    """Evaluate conditions as Ansible does, one after the other, and note what each of them was."""
+    for each in conditional:
+        holds = resolve_conditional(task, [each], variables, **given)
+        keywords.note(each, str(holds))
+        if not holds:
+            return False
+    return True
+
+
+def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
+    """Compile a template once, and not at each of its uses."""
+    lexing = _TemplateCompileContext.current(optional=True)
+    key = (source if isinstance(source, str) else repr(source), lexing and lexing.escape_backslashes)
+    if key not in codes:
+        codes[key] = compile_template(environment, source, *given, **options)
+    return codes[key]
+
+
+def load(loader: DataLoader, file_name: str, *given: Any, **options: Any) -> Any:
+    """Load a file; the variables of roles and playbooks, which nobody changes, once and without copies."""
+    if not UNCHANGED & {*Path(file_name).parts}:
+        return load_from_file(loader, file_name, *given, **options)
+    if file_name not in files:
+        files[file_name] = load_from_file(loader, file_name, *given, **{**options, "unsafe": True})
+    return files[file_name]
+
+
+def call_of(task: Task, variables: Facts, module: str, given: Facts) -> Call:
+    host = str(variables["inventory_hostname"])
+    plain = json.loads(json.dumps(given, default=str))
+    return Call(module, str(task.delegate_to or host), plain, bool(task.check_mode), bool(task.no_log), host, task.name)
+
+
+def handler_of(done: Play) -> Callable[..., Any]:
+    """Return what finds the action of a task: the real one if it needs no host, and one that answers as recorded."""
+
+    def find(executor: Any, templar: Any) -> Any:
+        task = executor._task
+        name = str(task.action).rpartition(".")[2]
+        if name in CONTROLLERS:
+            handler, module = get_handler(executor, templar)
+            if name == "debug":
+                done.said.append(task.args.get("msg"))
+            return handler, module
+        return Recorded(lambda variables: done.answer(call_of(task, variables, name, task.args))), None
+
+    return find
+
+
+class Recorded:
+    """An action that returns what the test has recorded."""
+
+    def __init__(self, answer: Callable[[Facts], Facts]) -> None:
+        self.answer = answer
+
+    def run(self, task_vars: Facts) -> Facts:
+        return self.answer(task_vars)
+
+    def cleanup(self, force: bool = False) -> None:
+        pass
+
+
+def module_of(done: Play) -> Callable[..., Facts]:
+    """Return what runs the module of an action that is real."""
+
+    def execute(action: Any, module_name: str, module_args: Facts, task_vars: Facts, **_given: Any) -> Facts:
+        return done.answer(call_of(action._task, task_vars, module_name.rpartition(".")[2], module_args))
+
+    return execute

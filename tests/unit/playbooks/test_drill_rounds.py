@@ -1,0 +1,137 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role drill, played against recorded results: its rounds, its lock, a member that reboots, and what it writes."""
+
+from __future__ import annotations
+
+import pytest
+from support import members
+from support.drills import simulated
+from support.recorded_hosts import locked
+from support.recorded_plays import run, tasks_of
+
+VIP = "192.0.2.10"
+HOSTS = {"probe": {"client": {}}, "pair": {"lb1": {}, "lb2": {}}}
+SEEN = {**simulated()[0]["seen"], "holder_after": "lb1", "holder_before": "lb1"}
+
+
+def member(name, number):
+    host = {"addresses": [{"interface": "eth0", "address": f"192.0.2.{number}", "mac": f"02:00:00:00:00:0{number}"}]}
+    return {"name": name, "host": host}
+
+
+def plan(event):
+    line = {"event": event, "vip": VIP, "before": "lb1", "after": "lb2", "back": "lb1", "outage_ms": 72, "back_ms": 60}
+    router = {"instances": [{"interface": "eth0", "addresses": [f"{VIP}/32"], "preempt_delay": 0}]}
+    carriers = {name: {"engine": "native", "router": router} for name in ("lb1", "lb2")}
+    outages = [{**line, "two_holders_ms": 0}]
+    return {"outages": outages, "targets": [[VIP, 80]], "members": carriers, "advert_interval": 1, "vips": []}
+
+
+def drilled(event="haproxy_killed", answers=None, **variables):
+    plans = {"faults": [], "plans": [plan(event)]}
+    facts = {f"lb{at}": {"__layout_plans": plans, "__layout_member": member(f"lb{at}", at)} for at in (1, 2)}
+    usual = {
+        "member_lock": locked,
+        "vip_probe": SEEN,
+        "member_info": members.seen(1),
+        "drill_event": {"injected_at": "2026-01-31T12:00:02+00:00"},
+    }
+    wanted = {"drill_events": [event], "drill_history": "", "drill_report": "", "drill_html": "", **variables}
+    return run(tasks_of("drill", hosts="probe"), HOSTS, {**usual, **(answers or {})}, facts=facts, **wanted)
+
+
+def events(play):
+    return [f"{call.on} {call.given['event']}" for call in play.of("drill_event") if not call.check]
+
+
+def between_locks(play):
+    """Return what is done between the locks of both members, in any order, and their release."""
+    lines = [
+        str(call) for call in play.of("member_lock", "drill_event") if call.module == "member_lock" or not call.check
+    ]
+    assert sorted(lines[:2]) == ["lb1 member_lock", "lb2 member_lock"]
+    assert sorted(lines[-2:]) == ["lb1 member_lock absent", "lb2 member_lock absent"]
+    return lines[2:-2]
+
+
+def test_the_members_are_asked_locked_drilled_and_released():
+    play = drilled()
+    assert [(call.on, call.check) for call in play.of("drill_event")][:2] == [("lb1", True), ("lb1", False)]
+    assert between_locks(play) == ["lb1 drill_event haproxy_killed"]
+
+
+def test_an_event_that_a_member_cannot_have_is_refused_before_anything_is_locked():
+    for answer in ({"failed": True, "msg": "no tc"}, {"unreachable": True}):
+        play = drilled(answers={"drill_event": answer})
+        assert (
+            play.code == 2 and "haproxy_killed is not for lb1" in str(play.faults()) and play.did("member_lock") == []
+        )
+
+
+def test_the_members_are_released_after_a_holder_that_cannot_be_reached():
+    play = drilled(answers={"drill_event": lambda call: {} if call.check else {"unreachable": True}})
+    assert play.code == 2 and "lb1 holds the VIP, but cannot be reached" in str(play.faults())
+    assert len(between_locks(play)) == 1
+
+
+class Rebooting:
+    """A member that answers after its boot as before, once it was read some times."""
+
+    def __init__(self, readings, meanwhile):
+        self.left, self.meanwhile, self.before = readings, meanwhile, True
+
+    def __call__(self, call):
+        found = {**members.seen(1), "booted": "Sat", "held": []}
+        if self.before:
+            return found
+        self.left -= 1
+        return self.meanwhile if self.left > 0 else {**found, "booted": "Sun"}
+
+    def armed(self, call):
+        self.before = self.before and call.check
+        return {"injected_at": "2026-01-31T12:00:02+00:00"}
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [{"unreachable": True}, {"failed": True, "msg": "it shuts down"}, {**members.seen(1), "booted": "Sat"}]
+)
+def test_a_member_that_reboots_is_waited_for_and_locked_again(meanwhile):
+    rebooting = Rebooting(8, meanwhile)
+    play = drilled("host_rebooted", {"member_info": rebooting, "drill_event": rebooting.armed})
+    assert len(play.of("wait_for_connection")) > 1
+    assert between_locks(play) == ["lb1 drill_event host_rebooted", "lb1 member_lock"]
+
+
+def test_a_member_that_is_not_back_in_time_ends_the_drill():
+    rebooting = Rebooting(10**6, {**members.seen(1), "booted": "Sat"})
+    answers = {"member_info": rebooting, "drill_event": rebooting.armed}
+    play = drilled("host_rebooted", answers, __drill_deadline=0)
+    assert play.code == 2 and "lb1 is not back from its reboot as it was." in str(play.faults())
+    assert len(play.of("wait_for_connection")) == 1
+    assert len(between_locks(play)) == 1
+
+
+def test_a_member_that_cannot_be_read_hinders_no_drill():
+    for answer in ({"unreachable": True}, {"failed": True, "msg": "no room"}):
+        play = drilled(answers={"member_info": answer, "config_files": answer if "unreachable" in answer else {}})
+        assert events(play) == ["lb1 haproxy_killed"] and play.said[-1]
+        assert not any("no room" in str(fault) or "unreachable" in str(fault) for fault in play.faults())
+
+
+def written(play):
+    return [str(call.given.get("dest", call.given.get("path"))) for call in play.of("copy", "template", "file")]
+
+
+def test_the_controller_gets_only_what_is_wanted(tmp_path):
+    assert written(drilled()) == []
+    folder = tmp_path / "drills"
+    names = {"drill_report": "r.json", "drill_html": "r.html", "drill_history": "drills"}
+    play = drilled(**{key: str(tmp_path / name) for key, name in names.items()})
+    made, report, page, record = written(play)
+    assert (made, report, page) == (str(folder), str(tmp_path / "r.json"), str(tmp_path / "r.html"))
+    assert record.startswith(f"{folder}/") and {call.on for call in play.of("copy", "template", "file")} == {
+        "localhost"
+    }
+    folder.mkdir()
+    assert str(folder) not in written(drilled(drill_history=str(folder)))

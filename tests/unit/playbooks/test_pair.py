@@ -1,0 +1,108 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook pair, played against recorded results: a deployment, a dry run, a failure on the way, a removal."""
+
+from __future__ import annotations
+
+from support.recorded_hosts import PAIR, PAIR_VARIABLES, deployment, fresh_then_running, host_info, locked, running
+from support.recorded_plays import run
+
+PASSWORD = "Zq7Zq7Zq"
+VARIABLES = {**PAIR_VARIABLES, "pair_auth_pass": PASSWORD, "pair_verify": True}
+
+
+def played(answers=None, playbook="pair", check=False, limit="all", **variables):
+    return run(playbook, PAIR, deployment(**(answers or {})), check=check, limit=limit, **{**VARIABLES, **variables})
+
+
+def released(play):
+    return {*play.did("member_lock")} >= {"lb1 member_lock absent", "lb2 member_lock absent"}
+
+
+def order(play, *wanted):
+    """Return the steps of these kinds, each line once, in the order of their first."""
+    return [line for line in dict.fromkeys(play.did(*wanted))]
+
+
+def test_a_first_deployment_installs_checks_configures_verifies_and_shows_no_password():
+    play = played({"host_info": fresh_then_running(missing_packages=["haproxy", "keepalived"])})
+    assert play.code == 0 and play.faults() == [] and released(play)
+    packages = ["haproxy", "keepalived"]
+    assert [(call.on, call.given["name"]) for call in play.of("apt", "dnf")] == [("lb1", packages), ("lb2", packages)]
+    last = ["lb1 layout_info", "lb2 layout_info", "lb1 member_lock absent", "lb2 member_lock absent"]
+    assert [call.module for call in play.of("member_lock", "apt", "layout_info")][::2] == [
+        "member_lock",
+        "apt",
+        "layout_info",
+        "member_lock",
+    ]
+    assert order(play, "systemd_service", "layout_info", "member_lock")[2:] == [
+        *("lb1 systemd_service reloaded haproxy.service", "lb2 systemd_service reloaded haproxy.service"),
+        *("lb1 systemd_service reloaded keepalived.service", "lb2 systemd_service reloaded keepalived.service"),
+        *last,
+    ]
+    checks = [call.check for call in play.of("config_files") if "haproxy.cfg" in str(call.given)]
+    assert checks == [True, True, False, False]
+    assert any(PASSWORD in str(call.given) for call in play.calls)
+    assert [text for text in play.shown if PASSWORD in text and "/etc/keepalived" not in text] == []
+    assert "192.0.2.10 is held by lb1." in play.said[-1]
+
+
+def changing(call):
+    """A pair that runs, and whose files differ."""
+    return running(call, instances=[], members={"lb1": ["192.0.2.1"], "lb2": ["192.0.2.2"]})
+
+
+def test_a_change_that_ends_with_two_holders_fails_returns_every_member_and_releases_it():
+    play = played({"layout_info": {"faults": ["192.0.2.10 is held by lb1 and lb2."]}, "host_info": changing})
+    assert play.code == 2 and released(play)
+    assert "confirmed" not in str(play.did("member_state"))
+    assert play.did("member_state")[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
+
+
+def test_a_dry_run_changes_nothing_and_says_what_to_run_next():
+    play = played(check=True)
+    assert play.code == 0 and released(play)
+    assert all(
+        call.check for call in play.calls if call.module in ("config_files", "systemd_service", "keepalived_hook")
+    )
+    assert play.did("layout_info", "member_state", "systemd_service", "command") == []
+    assert "--check" in str(play.said[-1])
+
+
+def test_a_member_that_fails_ends_the_run_on_all_of_them_and_all_are_released():
+    def fails(call):
+        return (
+            {"failed": True, "msg": "no room"}
+            if call.on == "lb2" and not call.check
+            else {"changed": True, "paths": []}
+        )
+
+    play = played({"config_files": fails})
+    assert play.code == 2 and released(play) and play.did("layout_info") == []
+    assert play.did("systemd_service") == []
+
+
+def test_a_wrong_variable_is_refused_before_a_member_is_locked():
+    play = played(pair_vips=["nonsense"])
+    assert play.code == 2 and play.did("member_lock", "host_info") == []
+
+
+def test_a_removal_needs_a_confirmation_and_removes_every_program():
+    names = {"os_family": "Debian", "resolved": False, "networkmanager": False}
+    answers = {"member_lock": locked, "host_info": lambda call: host_info(call.on), "resolver_info": names}
+    assert played(answers, "remove").calls == []
+    play = played(answers, "remove", confirm=True)
+    assert play.code == 0 and released(play), play.faults()
+    lines = play.did("agent", "member_pods", "firewall_openings")
+    assert lines[:2] == ["lb1 agent absent", "lb2 agent absent"] and "lb1 firewall_openings absent" in lines
+    dry = played(answers, "remove", check=True)
+    assert dry.code == 0 and {call.check for call in dry.of("agent")} == {True}
+
+
+def test_a_run_for_one_member_reads_the_other_one_and_changes_it_not():
+    play = played(limit="lb2", **{"pair_interface": "eth0"})
+    assert play.code == 0, play.faults()
+    assert {call.on for call in play.of("host_info")} == {"lb1", "lb2"}
+    assert {call.on for call in play.of("config_files", "systemd_service", "layout_info")} == {"lb2"}
+    assert [call.hidden for call in play.of("host_info") if "packages" in call.given or call.on == "lb1"][0] is True

@@ -1,0 +1,123 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook rollback, played against recorded results: whose router stops, and how the return is proved."""
+
+from __future__ import annotations
+
+from support.recorded_hosts import PAIR, PAIR_VARIABLES, locked, seen
+from support.recorded_plays import run
+
+ID = "20260130T120000Z"
+STEPS = ("systemd_service", "member_state", "pause")
+
+
+def state(**values):
+    usual = {"id": ID, "purpose": "setting the pair up", "backup": "", "engine": "native", "is_present": False}
+    usual.update(files=["/etc/haproxy/haproxy.cfg"], changes_link=False, has_router=True, settle=5.0)
+    return {**usual, **values}
+
+
+def rolled_back(answers=None, check=False, variables=None, **of_state):
+    listed = {"states": [state(**of_state)], "engine": "native"}
+
+    def member_state(call):
+        return listed if call.given["state"] == "listed" else {"changed": True, "postponed": True}
+
+    usual = {"member_lock": locked, "member_info": seen, "member_state": member_state}
+    return run("rollback", PAIR, {**usual, **(answers or {})}, check=check, **PAIR_VARIABLES, **(variables or {}))
+
+
+def changes(play):
+    return [line for line in play.did(*STEPS) if "listed" not in line]
+
+
+def test_where_nothing_on_the_link_changes_no_router_stops():
+    play = rolled_back()
+    assert play.code == 0 and play.did("systemd_service") == []
+    assert changes(play) == [
+        *("lb1 member_state armed", "lb2 member_state armed"),
+        *("lb1 member_state postponed", "lb2 member_state postponed"),
+        *("lb1 member_state postponed", "lb2 member_state postponed"),
+        *("lb1 member_state restored", "lb2 member_state restored"),
+        *("lb1 member_state confirmed", "lb2 member_state confirmed"),
+    ]
+
+
+def test_the_others_stop_while_the_first_one_gets_other_settings_of_the_link():
+    play = rolled_back(changes_link=True)
+    assert play.code == 0
+    assert changes(play) == [
+        *("lb1 member_state armed", "lb2 member_state armed"),
+        *("lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"),
+        "lb2 systemd_service stopped keepalived.service",
+        "lb1 member_state restored",
+        *("lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"),
+        "lb2 member_state restored",
+        "lb1 pause",
+        *("lb1 member_state confirmed", "lb2 member_state confirmed"),
+    ]
+
+
+def test_a_list_locks_stops_and_changes_nothing():
+    play = rolled_back(variables={"rollback_list": True})
+    assert play.code == 0 and play.did("member_lock") == [] and changes(play) == []
+    assert ID in str(play.said) and "setting the pair up" in str(play.said)
+
+
+def test_a_dry_run_restores_nothing_but_in_check_mode():
+    play = rolled_back(check=True, changes_link=True)
+    assert play.code == 0
+    assert changes(play) == ["lb1 member_state restored", "lb2 member_state restored"]
+    assert all(call.check for call in play.of("member_state"))
+    assert "Next: the same without --check." in str(play.said)
+
+
+def test_where_there_is_nothing_to_return_to_nothing_changes():
+    play = rolled_back(is_present=True)
+    assert play.code == 0 and changes(play) == []
+    assert play.did("member_lock")[-2:] == ["lb1 member_lock absent", "lb2 member_lock absent"]
+
+
+def test_a_member_whose_states_cannot_be_read_is_named_before_anything_changes():
+    play = rolled_back({"member_state": {"failed": True, "msg": "no room"}})
+    assert play.code == 2 and play.faults() == [["lb1: no room", "lb2: no room"]]
+    assert play.did("member_state") == ["lb1 member_state listed", "lb2 member_state listed"]
+    assert play.did("member_lock")[-2:] == ["lb1 member_lock absent", "lb2 member_lock absent"]
+
+
+def unable_for(times, **values):
+    """A member could take over only after some readings."""
+    readings = []
+
+    def member_info(call):
+        readings.append(call)
+        ready = len(readings) > times
+        return seen(call) if ready or len(readings) <= 2 else seen(call, **(values or {"unable": ["haproxy is off."]}))
+
+    return {"member_info": member_info}
+
+
+def test_a_member_that_could_take_over_after_some_seconds_is_proved():
+    play = rolled_back(unable_for(5))
+    assert play.code == 0 and "lb2 member_state confirmed" in play.did("member_state")
+    assert rolled_back(unable_for(5, stale=["keepalived has not loaded its file."])).code == 0
+
+
+def test_one_that_could_not_is_named_and_the_members_return_to_what_they_ran():
+    play = rolled_back(unable_for(1000))
+    assert play.code == 2 and "haproxy is off." in str(play.faults())
+    assert changes(play)[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
+    assert play.did("member_lock")[-2:] == ["lb1 member_lock absent", "lb2 member_lock absent"]
+    assert "run again" not in str(play.said)
+
+
+def test_a_failed_return_of_one_member_ends_the_run_on_all_of_them():
+    def member_state(call):
+        if call.given["state"] == "restored" and call.on == "lb1":
+            return {"failed": True, "msg": "no room"}
+        listed = {"states": [state(changes_link=True)], "engine": "native"}
+        return listed if call.given["state"] == "listed" else {"changed": True, "postponed": True}
+
+    play = rolled_back({"member_state": member_state})
+    assert play.code == 2 and "lb2 member_state restored" not in changes(play)
+    assert changes(play)[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]

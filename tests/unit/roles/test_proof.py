@@ -1,0 +1,162 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ends a run that is not proved, who is confirmed first, and how a member that is not proved returns."""
+
+from __future__ import annotations
+
+import pytest
+from support.recorded_layouts import HOSTS, RUN, stage, undo
+from support.recorded_plays import run, tasks_of
+
+TWO = "192.0.2.10 is held by lb1 and lb2."
+LOCKS = {
+    name: {"__layout_lock": {"results": [{"item": name, "taken": True, "interrupted": "", "at": 0}]}}
+    for name in HOSTS["pair"]
+}
+
+
+def both(*facts):
+    """Return the facts of both members, of several sources together."""
+    return {name: {key: value for each in facts for key, value in each[name].items()} for name in HOSTS["pair"]}
+
+
+def of_both(**facts):
+    return {name: facts for name in HOSTS["pair"]}
+
+
+@pytest.mark.parametrize(
+    "found", [{"faults": [TWO]}, {"faults": ["no holder"]}, {}, {"failed": True, "msg": "no module"}]
+)
+def test_a_run_that_finds_two_holders_or_none_or_nothing_fails(found):
+    play = stage("verify.yml", {"layout_info": found})
+    assert play.code == 2 and len(play.failures) == 2
+
+
+def test_a_run_that_finds_one_holder_of_each_vip_succeeds():
+    play = stage("verify.yml", {"layout_info": {"faults": []}})
+    assert play.code == 0 and [call.given for call in play.of("layout_info")] == [{"plan": {"as": "expected"}}] * 2
+
+
+@pytest.mark.parametrize("check, verify", [(True, True), (False, False)])
+def test_nothing_is_verified_in_check_mode_or_where_that_is_not_wanted(check, verify):
+    definition = {"verify": verify, "prefix": "pair", "members": []}
+    play = stage("verify.yml", {"layout_info": {"faults": [TWO]}}, check=check, layout_definition=definition)
+    assert play.code == 0 and play.calls == []
+
+
+@pytest.mark.parametrize("first, second", [("lb1", "lb2"), ("lb2", "lb1")])
+def test_the_member_that_returns_first_is_confirmed_first(first, second):
+    play = stage("undo/confirm.yml", facts=both(undo(first), LOCKS))
+    assert play.did("member_state") == [f"{first} member_state confirmed", f"{second} member_state confirmed"]
+    assert [call.given["run"] for call in play.calls] == [RUN, RUN]
+    assert {play.facts[name]["__layout_proved"] for name in HOSTS["pair"]} == {RUN}
+
+
+def test_nobody_is_confirmed_while_a_member_that_returns_is_missing():
+    play = stage("undo/confirm.yml", facts=both(undo(members=("lb1", "lb2", "lb3")), LOCKS))
+    assert play.calls == [] and "__layout_proved" not in play.facts["lb1"]
+
+
+def test_a_member_outside_the_limit_that_was_taken_over_is_confirmed_too():
+    outside = {"item": "lb9", "interrupted": "other", "taken": True}
+    facts = both(undo(), of_both(__layout_lock={"results": [outside, {"item": "lb1", "interrupted": "first"}]}))
+    play = stage("undo/confirm.yml", facts=facts)
+    assert sorted(play.did("member_state")[2:]) == ["lb9 member_state confirmed"] * 2
+
+
+def unlocked(answers=None, facts=None, check=False, **values):
+    values = {"__layout_follow_paused": {}, "__layout_router_stopped": {}, "__layout_router_pod_stopped": {}, **values}
+    return stage("unlock.yml", answers, both(LOCKS, facts or of_both()), check, **values)
+
+
+def test_a_run_that_is_not_proved_has_its_members_return_and_releases_them():
+    play = unlocked(facts=undo())
+    assert play.did("member_state") == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
+    assert play.did("member_lock") == ["lb1 member_lock absent", "lb2 member_lock absent"]
+    assert str(play.said).count("returns to what it ran before") == 2
+
+
+def test_one_that_is_proved_has_nobody_return():
+    play = unlocked(facts=both(undo(), of_both(__layout_proved=RUN)))
+    assert play.did("member_state") == [] and len(play.did("member_lock")) == 2
+
+
+@pytest.mark.parametrize("answer", [{"failed": True, "msg": "no room"}, {"unreachable": True}])
+def test_every_member_is_released_even_if_one_cannot_be_told_to_return(answer):
+    play = unlocked({"member_state": lambda call: answer if call.on == "lb1" else {}}, undo())
+    assert play.code == 0 and play.faults() == []
+    assert play.did("member_lock") == ["lb1 member_lock absent", "lb2 member_lock absent"]
+
+
+def test_a_member_that_cannot_be_released_keeps_no_other_one_locked():
+    play = unlocked({"member_lock": lambda call: {"unreachable": True} if call.on == "lb1" else {}})
+    assert play.code == 0 and play.did("member_lock") == ["lb1 member_lock absent", "lb2 member_lock absent"]
+
+
+def test_a_lock_that_was_not_taken_is_not_released():
+    facts = of_both(__layout_lock={"results": [{"item": "lb1", "msg": "locked"}, {"item": "lb2", "taken": False}]})
+    assert stage("unlock.yml", facts=facts).did("member_lock") == []
+
+
+FOLLOWS = {"__layout_follow_paused": {"changed": True}, "__layout_follow_wanted": True}
+
+
+@pytest.mark.parametrize("answer", [{}, {"failed": True, "msg": "no unit"}, {"unreachable": True}])
+def test_what_follows_the_cluster_starts_again_and_its_failure_keeps_nobody_locked(answer):
+    play = unlocked({"systemd_service": answer}, **FOLLOWS)
+    assert play.code == 0 and len(play.did("member_lock")) == 2
+    assert play.did("systemd_service") == [
+        f"{name} systemd_service started onprem-lb-follow.service" for name in HOSTS["pair"]
+    ]
+    assert str(play.said).count("does not follow its cluster until the next run") == (2 if answer.get("failed") else 0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"check": True},
+        {"facts": undo()},
+        {"__layout_follow_paused": {"changed": False}},
+        {"__layout_follow_wanted": False},
+        {"__layout_follow_configured": {"changed": True}},
+        {"member": {"replaces": "native"}},
+    ],
+    ids=["check mode", "the member returns", "it was not stopped", "it is not wanted", "it runs", "the engine changes"],
+)
+def test_what_follows_the_cluster_is_left_alone_otherwise(values):
+    assert unlocked(**{**FOLLOWS, **values}).did("systemd_service") == []
+
+
+@pytest.mark.parametrize("sole", ["", "lb2"])
+@pytest.mark.parametrize("stopped", ["__layout_router_stopped", "__layout_router_pod_stopped"])
+def test_a_failed_run_says_whose_router_it_has_left_stopped(stopped, sole):
+    play = unlocked({"host_info": {"active_units": []}}, plan={"sole_router": sole}, **{stopped: {"changed": True}})
+    said = str(play.faults())
+    assert (
+        play.code == 2
+        and "The router of lb1 is stopped" in said
+        and f"{sole or 'the others'} alone can hold them" in said
+    )
+    assert len(play.did("member_lock")) == 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"check": True},
+        {"facts": undo()},
+        {"__layout_router_stopped": {}},
+        {"__layout_seen": {"failed": False}},
+        {"answers": {"host_info": {"active_units": ["keepalived.service"]}}},
+    ],
+    ids=["check mode", "the member returns", "it was not stopped", "it is verified", "it runs"],
+)
+def test_it_says_nothing_of_a_router_that_runs_or_that_starts_by_itself(values):
+    answers = {"host_info": {"active_units": []}}
+    play = unlocked(**{"answers": answers, "__layout_router_stopped": {"changed": True}, **values})
+    assert play.code == 0 and play.faults() == []
+
+
+def test_a_run_that_never_locked_anything_releases_nothing():
+    play = run(tasks_of("layout", "unlock.yml"), HOSTS)
+    assert play.code == 0 and play.calls == []

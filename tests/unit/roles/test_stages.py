@@ -1,0 +1,258 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the stages of a layout do on which member, and in which order: waves, routers that run alone, migrations."""
+
+from __future__ import annotations
+
+import pytest
+from support.recorded_hosts import UNITS, host_info
+from support.recorded_layouts import HOSTS, MEMBER, ROUTER, SETTINGS, stage, undo
+
+SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} for name in HOSTS["pair"]}
+RUNS = host_info("lb1", active_units=UNITS, enabled_units=UNITS, existing_units=UNITS)
+CHANGED = {"__layout_router_stopped": {"changed": True}}
+ACTED = ("systemd_service", "member_pods", "config_files", "keepalived_hook", "agent", "layout_info", "member_state")
+
+
+def did(play, *modules):
+    assert play.code == 0, play.faults()
+    return play.did(*(modules or ACTED))
+
+
+def only(name, play, *modules):
+    """Return what was done on one member."""
+    return [line.partition(" ")[2] for line in did(play, *modules) if line.startswith(name)]
+
+
+WAVE = {"members": ["lb1"], "proves": [], "hands_over": []}
+
+
+def wave(of=None, facts=SETTLED, **values):
+    return stage("routers/wave.yml", facts=facts, __layout_wave={**WAVE, **(of or {})}, **values)
+
+
+def test_a_wave_proves_the_ones_before_and_takes_the_vips_from_one_that_would_stop_serving():
+    play = wave({"proves": ["lb2"], "hands_over": ["lb1"]}, undo())
+    assert did(play, "layout_info", "systemd_service", "member_state")[:8] == [
+        *("lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"),
+        "lb2 layout_info",
+        "lb1 systemd_service stopped keepalived.service",
+        *("lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"),
+    ]
+    assert "lb1 systemd_service started keepalived.service" in play.did("systemd_service")
+
+
+def test_a_member_that_is_not_proved_ends_the_run_on_all_before_a_holder_stops():
+    answers = {"layout_info": {"failed": True, "msg": "haproxy is off.", "faults": ["haproxy is off."]}}
+    play = stage("routers/wave.yml", answers, SETTLED, __layout_wave={**WAVE, "proves": ["lb2"], "hands_over": ["lb1"]})
+    assert play.code == 2 and "haproxy is off." in str(play.faults()) and play.did("systemd_service") == []
+    assert {failure.host for failure in play.failures if not failure.ignored} == {"lb1"}  # once for all of them
+
+
+@pytest.mark.parametrize("values", [{"check": True}, {"layout_definition": {"verify": False, "prefix": "pair"}}])
+def test_nobody_is_proved_in_check_mode_or_where_it_is_not_wanted(values):
+    play = stage(
+        "routers/next_wave.yml",
+        facts=SETTLED,
+        __layout_wave={**WAVE, "proves": ["lb2"], "hands_over": ["lb1"]},
+        **values,
+    )
+    assert did(play, "layout_info") == []
+    stops = ["lb1 systemd_service stopped keepalived.service"]
+    assert did(play, "systemd_service") == ([] if values.get("check") else stops)
+
+
+def test_a_first_wave_proves_nobody():
+    assert only("lb2", wave()) == [] and did(wave(), "layout_info") == []
+
+
+def test_one_router_runs_alone_while_settings_change_that_all_must_share():
+    alone = {"sole_router": "lb1", "routers_together": True}
+    play = stage("routers/together.yml", facts=undo(), plan=alone)
+    assert did(play, "systemd_service", "member_state") == [
+        *("lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"),
+        "lb2 systemd_service stopped keepalived.service",
+        "lb1 systemd_service reloaded keepalived.service",
+        "lb2 systemd_service reloaded keepalived.service",
+        "lb2 systemd_service started keepalived.service",
+    ]
+
+
+def test_the_router_of_a_member_that_gives_a_virtual_router_up_stops_first():
+    play = stage("routers/together.yml", facts=SETTLED, plan={"leaving": ["lb2"], "joining": ["lb1"]})
+    assert did(play, "systemd_service", "member_state") == [
+        "lb2 systemd_service stopped keepalived.service",
+        "lb2 systemd_service reloaded keepalived.service",
+        "lb2 systemd_service started keepalived.service",
+    ]
+
+
+INSTANCE = {"name": "vip", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10/32"], "peers": ["192.0.2.2"]}
+REPLACED = {"replaced_router": {**ROUTER, "instances": [INSTANCE]}}
+
+
+@pytest.mark.parametrize(
+    "replaces, module, expected",
+    [
+        ("native", "keepalived_hook", ["lb1 keepalived_hook", "lb2 keepalived_hook"]),
+        ("agent", "agent", ["lb1 agent", "lb2 agent"]),
+    ],
+)
+def test_the_router_that_will_be_replaced_gets_the_new_settings_meanwhile(replaces, module, expected):
+    agent = {"__agent_host_given": {}, "__agent_faults": [], "agent_services": [], "agent_instances": []}
+    member = {**REPLACED, "replaces": replaces, "engine": {"native": "agent", "agent": "native"}[replaces]}
+    play = stage("routers/sole.yml", facts=SETTLED, plan={"sole_router": "lb1"}, member=member, **agent)
+    assert (
+        did(play, module) == expected
+        and did(play, "systemd_service")[0] == "lb2 systemd_service stopped keepalived.service"
+    )
+    without = stage(
+        "routers/sole.yml",
+        facts=SETTLED,
+        plan={"sole_router": "lb1"},
+        member={"replaces": replaces, "replaced_router": None},
+    )
+    assert did(without, module) == []
+
+
+def test_static_pods_stop_and_start_as_pods():
+    pods = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz"}
+    values = {"member": {"pods": {"x": 1}}, "__layout_pods": pods, "__layout_follow_state": "/var/lib/f"}
+    assert did(stage("routers/stop.yml", **values)) == [f"{name} member_pods stopped" for name in HOSTS["pair"]]
+    assert only("lb1", stage("routers/start.yml", **values, **CHANGED), "member_pods", "systemd_service") == [
+        "member_pods started"
+    ]
+
+
+@pytest.mark.parametrize(
+    "values, starts",
+    [
+        ({}, True),
+        ({"check": True}, False),
+        ({"__layout_router_stopped": {}}, False),
+        ({"member": {"router": {**ROUTER, "instances": []}}}, False),
+    ],
+    ids=["it was stopped", "check mode", "it runs", "it has no router"],
+)
+def test_a_router_that_was_stopped_starts_again(values, starts):
+    play = stage("routers/start.yml", **{**CHANGED, **values})
+    assert ("systemd_service started keepalived.service" in only("lb1", play, "systemd_service")) is starts
+
+
+def migrated(member, **values):
+    return stage(
+        "migrate.yml", plan={"migration_order": ["lb2", "lb1"]}, member=member, __layout_migrating="lb2", **values
+    )
+
+
+def test_the_members_migrate_one_after_the_other_and_the_last_one_is_verified_as_a_whole():
+    play = migrated({"expected": {"targets": [1], "as": "expected"}})
+    assert did(play, "layout_info") == ["lb2 layout_info"] and only("lb1", play) == []
+    assert play.of("layout_info")[0].given == {"plan": {"as": "expected", "targets": []}}
+    last = stage(
+        "migrate.yml",
+        plan={"migration_order": ["lb1"]},
+        member={"expected": {"targets": [1]}},
+        __layout_migrating="lb1",
+    )
+    assert last.of("layout_info")[0].given == {"plan": {"targets": [1]}}
+
+
+POD_FILES = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz", "faults": []}
+IN_PODS = {"__layout_pods": POD_FILES, "__layout_follow_state": "/var/lib/f"}
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_the_pods_of_the_other_engine_start_once_the_router_has_stopped(check):
+    play = migrated({"pods": {"x": 1}}, check=check, **IN_PODS)
+    stops = [] if check else ["member_pods stopped"]
+    starts = [] if check else ["member_pods started"]
+    assert only("lb2", play, "member_pods") == stops + starts and only("lb1", play) == []
+
+
+@pytest.mark.parametrize("active, stopped", [(["onprem-lb-router", *UNITS], ["member_pods stopped"]), (UNITS, [])])
+def test_units_give_the_vips_up_before_pods_start(active, stopped):
+    member = {"pods": {"x": 1}, "moves_from": "unit"}
+    host = host_info("lb1", active_units=active, enabled_units=UNITS)
+    play = migrated(member, **IN_PODS, __layout_host=host)
+    lines = only("lb2", play, "member_pods", "systemd_service")
+    assert lines[: len(stopped) + 3] == [
+        *stopped,
+        "systemd_service stopped keepalived.service",
+        "systemd_service stopped haproxy.service",
+        "member_pods started",
+    ]
+    assert only("lb1", play) == []
+
+
+def test_pods_give_the_vips_up_before_units_start():
+    play = migrated({"moves_from": "pod"})
+    lines = only("lb2", play, "member_pods", "systemd_service")
+    assert lines[:4] == ["member_pods stopped"] * 3 + ["systemd_service reloaded haproxy.service"]
+    assert lines[-1] == "member_pods absent" and only("lb1", play) == []
+
+
+@pytest.mark.parametrize(
+    "member, expected",
+    [
+        ({}, []),
+        (
+            {"router": {**ROUTER, "instances": []}},
+            ["systemd_service stopped keepalived.service", "firewall_openings absent"],
+        ),
+        ({"balancer": {**MEMBER["balancer"], "services": "[]", "down_file": ""}}, ["config_files", "file absent"]),
+    ],
+    ids=["it is needed", "no router", "no balancer"],
+)
+def test_what_a_member_needs_no_more_stops(member, expected):
+    play = stage("unused.yml", member=member)
+    assert only("lb1", play, "systemd_service", "firewall_openings", "config_files", "file", "nft_tables") == expected
+
+
+def test_a_cluster_loses_its_redirect_with_its_balancer_and_its_shutdown_unit_with_its_router():
+    definition = {"prefix": "ipi", "shutdown_before": ["kubelet.service"], "verify": True}
+    member = {"router": {**ROUTER, "instances": []}, "balancer": {**MEMBER["balancer"], "services": "[]"}}
+    host = {**RUNS, "existing_units": ["onprem-lb-shutdown.service"]}
+    names = {"__ipi_guard_unit": "/g", "__ipi_nftables_unit": "/n"}
+    play = stage(
+        "unused.yml",
+        member=member,
+        layout_definition=definition,
+        __layout_host=host,
+        settings={"down_file": ""},
+        **names,
+    )
+    modules = ("systemd_service", "firewall_openings", "config_files", "file", "nft_tables")
+    assert [line.split()[0] for line in only("lb1", play, *modules)] == [
+        *("systemd_service", "config_files", "firewall_openings", "config_files", "config_files", "nft_tables"),
+    ]
+    assert SETTINGS["down_file"]  # else it would be deleted here, too
+
+
+def test_programs_that_are_not_needed_are_removed():
+    play = stage("unused.yml", member={"unused": ["agent"]}, agent_down_file="", agent_firewall=False)
+    assert only("lb1", play, "agent") == ["agent absent"]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_resolver_is_set_up_or_removed(wanted):
+    given = {
+        "__resolver_lacks_dnsmasq": False,
+        "__resolver_unit_files": [],
+        "__resolver_files": [],
+        "__resolver_node_files": [],
+    }
+    given.update(
+        __resolver_corefile=[], resolver_follows=False, __resolver_running=["x"], __resolver_packages_record="/p"
+    )
+    given.update(
+        __resolver_plan={"resolved": "", "networkmanager": "", "resolv_conf": "", "supersedes": [], "in_force": True}
+    )
+    given["__resolver_plan"].update(address="127.0.0.1", answers={})
+    given["__resolver_names"] = {"resolved": False, "networkmanager": False, "os_family": "Debian"}
+    answers = {"resolver_info": {"wrong": [], **given["__resolver_names"]}, "config_files": {"paths": []}}
+    play = stage(
+        "resolve.yml", answers, member={"resolver": {"x": 1} if wanted else {}}, __resolver_still_recorded=[], **given
+    )
+    assert did(play, "resolv_conf")[0] == "lb1 resolv_conf absent"
+    assert (play.of("config_files")[0].given.get("files") == []) is wanted
