@@ -44,6 +44,7 @@ from support.waiting import LIMIT_S, MOMENT_S, pause, until
 PROGRAMS = ("haproxy", "keepalived", "nft")
 pytestmark = pytest.mark.skipif(bool(skip_reason(*PROGRAMS)), reason=str(skip_reason(*PROGRAMS)))
 AT_ONCE = 8
+SOME_ADVERTISEMENTS_S = 3
 ABORTED = threading.Event()
 OWN = {"lb1": "192.0.2.1", "lb2": "192.0.2.2"}
 UNTRACKED = {"track_scripts": [], "track_files": []}  # a balancer that this machine stalls moves no VIP
@@ -258,7 +259,7 @@ def test_lost_advertisements_make_two_holders_until_they_are_heard_again(cluster
 
     def both_hold_it():
         """Return whether both go on holding it for some of their Advertisements."""
-        return not cluster.recorder.wait(lambda: cluster.view(VIP).holders != ["lb1", "lb2"], 3)
+        return not cluster.recorder.wait(lambda: cluster.view(VIP).holders != ["lb1", "lb2"], SOME_ADVERTISEMENTS_S)
 
     lb1.output("nft", faults.loss_rules("eth0"))
     until(both_hold_it, "lb2 does not take over")

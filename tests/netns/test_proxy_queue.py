@@ -19,7 +19,7 @@ import pytest
 from support.proxy.connections import reset
 from support.proxy.proxies import LIMIT, LOCAL
 from support.proxy.side_by_side import Balancers, Capture, Play, everything, own_network, together
-from support.waiting import until
+from support.waiting import MOMENT_S, until
 
 CONNECT, QUEUE, RETRIES = 0.5, 3, 2  # seconds, seconds, times
 
@@ -38,7 +38,7 @@ def accept(server):
 
 def has_none(*servers):
     """Return whether no connection has arrived."""
-    return not select.select(servers, [], [], 0.05)[0]
+    return not select.select(servers, [], [], MOMENT_S)[0]
 
 
 def wait_for_waiting(service, number):

@@ -139,9 +139,14 @@ class _Module:
 
 
 def _derived(tree: ast.Module) -> Set[str]:
-    """Return the constants that are the one limit in another unit."""
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
-    return {_name(target) for node in assigned for target in node.targets if LIMIT in map(_name, ast.walk(node.value))}
+    """Return the names of the one limit in other units: those derived here, and `LIMIT` of tests/support."""
+    found: Set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and LIMIT in map(_name, ast.walk(node.value)):
+            found |= {_name(target) for target in node.targets}
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("support."):
+            found |= {"LIMIT"} & {alias.name for alias in node.names}
+    return found
 
 
 def _is_clock(function: ast.AST) -> bool:

@@ -64,7 +64,7 @@ class World:
         for name in names:
             self.sim.start(f"{name} old")
             self.members[name].up = True
-        self.wait(10)
+        self.passes(10)
         self.began = self.sim.now
 
     def _instance(self, name: str, which: str, number: int, names: Tuple[str, ...]) -> Instance:
@@ -86,7 +86,7 @@ class World:
 
     # -- the run
 
-    def wait(self, seconds: float) -> None:
+    def passes(self, seconds: float) -> None:
         self.sim.run(self.sim.now + round(seconds * SECOND))
 
     def arm(self, name: str) -> None:

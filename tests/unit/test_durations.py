@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import pytest
 from support.durations import find
+from support.paths import ROOT
 
+TESTS = ROOT / "tests"
+# In these, records of a real network have times.
+WITH_NAMES = ("netns",)
+FOLDERS = ("unit", *WITH_NAMES)
 BOUNDS = {
     "a clock": "assert time.monotonic() - began < 2",
     "the other way round": "assert 2 > time.monotonic() - began",
@@ -85,3 +90,13 @@ def test_a_time_out_that_a_slow_machine_reaches_is_found(call):
 @pytest.mark.parametrize("call", ["process.wait(LIMIT_S)", "', '.join(words)", "thread.join()", "until(lambda: done)"])
 def test_a_generous_one_is_not(call):
     assert find(source(call)) == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_test_of_the_quick_scope_depends_on_durations(folder):
+    found = {
+        f"{file.relative_to(ROOT)}:{each.line}": each.what
+        for file in sorted((TESTS / folder).rglob("*.py"))
+        for each in find(file.read_text(), names=folder in WITH_NAMES)
+    }
+    assert found == {}

@@ -10,6 +10,7 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import BadResponse, NetworkProbe, after
 from support.agent.loops import LIMIT, SECOND, Runs, run_until
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture(params=["127.0.0.1", "::1"])
@@ -17,7 +18,7 @@ def server(request):
     family = socket.AF_INET6 if ":" in request.param else socket.AF_INET
     try:
         with socket.create_server((request.param, 0), family=family) as listening:
-            listening.settimeout(5)
+            listening.settimeout(LIMIT_S)
             yield listening
     except OSError:
         pytest.skip(f"no {request.param} here")

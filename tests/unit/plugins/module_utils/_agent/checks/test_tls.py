@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network im
 from support.agent.certificates import Certificate
 from support.agent.loops import LIMIT, SECOND, Runs
 from support.agent.servers import Server, answering, silent
+from support.waiting import LIMIT_S
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
 
@@ -39,7 +40,7 @@ def secured(certificate, behave, names=None, shut=True):
 
     def shake_hands(connection, heard):
         with context.wrap_socket(connection, server_side=True) as secure:
-            secure.settimeout(3)
+            secure.settimeout(LIMIT_S)
             behave(secure, heard)
             if shut:
                 secure.unwrap()

@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import os
-import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.background import SUCCESS, Background
 from support.agent.loops import LIMIT, SECOND, run_until
-from support.waiting import until
+from support.waiting import pause, until
 
 
 def outcome(loop, compute, timeout=LIMIT):
@@ -40,7 +39,7 @@ def test_the_loop_goes_on_meanwhile(loop, tmp_path):
 
 
 def test_it_is_killed_when_its_time_is_over(loop):
-    assert outcome(loop, lambda: time.sleep(600), timeout=SECOND // 10) == (b"", "signal 9")
+    assert outcome(loop, lambda: pause(600), timeout=SECOND // 10) == (b"", "signal 9")
 
 
 def test_a_failure_is_no_success(loop, capfd):

@@ -12,6 +12,7 @@ import socket
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.forked import Forked
 from support.marks import as_root
+from support.waiting import LIMIT_S
 
 
 def answer(what):
@@ -31,7 +32,7 @@ def ask():
     def ask(what):
         started.append(Forked("test-forked", answer(what)))
         connection = started[-1].connection
-        connection.settimeout(5)
+        connection.settimeout(LIMIT_S)
         return json.loads(connection.recv(65536))
 
     yield ask
@@ -92,7 +93,7 @@ def echo(end):
 
 def test_a_service_manager_that_signals_all_processes_does_not_end_it():
     process = Forked("test-forked", echo)
-    process.connection.settimeout(5)
+    process.connection.settimeout(LIMIT_S)
     process.connection.send(b"ready?")
     assert process.connection.recv(100) == b"ready?"
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -117,7 +118,7 @@ def test_it_is_not_real_time_even_if_its_parent_is(ask):
 
 def wait(process):
     """Return how it ended, the connection tells when."""
-    process.connection.settimeout(5)
+    process.connection.settimeout(LIMIT_S)
     process.connection.recv(1)
     ending = process.ending()
     while ending is None:

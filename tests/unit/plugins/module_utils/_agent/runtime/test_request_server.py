@@ -8,14 +8,13 @@ import errno
 import os
 import select
 import socket
-import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import RequestServer
 from support.agent.clients import while_running
 from support.agent.loops import SECOND, run_until
-from support.waiting import LIMIT_S, until
+from support.waiting import LIMIT_S, MOMENT_S, pause, until
 
 
 def shout(received, ended):
@@ -73,7 +72,7 @@ def test_a_question_may_come_in_parts(loop, listener, serve):
         with come(listener) as client:
             for part in (b"who", b" is ", b"there\n"):
                 client.sendall(part)
-                time.sleep(0.01)  # so that they are parts for the other end too
+                pause(0.01)  # so that they are parts for the other end too
             return hear(client)
 
     assert while_running(loop, visit) == b"WHO IS THERE\n"
@@ -127,7 +126,7 @@ def test_an_endless_request_is_dropped(loop, listener, serve, monkeypatch):
         with come(listener) as client, pytest.raises(OSError):
             for _each in range(10_000):
                 client.sendall(b"x" * 1000)
-                time.sleep(0.001)
+                pause(0.001)
         return True
 
     assert while_running(loop, visit)
@@ -211,11 +210,11 @@ def test_while_it_pauses_new_clients_wait_and_accepted_ones_are_answered(loop, l
                 inside.sendall(b"side\n")
                 outside.sendall(b"\n")
                 heard = hear(inside)
-                late.settimeout(0.2)
+                late.settimeout(4 * MOMENT_S)
                 with pytest.raises(socket.timeout):
                     late.recv(1)
                 asking.append(2)
-                late.settimeout(10)
+                late.settimeout(LIMIT_S)
                 return heard, hear(late)
 
     asking = []

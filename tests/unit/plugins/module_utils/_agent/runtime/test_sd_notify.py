@@ -9,12 +9,13 @@ import socket
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import sd_notify
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture
 def manager():
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as found:
-        found.settimeout(5)
+        found.settimeout(LIMIT_S)
         yield found
 
 

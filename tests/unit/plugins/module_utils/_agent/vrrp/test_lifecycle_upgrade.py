@@ -20,6 +20,7 @@ from support.vrrp.lifecycles import (
     FakeOldProcess,
     first_of,
 )
+from support.waiting import LIMIT_S
 
 ASKED = ["systemd: reloading", "new process: start"]
 NO_SOCKET = "The new version does not take over: there is no status socket to hand over, so restart the agent."
@@ -49,7 +50,7 @@ def test_a_signal_in_the_moment_of_the_handover_is_forwarded_to_the_new_process(
 
         case.run(case.upgrade, ready, end=None)
         assert other.poll() is None or goes_on
-        assert not goes_on or other.wait(20) == -signal.SIGTERM
+        assert not goes_on or other.wait(LIMIT_S) == -signal.SIGTERM
         assert ("daemon: leave" in case.journal) != goes_on
     finally:
         other.kill()

@@ -80,7 +80,7 @@ def steps(world):
     for name in others:
         yield f"change {name}", lambda name=name: world.write(name) and world.load(name)
     yield from signs_of_life(world, first, others)
-    yield "verify", lambda: world.wait(5)
+    yield "verify", lambda: world.passes(5)
     for name in (first, *others):
         yield f"confirm {name}", lambda name=name: world.confirm(name)
 
@@ -113,7 +113,7 @@ def play(world, until=None, pause_at=None, pause=0.0, then_s=STEP_S):
         if at == pause_at:
             wait(world, pause)
         else:
-            world.wait(world.pace * (STEP_S if at in BEFORE_CHANGES else then_s))
+            world.passes(world.pace * (STEP_S if at in BEFORE_CHANGES else then_s))
         if step() is False:
             world.abandon()
             return False
@@ -121,7 +121,7 @@ def play(world, until=None, pause_at=None, pause=0.0, then_s=STEP_S):
 
 
 def wait(world, seconds):
-    world.wait(seconds * world.after / AFTER_S)
+    world.passes(seconds * world.after / AFTER_S)
 
 
 def each_has_one_holder(world):

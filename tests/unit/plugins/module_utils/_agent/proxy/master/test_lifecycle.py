@@ -14,7 +14,7 @@ from support.agent.programs import children
 from support.ports import free_ports
 from support.proxy.masters import Load, Running, ask, get, is_refused, service
 from support.proxy.proxies import LIMIT, LOCAL
-from support.waiting import until
+from support.waiting import MOMENT_S, pause, until
 
 
 def test_a_reload_under_load_refuses_and_cuts_no_connection(start, echoes, port):
@@ -170,7 +170,7 @@ def test_a_check_that_is_asking_while_a_new_version_takes_over_is_answered(start
         while not over.is_set():
             with socket.create_connection((LOCAL, monitored), LIMIT) as client:
                 client.sendall(b"GET / HTTP/1.1\r\n")
-                over.wait(0.02)  # half of the request is there when the old one goes
+                pause(MOMENT_S)  # half of the request is there when the old one goes
                 client.sendall(b"\r\n")
                 found.append(client.recv(1000)[:12])
 

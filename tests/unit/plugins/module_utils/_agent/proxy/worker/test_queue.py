@@ -11,7 +11,7 @@ import socket
 import pytest
 from support.proxy.connections import is_reset, reset
 from support.proxy.proxies import LIMIT, Clock, Proxy
-from support.waiting import until
+from support.waiting import MOMENT_S, until
 
 
 def limited(*servers, slots=1, options=None, **more):
@@ -31,7 +31,7 @@ def accept(server, seconds=LIMIT):
 
 def has_none(*servers):
     """Return whether no connection has arrived."""
-    return not select.select(servers, [], [], 0.05)[0]
+    return not select.select(servers, [], [], MOMENT_S)[0]
 
 
 def test_a_full_server_gets_the_next_client_when_a_session_ends(server):

@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker impo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.proxy.proxies import LIMIT, Proxy, listening
-from support.waiting import until
+from support.waiting import pause, until
 
 NOISE = random.Random(6).getrandbits(8 << 20).to_bytes(1 << 20, "big")
 MEGABYTE = 1 << 20
@@ -77,18 +77,18 @@ class Side:
 
     def _send(self) -> None:
         at = self._start
-        for size, pause in self._pieces:
+        for size, seconds in self._pieces:
             data = (NOISE + NOISE)[at % MEGABYTE :][:size]
             self.sent += data
             self._connection.sendall(data)
             at += size
-            time.sleep(pause)
+            pause(seconds)
         self._connection.shutdown(socket.SHUT_WR)
 
     def _receive(self) -> None:
         # One byte at a time is for what does not take all day.
         size = self._size
-        time.sleep(self._slowness)
+        pause(self._slowness)
         while True:
             data = self._connection.recv(size if len(self.received) < 2000 else max(size, 5000))
             if not data:
@@ -233,7 +233,7 @@ def _stuff(connection, patience: float = 0.5) -> int:
             sent += connection.send(_noise_at(sent, 65536))
             last = time.monotonic()
         except BlockingIOError:
-            time.sleep(0.002)
+            pause(0.002)
     return sent
 
 

@@ -18,7 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.work
 from support.ports import free_ports
 from support.proxy.masters import Echo, Running, ask
 from support.proxy.proxies import LIMIT, LOCAL, Clock, Proxy, listening
-from support.waiting import until
+from support.waiting import MOMENT_S, until
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server,
         assert text == "No more connections can be taken: Too many open files."
         inside = []
         with contextlib.suppress(socket.timeout):
-            server.settimeout(0.3)
+            server.settimeout(6 * MOMENT_S)
             while True:
                 inside.append(opened.enter_context(server.accept()[0]))
         assert 5 < len(inside) < 15
@@ -106,7 +106,7 @@ def test_out_of_descriptors_it_serves_who_is_in_and_lets_others_in_later(server,
 
 
 def _says(client, what: bytes) -> bool:
-    client.settimeout(0.02)
+    client.settimeout(MOMENT_S)
     try:
         return client.recv(100) == what
     except socket.timeout:
