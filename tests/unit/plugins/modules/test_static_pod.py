@@ -80,3 +80,9 @@ def test_a_second_program_of_a_manifest_that_is_disabled_already_is_waited_for(m
         "the run."
     )
     assert kept.exists()
+
+
+def test_a_manifest_that_cannot_be_moved_is_a_sentence(monkeypatch, manifest, kept, kernel):
+    kept.mkdir()
+    (kept / "a file").touch()
+    assert refusal(static_pod, disable(monkeypatch, manifest)).startswith(f"{manifest} was not disabled: ")

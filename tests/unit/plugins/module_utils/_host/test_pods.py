@@ -51,6 +51,16 @@ def test_a_file_that_has_changed_is_not_loaded_until_the_pod_is_reloaded(kubelet
     waiting.until(lambda: not in_force.unloaded(BALANCER, read(BALANCER)))
 
 
+def test_a_manifest_that_the_kubelet_has_not_read_since_it_changed_is_not_in_force(kubelet, monkeypatch):
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    monkeypatch.setattr(in_force, "MANIFESTS", str(kubelet.folder / "manifests"))
+    programs, path = Programs(), str(kubelet.manifest(BALANCER))
+    reader = Reader(programs.run, programs.find)
+    assert in_force.stale(reader, [(BALANCER, path)]) == []
+    kubelet.writes(BALANCER, "89efcdab", "haproxy.cfg")
+    assert in_force.stale(reader, [(BALANCER, path)]) == [f"The kubelet has not read {path} since it changed."]
+
+
 def test_nothing_is_in_force_that_another_manifest_has_started(kubelet):
     kubelet.starts(BALANCER, "haproxy.cfg")
     kubelet.writes(BALANCER, "another")

@@ -238,6 +238,17 @@ def test_events_of_virtual_addresses_do_not_recompute_the_egress(host):
     assert looked == [1]
 
 
+def test_a_socket_that_could_not_be_opened_is_tried_again_after_ten_seconds(host):
+    host.start()
+    looked = []
+    host.daemon.transport.follow = lambda: looked.append(1) or len(looked) > 1
+    host.netlink.link("eth9", 9)
+    host.let(9)
+    assert looked == [1]
+    host.let(30)
+    assert looked == [1, 1]
+
+
 # --- checks -----------------------------------------------------------------------------------------------------
 
 
