@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import subprocess
@@ -76,10 +77,15 @@ def test_every_subcommand_of_the_agent_is_one(command, capsys):
     assert ended.value.code == 0 and arguments[0] in capsys.readouterr().out
 
 
+@functools.lru_cache(maxsize=None)
+def help_of(program):
+    return subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.split()[0] in ASKED])
 def test_every_option_is_one_that_the_program_has(command):
     program, *arguments = shlex.split(command)
-    shown = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    shown = help_of(program)
     for option in [word.partition("=")[0] for word in arguments if re.match("--?[a-z]", word)]:
         assert re.search(rf"(?<![\w-]){option}\b", shown), option
 

@@ -26,7 +26,7 @@ from support.scope import FULL
 from support.texts import NAME, TEXT
 
 many = settings(
-    max_examples=2000 if FULL else 200,
+    max_examples=2000 if FULL else 50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
