@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pai
 from support.netns.keepaliveds import Cluster
 from support.plans.pairs import member
 from support.plans.transitions import VIP, living, to_play
-from support.waiting import until
+from support.waiting import LIMIT_S
 
 SHARED = "192.0.2.77"
 CHANGES = {
@@ -67,10 +67,7 @@ class Play:
             self._take(step)
         sent = len(self._sent_by("lb1"))
         lasts = 5  # Advertisements: longer than lb2's Active_Down_Interval
-        until(
-            lambda: len(self._sent_by("lb1")) >= sent + lasts or "lb2" in self.cluster.view(VIP).holders,
-            self.cluster.logs,
-        )
+        self._until(lambda: len(self._sent_by("lb1")) >= sent + lasts or "lb2" in self.cluster.view(VIP).holders)
 
     def without_care(self):
         """Reload lb1 alone; return when both members hold the VIP, and would have heard each other if they could.
@@ -78,9 +75,9 @@ class Play:
         keepalived begins its own interval again with each Advertisement that it refuses, so one of them may send none.
         """
         self._reload("lb1")
-        until(lambda: self.cluster.view(VIP).holders == ["lb1", "lb2"], self.cluster.logs)
+        self._until(lambda: self.cluster.view(VIP).holders == ["lb1", "lb2"])
         sent = len(self.cluster.recorder.advertisements)
-        until(lambda: len(self.cluster.recorder.advertisements) >= sent + 4, self.cluster.logs)
+        self._until(lambda: len(self.cluster.recorder.advertisements) >= sent + 4)
 
     def _take(self, step):
         """Do what a run does; return when it has been done."""
@@ -89,12 +86,15 @@ class Play:
         elif step.verb == transition.RELOAD:
             sent = set(self._sent_by(step.member))
             self._reload(step.member)
-            until(lambda: set(self._sent_by(step.member)) - sent, self.cluster.logs)
+            self._until(lambda: set(self._sent_by(step.member)) - sent)
         else:
             self._configure(step.member)
             backups = self._backups(step.member)
             self.cluster.start(step.member)
-            until(lambda: self._backups(step.member) > backups, self.cluster.logs)
+            self._until(lambda: self._backups(step.member) > backups)
+
+    def _until(self, condition):
+        assert self.cluster.recorder.wait(condition, LIMIT_S), self.cluster.logs()
 
     def _configure(self, name):
         self.cluster.configure(name, self.change.after.members[name].router, self.change.auth_pass)
