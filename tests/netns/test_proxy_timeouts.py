@@ -12,6 +12,7 @@ The unit tests of sessions judge the agent's moments, with a fake clock.
 
 from __future__ import annotations
 
+import functools
 import select
 import socket
 import time
@@ -131,16 +132,17 @@ def found(tmp_path_factory):
     """Return what the plays find, by the timeout for half-closed sessions."""
     results = {}
 
-    def run(fin, tunnel, plays):
+    def run(folder, fin, tunnel, plays):
         timeouts = {"connect": LIMIT, "client": CLIENT, "server": SERVER, "tunnel": tunnel, "fin": fin}
-        results[fin, tunnel] = Balancers(timeouts).perform(tmp_path_factory.mktemp("balancers"), plays)
+        results[fin, tunnel] = Balancers(timeouts).perform(folder, plays)
 
     calls = []
     for fin in (0, FIN):
         lasting = {play.__name__: between(play, fin) for play in PLAYS}
         silent = {play.__name__: cut_after(play) for play in SILENCES}
         for tunnel, plays in ((LONG_TUNNEL, lasting), (SHORT_TUNNEL, silent)):
-            calls.append(lambda fin=fin, tunnel=tunnel, plays=plays: run(fin, tunnel, plays))
+            folder = tmp_path_factory.mktemp("balancers")
+            calls.append(functools.partial(run, folder, fin, tunnel, plays))
     with own_network():
         together(calls)
     return results
