@@ -30,7 +30,7 @@ MEMBER = {
     "balancer": {"services": '[{"name": "web"}]', "down_file": "/run/lb.down", "redirect": None},
     "firewall": {"ports": [443], "restricted_ports": [], "vrrp_peers": [], "interfaces": ["eth0"]},
     **{name: {} for name in ("pods", "direct", "direct_server", "follow", "resolver", "replaced_router")},
-    **{name: "" for name in ("replaces", "moves_from")},
+    **dict.fromkeys(("replaces", "moves_from"), ""),
     **{name: [] for name in ("unused", "replaced_programs")},
     "expected": {"as": "expected"},
     "proof": {"as": "proof"},

@@ -21,7 +21,7 @@ def released(play):
 
 def order(play, *wanted):
     """Return the steps of these kinds, each line once, in the order of their first."""
-    return [line for line in dict.fromkeys(play.did(*wanted))]
+    return list(dict.fromkeys(play.did(*wanted)))
 
 
 def test_a_first_deployment_installs_checks_configures_verifies_and_shows_no_password():
@@ -101,7 +101,7 @@ def test_a_removal_needs_a_confirmation_and_removes_every_program():
 
 
 def test_a_run_for_one_member_reads_the_other_one_and_changes_it_not():
-    play = played(limit="lb2", **{"pair_interface": "eth0"})
+    play = played(limit="lb2", pair_interface="eth0")
     assert play.code == 0, play.faults()
     assert {call.on for call in play.of("host_info")} == {"lb1", "lb2"}
     assert {call.on for call in play.of("config_files", "systemd_service", "layout_info")} == {"lb2"}

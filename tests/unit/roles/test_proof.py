@@ -21,7 +21,7 @@ def both(*facts):
 
 
 def of_both(**facts):
-    return {name: facts for name in HOSTS["pair"]}
+    return dict.fromkeys(HOSTS["pair"], facts)
 
 
 @pytest.mark.parametrize(
