@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Notes which keywords of tasks and playbooks are reached: conditions both ways, the others where they have an effect."""
+"""Notes which keywords of tasks and playbooks are reached: conditions both ways, others where they have an effect."""
 
 from __future__ import annotations
 

@@ -63,6 +63,10 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/resolver": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
         resolver/remove layout/resolve""",
+    "roles/servers": """
+        resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
+        resolver/remove direct_server/main direct_server/preflight direct_server/configure
+        direct_server/verify direct_server/remove""",
     "roles/shutdown": "layout/units/shutdown",
     "roles/stages": """
         layout/routers/wave layout/routers/next_wave layout/routers/together layout/routers/sole

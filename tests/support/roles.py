@@ -12,6 +12,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import lookup_loader
 from ansible.template import Templar
 
+from support import keywords
 from support.paths import ROLES
 
 BUILTIN = "ansible.builtin."
@@ -35,10 +36,15 @@ def calls(role: str, variables: Dict[str, Any], *modules: str, tasks_from: str =
     def read(file: str) -> List[Dict[str, Any]]:
         return loader.load_from_file(str(ROLES / role / "tasks" / file), trusted_as_template=True)
 
+    def holds(condition: str) -> bool:
+        found = templar.evaluate_conditional(condition)
+        keywords.note(condition, str(found))
+        return found
+
     def walk(tasks: List[Dict[str, Any]]) -> Iterator[Call]:
         for task in tasks:
             conditions = task.get("when", [])
-            if not all(map(templar.evaluate_conditional, conditions if isinstance(conditions, list) else [conditions])):
+            if not all(map(holds, conditions if isinstance(conditions, list) else [conditions])):
                 continue
             yield from walk(task.get("block", []))
             for file in [task[key] for key in INCLUDES if key in task]:

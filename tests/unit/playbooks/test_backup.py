@@ -8,6 +8,9 @@ import json
 
 import pytest
 from support.playbooks import PAIR, play
+from support.recorded_hosts import PAIR as MEMBERS
+from support.recorded_hosts import PAIR_VARIABLES, locked
+from support.recorded_plays import run
 
 OF_OTHERS = json.dumps({"backup": "20260131T120000Z", "members": {"lb8": {}}})
 
@@ -58,3 +61,38 @@ def test_a_relative_path_is_where_the_user_is(tmp_path):
 def test_a_file_that_is_not_theirs_is_refused_before_a_member_is_asked(tmp_path, text, sentence):
     code, said = restore(tmp_path, text)
     assert code == 2 and sentence in said and "Read the members" not in said
+
+
+EXPORTED = {"engine": "native", "saved": {"auth_pass": "Zq7Zq7Zq"}}
+
+
+def backed_up(folder, answers=None, check=False):
+    usual = {"member_lock": locked, "member_state": EXPORTED}
+    given = {"backup_folder": str(folder), **PAIR_VARIABLES}
+    return run("backup", MEMBERS, {**usual, **(answers or {})}, check=check, **given)
+
+
+def written(played):
+    return [f"{call.on} {call.module}" for call in played.of("file", "copy")]
+
+
+def test_the_states_of_all_members_are_written_once_on_the_controller_and_shown_nowhere(tmp_path):
+    played = backed_up(tmp_path / "backups")
+    assert played.code == 0 and written(played) == ["localhost file", "localhost copy"]
+    assert written(backed_up(tmp_path)) == ["localhost copy"]  # the folder is there
+    assert played.did("member_lock")[-2:] == ["lb1 member_lock absent", "lb2 member_lock absent"]
+    assert "Zq7Zq7Zq" in played.of("copy")[0].given["content"]
+    assert [text for text in played.shown if "Zq7Zq7Zq" in text] == []
+
+
+@pytest.mark.parametrize("answer", [{"failed": True, "msg": "no room"}, {"unreachable": True, "msg": "no route"}])
+def test_a_member_that_cannot_be_read_is_named_and_the_others_are_saved(tmp_path, answer):
+    played = backed_up(tmp_path, {"member_state": lambda call: answer if call.on == "lb1" else EXPORTED})
+    assert played.code == 0 and "lb1 cannot be read: " in str(played.said) and written(played) == ["localhost copy"]
+    nobody = backed_up(tmp_path, {"member_state": answer})
+    assert nobody.code == 2 and "There is nothing to back up" in str(nobody.faults()) and written(nobody) == []
+
+
+def test_a_dry_backup_writes_nothing(tmp_path):
+    played = backed_up(tmp_path, check=True)
+    assert played.code == 0 and written(played) == [] and "Next: the same without --check." in str(played.said)

@@ -21,7 +21,7 @@ def released(play):
 
 def order(play, *wanted):
     """Return the steps of these kinds, each line once, in the order of their first."""
-    return [line for line in dict.fromkeys(play.did(*wanted))]
+    return list(dict.fromkeys(play.did(*wanted)))
 
 
 def test_a_first_deployment_installs_checks_configures_verifies_and_shows_no_password():

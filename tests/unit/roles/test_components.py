@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The roles of the programs, played against recorded results: when each of them is installed, reloaded, started or removed."""
+"""The roles of the programs, played against recorded results: what is installed, reloaded, started and removed."""
 
 from __future__ import annotations
 

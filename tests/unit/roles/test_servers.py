@@ -1,0 +1,185 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The roles of the resolver and of the server of direct return, played against recorded results."""
+
+from __future__ import annotations
+
+import pytest
+from support.recorded_hosts import deployment, host_info
+from support.recorded_plays import run, tasks_of
+
+HOST = {"pair": {"lb1": {}}}
+WROTE, KEPT = {"changed": True, "paths": ["/x"]}, {"changed": False, "paths": []}
+RESOLVED, MANAGED = "/etc/systemd/resolved.conf.d/onprem-lb.conf", "/etc/NetworkManager/conf.d/onprem-lb.conf"
+UNITS = ["onprem-lb-resolver.service", "onprem-lb-resolver.path"]
+PLAN = {
+    **{name: [] for name in ("faults", "warnings", "supersedes")},
+    **dict.fromkeys(("resolved", "networkmanager", "resolv_conf"), ""),
+    "address": "127.0.0.1",
+    "answers": {},
+    "in_force": True,
+}
+NAMES = {"os_family": "Debian", "resolved": False, "networkmanager": False}
+RESOLVER = {
+    **{f"__resolver_{name}": [] for name in ("files", "node_files", "corefile", "unit_files", "unknown", "packages")},
+    "__resolver_unit": UNITS[0],
+    "__resolver_watch": UNITS[1],
+    "__resolver_running": UNITS,
+    "__resolver_resolved": RESOLVED,
+    "__resolver_networkmanager": MANAGED,
+    "resolver_follows": False,
+}
+
+
+def resolver(file, answers=None, check=False, names=None, plan=None, host=None, **values):
+    found = {**NAMES, **(names or {})}
+    known = {"__resolver_plan": {**PLAN, **(plan or {})}, "__resolver_names": found, **RESOLVER, **values}
+    known["__resolver_host"] = host_info("lb1", **(host or {}))
+    usual = {"config_files": KEPT, "resolver_info": {"wrong": [], **found}, "host_info": known["__resolver_host"]}
+    return run(tasks_of("resolver", file), HOST, deployment(**{**usual, **(answers or {})}), check=check, **known)
+
+
+def did(play, *modules):
+    assert play.code == 0, play.faults()
+    return [line.partition(" ")[2] for line in play.did(*modules)]
+
+
+@pytest.mark.parametrize(
+    "written, running, steps",
+    [
+        ([WROTE, KEPT, KEPT], UNITS, ["restarted", "restarted"]),
+        ([KEPT, WROTE, KEPT], UNITS, ["reloaded"]),
+        ([KEPT], UNITS, []),
+        ([KEPT], [], ["started", "started"]),
+    ],
+    ids=["its configuration changed", "its names changed", "nothing changed", "it does not run"],
+)
+def test_the_resolver_restarts_reloads_or_starts(written, running, steps):
+    play = resolver("configure.yml", {"config_files": list(written)}, __resolver_running=running)
+    assert did(play, "systemd_service") == [f"systemd_service {step} {unit}" for step, unit in zip(steps, UNITS)]
+    dry = resolver("configure.yml", {"config_files": list(written)}, True, __resolver_running=running)
+    assert did(dry, "systemd_service", "resolver_info") == []
+
+
+@pytest.mark.parametrize("follows, exists, files", [(True, True, 2), (True, False, 3), (False, False, 3)])
+def test_names_that_follow_has_written_stay_as_they_are(follows, exists, files):
+    play = resolver("configure.yml", {"stat": {"stat": {"exists": exists}}}, resolver_follows=follows)
+    assert len(did(play, "config_files")) == files and len(did(play, "stat")) == follows
+
+
+def test_the_resolver_is_waited_for_until_it_answers():
+    late = {"wrong": ["api"]}
+    assert len(resolver("configure.yml", {"resolver_info": [late, {}, {"wrong": []}]}).of("resolver_info")) == 3
+    assert resolver("configure.yml", {"resolver_info": late}).code == 2
+    assert resolver("configure.yml", {"resolver_info": {}}).code == 2
+
+
+TELLS = {"resolved": "x", "networkmanager": "x", "resolv_conf": "x"}
+
+
+@pytest.mark.parametrize(
+    "names, told, in_force, steps",
+    [
+        ({"resolved": True}, [RESOLVED], True, ["systemd_service restarted systemd-resolved.service"]),
+        ({"resolved": True}, [], False, ["systemd_service restarted systemd-resolved.service"]),
+        ({"resolved": True}, [], True, []),
+        ({}, [RESOLVED], True, []),
+        ({"networkmanager": True}, [MANAGED], True, ["command"]),
+        ({"networkmanager": True}, [], True, []),
+        ({}, [MANAGED], True, []),
+    ],
+)
+def test_who_is_in_charge_of_the_hosts_names_is_told_where_something_changed(names, told, in_force, steps):
+    answers = {"config_files": {"changed": bool(told), "paths": told}}
+    play = resolver("tell.yml", answers, names=names, plan={**TELLS, "in_force": in_force})
+    assert did(play, "systemd_service", "command") == steps
+    dry = resolver("tell.yml", answers, True, names, {**TELLS, "in_force": in_force})
+    assert did(dry, "systemd_service", "command") == []
+
+
+@pytest.mark.parametrize("family, module", [("Debian", "apt"), ("RedHat", "dnf"), ("Suse", None)])
+def test_dnsmasq_comes_and_goes_with_the_familys_own_package_manager(family, module):
+    names, modules = {"os_family": family}, [module] if module else []
+    installed = resolver("install.yml", names=names, host={"missing_packages": ["dnsmasq"]})
+    assert [call.module for call in installed.of("apt", "dnf")] == modules and installed.said == []
+    dry = resolver("install.yml", None, True, names, host={"missing_packages": ["dnsmasq"]})
+    assert did(dry, "apt", "dnf") == [] and dry.said == ["Would install dnsmasq."]
+    answers = {"config_files": {"changed": True, "paths": []}}
+    removed = resolver(
+        "remove.yml", answers, names=names, host={"own_packages": ["dnsmasq"]}, __resolver_still_recorded=[]
+    )
+    assert [line.split()[0] for line in did(removed, "apt", "dnf")] == modules
+    assert did(resolver("remove.yml", answers, names=names, __resolver_still_recorded=[]), "apt", "dnf") == []
+
+
+@pytest.mark.parametrize(
+    "names, told, steps",
+    [
+        ({"resolved": True}, [RESOLVED], 1),
+        ({"networkmanager": True}, [MANAGED], 2),
+        ({}, [RESOLVED, MANAGED], 0),
+        ({"resolved": True, "networkmanager": True}, [], 0),
+    ],
+)
+def test_the_host_asks_its_name_servers_of_before_again(names, told, steps):
+    answers = {"config_files": {"changed": bool(told), "paths": told}}
+    play = resolver("remove.yml", answers, names=names, __resolver_still_recorded=[])
+    assert len(did(play, "systemd_service", "command")) == steps
+    assert (
+        did(resolver("remove.yml", answers, True, names, __resolver_still_recorded=[]), "systemd_service", "command")
+        == []
+    )
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+def test_a_resolver_is_set_up_or_removed(lacks):
+    play = resolver(
+        "main.yml",
+        {"config_files": WROTE},
+        plan={"warnings": ["no A record"]},
+        host={"missing_packages": ["dnsmasq"]},
+        __resolver_lacks_dnsmasq=lacks,
+    )
+    assert len(did(play, "apt")) == lacks and play.said == [["no A record"]]
+    quiet = resolver("main.yml", {"config_files": WROTE}, __resolver_lacks_dnsmasq=False)
+    assert quiet.code == 0 and quiet.said == []
+    removed = resolver("main.yml", {"config_files": WROTE}, resolver_state="absent", __resolver_still_recorded=[])
+    assert did(removed, "resolv_conf") == ["resolv_conf absent"]
+
+
+UNIT = "onprem-lb-direct-server.service"
+SEEN = {"faults": [], "differences": []}
+
+
+def server(answers=None, check=False, file="main.yml", **values):
+    given = {"__direct_server_settings": {}, "__direct_server_files": [], "__direct_server_unknown": [], **values}
+    usual = {"config_files": KEPT, "direct_info": SEEN, "agent_archive": {"checksum": "c", "python": "p"}}
+    return run(tasks_of("direct_server", file), HOST, deployment(**{**usual, **(answers or {})}), check=check, **given)
+
+
+@pytest.mark.parametrize(
+    "differs, written, runs, steps",
+    [
+        (True, KEPT, True, ["reloaded"]),
+        (False, WROTE, True, ["started"]),
+        (False, KEPT, True, []),
+        (False, KEPT, False, ["started"]),
+    ],
+)
+def test_a_server_is_put_in_force_where_something_differs(differs, written, runs, steps):
+    answers = {"config_files": written, "direct_info": [{**SEEN, "differences": ["x"] * differs}, SEEN]}
+    values = {"__direct_server_differs": differs, "__direct_server_runs": runs}
+    play = server(answers, **values)
+    assert [line.split()[1] for line in did(play, "systemd_service")] == steps and bool(play.said) is differs
+    assert did(server({"config_files": written}, True, **values), "systemd_service") == []
+
+
+def test_a_server_that_is_not_in_force_in_the_end_fails():
+    values = {"__direct_server_differs": False, "__direct_server_runs": True}
+    play = server({"direct_info": [SEEN, {**SEEN, "differences": ["no VIP on lo"]}]}, **values)
+    assert play.code == 2 and play.faults() == [["no VIP on lo"]]
+
+
+def test_a_server_is_removed_without_being_set_up():
+    play = server(direct_server_state="absent")
+    assert play.code == 0 and [call.module for call in play.calls] == ["config_files"]
