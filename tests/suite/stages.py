@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, Tuple
 
 from support.paths import ROOT
-from support.scenarios import EVERY, IMAGE_OF
+from support.scenarios import EVERY, IMAGE_OF, IMAGES
 
 from .runner import Stage
 
@@ -25,6 +25,7 @@ CYCLES = (
     *("pair:agent", "pair:retirement"),
     *("ipi:deployment", "ipi:change", "ipi:agent", "ipi:engine", "ipi:retirement"),
 )
+KILLED = tuple("interruptions:" + cycle for cycle in CYCLES)
 INTERRUPTIONS_LIMIT_S = 4 * 3600
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
@@ -47,13 +48,13 @@ class Request:
 
 
 def read_runs(text: str) -> Tuple[str, ...]:
-    """Return the scenarios that RUNS names.
+    """Return the scenarios and the interruptions that RUNS names.
 
     :raises ValueError: one of them is no SCENARIO:IMAGE, or there is no such scenario
     """
     for run in text.split():
         name, _colon, image = run.partition(":")
-        if name not in IMAGE_OF or not image:
+        if run not in KILLED and (name not in IMAGE_OF or not image):
             known = ", ".join(IMAGE_OF)
             raise ValueError(f"RUNS has {run!r}: it takes SCENARIO:IMAGE, such as default:debian12; there are {known}.")
     return tuple(dict.fromkeys(text.split()))
@@ -75,7 +76,11 @@ def check(request: Request) -> List[Stage]:
 
 
 def quick_check(request: Request) -> List[Stage]:
-    return [_gate(request, name) for name in ("lint", "build")]
+    """The static checks that take seconds; ansible-lint and sanity judge only what has changed."""
+    changed = [
+        replace(_gate(request, name), command=request.make(name, "SINCE=main")) for name in ("sanity", "ansible-lint")
+    ]
+    return [*(_gate(request, name) for name in ("lint", "build")), *changed]
 
 
 def _gate(request: Request, name: str) -> Stage:
@@ -138,9 +143,11 @@ def _pytest(request: Request, name: str, *arguments: str) -> Stage:
 
 
 def molecule(request: Request) -> List[Stage]:
-    """The images of the lab's hosts, and the scenarios on these hosts."""
-    runs = request.runs or (EVERY if request.full else QUICK_RUNS)
-    images = tuple(dict.fromkeys(run.partition(":")[2] for run in runs))
+    """The images of the lab's hosts, and the scenarios and interruptions on these hosts."""
+    chosen = tuple(run for run in request.runs if run not in KILLED)
+    runs = chosen if request.runs else (EVERY if request.full else QUICK_RUNS)
+    killed = interruptions(request) if set(request.runs) & set(KILLED) else []
+    images = dict.fromkeys([*(run.partition(":")[2] for run in runs), *(IMAGES[:1] if killed else ())])
     build = Stage(
         "images",
         (request.python, "lab", "images", *images),
@@ -150,7 +157,12 @@ def molecule(request: Request) -> List[Stage]:
     )
     names = tuple(dict.fromkeys(run.partition(":")[0] for run in runs))
     gone = Stage("leftovers", (request.python, "lab", "gone", *names), needs=("images",), after=runs)
-    return [build, *(_scenario(request, run, runs[:at]) for at, run in enumerate(runs)), gone]
+    return [
+        build,
+        *(_scenario(request, run, runs[:at]) for at, run in enumerate(runs)),
+        *killed,
+        *([gone] if runs else []),
+    ]
 
 
 def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
@@ -178,7 +190,7 @@ def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
 def interruptions(request: Request) -> List[Stage]:
     """Runs that are killed: six of a pair, or at every moment with each layout. A layout's cycles share its lab."""
     cycles = CYCLES if request.full else QUICK_CYCLES
-    names = ["interruptions:" + cycle for cycle in cycles]
+    names = [run for run in request.runs if run in KILLED] or ["interruptions:" + cycle for cycle in cycles]
     return [_interruptions(request, name, tuple(names[:at])) for at, name in enumerate(names)]
 
 

@@ -32,6 +32,19 @@ def request(**changes):
     return dataclasses.replace(REQUEST, **changes)
 
 
+def test_what_has_changed_is_judged_by_every_gate_in_the_quick_scope():
+    judged = [one.command[-2:] for one in for_group("test", REQUEST) if one.command[-1] == "SINCE=main"]
+    assert judged == [("sanity", "SINCE=main"), ("ansible-lint", "SINCE=main")]
+    assert not [one for one in for_group("test", request(full=True)) if one.command[-1] == "SINCE=main"]
+
+
+def test_chosen_runs_may_be_scenarios_and_killed_ones():
+    runs = read_runs("default:debian12 interruptions:pair:change")
+    assert names("molecule", request(runs=runs))[3:] == ["default:debian12", "interruptions:pair:change", "leftovers"]
+    assert names("interruptions", request(runs=runs))[3:] == ["interruptions:pair:change"]
+    assert names("molecule", request(runs=runs[1:]))[2:] == ["images", "interruptions:pair:change"]
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_each_stage_occurs_once_and_waits_only_for_existing_ones(full):
     found = for_group("test", request(full=full))
