@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The agent, run as a program, with patience: a busy machine may stop any of its processes for seconds.
 
-It takes none of them for hung, and a direct plane waits for the first results of the checks. See ``programs.PATIENT``.
+It takes none of them for hung, kills none that ends late, and a direct plane waits for the first results of the
+checks. See ``programs.PATIENT``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ watchdog.MAX_SILENCE = LIMIT_S * watchdog.MILLION  # before anything else takes 
 if __name__ == "__main__":
     from _agent import cli
 
+    if "proxy" in sys.argv:
+        from _agent.proxy.master import workers
+
+        workers.KILL_DELAY = LIMIT_S * watchdog.MILLION
     if "direct" in sys.argv:
         from _agent.direct import plane
 
