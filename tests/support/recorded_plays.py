@@ -9,12 +9,13 @@ actions that need a host, do not run. The test says what each of them returns. N
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import sys
 import tempfile
 import time
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 from unittest import mock
 
@@ -187,11 +188,19 @@ def file_of(path: str) -> List[Facts]:
 
 
 def prepare() -> None:
-    """Have Ansible find the collection, once in each process. Its loader has to import the package itself."""
-    if AnsibleCollectionConfig.collection_finder is None:
-        for name in ("ansible_collections", "ansible_collections.onprem", "ansible_collections.onprem.lb"):
-            sys.modules.pop(name, None)
-        init_plugin_loader([str(COLLECTIONS)])
+    """Have Ansible find the collection, once in each process. Its loader has to import the packages itself."""
+    if AnsibleCollectionConfig.collection_finder is not None:
+        return
+    ours = [name for name in sys.modules if name.split(".")[0] == "ansible_collections"]
+    packages = {
+        name: sys.modules.pop(name) for name in sorted(ours) if getattr(sys.modules[name], "__file__", None) is None
+    }
+    init_plugin_loader([str(COLLECTIONS)])
+    for name, package in packages.items():
+        anew = importlib.import_module(name)
+        for key, value in vars(package).items():
+            if isinstance(value, ModuleType):
+                setattr(anew, key, value)
 
 
 def inventory_of(groups: Dict[str, Dict[str, Facts]], loader: DataLoader) -> InventoryManager:
