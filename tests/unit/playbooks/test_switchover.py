@@ -14,11 +14,11 @@ MEASURED.update(finished=1, tried=9, failed_attempts=1)
 STOP, START = "systemctl stop keepalived.service", "systemctl enable --now keepalived.service"
 
 
-def switched(living=None, answers=None, groups=PAIR, check=False, **variables):
+def switched(living=None, answers=None, groups=None, check=False, **variables):
     found = (living or Living()).answers(
         **{"vip_probe": {"ansible_job_id": "1"}, "async_status": MEASURED, **(answers or {})}
     )
-    return run("switchover", groups, found, check=check, **PAIR_VARIABLES, **variables)
+    return run("switchover", groups or PAIR, found, check=check, **PAIR_VARIABLES, **variables)
 
 
 def moves(play):
