@@ -100,7 +100,8 @@ def _shortened(text: str) -> str:
 def stages(path: str, root: Path = ROOT) -> List[List[str]]:
     """Return the tests that mirror a file, in the order in which they run: those of its name, then their folder."""
     if path.endswith(".yml"):
-        return [each for each in (mirrors.tests_of(path), []) if each]
+        tests = mirrors.tests_of(path)
+        return [tests] if tests else []
     mirror = UNIT / Path(path).with_suffix("")
     folder = mirror.parent
     while not any((root / folder).glob("test_*.py")):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from mutants import sample
+from support import mirrors
 from support.paths import ROOT
 
 
@@ -45,11 +46,16 @@ def test_a_long_break_is_shortened():
         ),
         ("plugins/module_utils/_shared/engines.py", [["tests/unit/plugins/module_utils/_shared"]]),
         ("plugins/modules/vrid.py", [["tests/unit/plugins/modules/test_vrid.py"], ["tests/unit/plugins/modules"]]),
-        ("roles/layout/tasks/units/shutdown.yml", [["tests/unit/roles/test_shutdown.py"]]),
     ],
 )
 def test_the_tests_of_its_name_come_before_those_of_its_folder(path, stages):
     assert sample.stages(path) == stages
+
+
+@pytest.mark.parametrize("tests, stages", [(["test_a.py", "test_b.py"], [["test_a.py", "test_b.py"]]), ([], [])])
+def test_a_file_of_tasks_is_judged_by_the_tests_that_play_it(monkeypatch, tests, stages):
+    monkeypatch.setattr(mirrors, "tests_of", lambda _path: tests)
+    assert sample.stages("roles/layout/tasks/lock.yml") == stages
 
 
 def test_a_file_with_several_tests_of_its_name_has_all_of_them():
