@@ -123,7 +123,7 @@ def _member(host: Dict[str, Any]) -> Member:
     said = BEFORE_THE_CAUSE.sub("", " ".join(str(seen.get("msg", "")).split()), count=1).rstrip(".")
     if seen.get("unreachable"):
         return Member(host["name"], host["engine"], {}, f"cannot be reached: {said}.")
-    if seen.get("failed") and "unable" not in seen:  # else it was read, and a task has waited in vain for something better
+    if seen.get("failed") and "unable" not in seen:  # else a task has waited in vain for something better
         return Member(host["name"], host["engine"], {}, f"cannot be read: {said}.")
     return Member(host["name"], host["engine"], seen)
 
