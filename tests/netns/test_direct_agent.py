@@ -14,7 +14,7 @@ import signal
 
 import pytest
 from support.netns.direct import TABLE, Lasting, Plane, behind_balancers, running_plane
-from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason
+from support.netns.links import VIP, VIP6, skip_reason
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
@@ -119,15 +119,10 @@ def test_the_table_follows_a_mac_that_changes(plane, cluster):
     host = cluster.hosts[0]
     new = "02:00:00:00:01:01"
     host.ip("link", "set", "eth0", "address", new)
-    until(lambda: announced(cluster, host) and new in plane.macs(), lambda: plane.log)
+    until(lambda: host.announce(cluster.own(host), new) or new in plane.macs(), lambda: plane.log)
     assert plane.macs() == {new, *(other.mac for other in cluster.hosts[1:])}
     until(lambda: host.name in plane.owners(), lambda: plane.log)
     assert set(Lasting(cluster).shares) == names(*cluster.hosts)
-
-
-def announced(cluster, host):
-    """Announce a server's address, as a host does whose network card was replaced."""
-    return host.python(ANNOUNCE, cluster.own(host)).wait(LIMIT_S) == 0
 
 
 def test_a_bad_file_is_refused_and_the_old_one_stays_in_force(plane, cluster):

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from support.netns.direct import PORT, Cluster, Lasting, Plane, behind_balancers, running_plane
-from support.netns.links import ANNOUNCE, VIP, VIP6, skip_reason, temporary_link
+from support.netns.links import VIP, VIP6, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import LIMIT_S, until
 
@@ -131,12 +131,12 @@ def test_a_stranger_with_the_address_of_a_server_gets_no_connection(plane, clust
     first, second, third = cluster.hosts
     lasting, other = Lasting(cluster), stranger(cluster)
     other.ip("addr", "add", f"{cluster.own(third)}/{64 if ':' in cluster.vip else 24}", "dev", "eth0", *nodad(cluster))
-    assert other.python(ANNOUNCE, cluster.own(third)).wait(LIMIT_S) == 0
+    other.announce(cluster.own(third))
     until(lambda: plane.owners() == names(first, second), lambda: plane.log)
     assert other.mac not in plane.macs()
     assert set(Lasting(cluster).shares) == names(first, second)
     other.ip("addr", "flush", "dev", "eth0")
-    assert third.python(ANNOUNCE, cluster.own(third)).wait(LIMIT_S) == 0
+    third.announce(cluster.own(third))
     until(lambda: plane.owners() == names(*cluster.hosts), lambda: plane.log)
     assert lasting.lost() == {}, "its own connections stayed with it"
 

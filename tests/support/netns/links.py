@@ -145,10 +145,11 @@ class Node:
         """Add the addresses and announce them, as a VRRP router does when it becomes Active."""
         for address in addresses:
             self.ip("addr", "add", address, "dev", "eth0", *(["nodad"] if ":" in address else []))
-            self._announce(address)
+            self.announce(address)
 
-    def _announce(self, address):
-        mac = bytes.fromhex(self.mac.replace(":", ""))
+    def announce(self, address, mac=""):
+        """Tell all hosts that an address is at this one, or at another hardware address."""
+        mac = bytes.fromhex((mac or self.mac).replace(":", ""))
         with inside(self.namespace), announce.open_packet_socket() as sock:
             announce.Announcer(lambda: sock).announcing(netlink.Link(0, "eth0", True, mac), address)()
 
