@@ -44,7 +44,7 @@ def test_a_long_break_is_shortened():
             "plugins/module_utils/_shared/vrid.py",
             [["tests/unit/plugins/module_utils/_shared/test_vrid.py"], ["tests/unit/plugins/module_utils/_shared"]],
         ),
-        ("plugins/module_utils/_shared/engines.py", [["tests/unit/plugins/module_utils/_shared"]]),
+        ("plugins/module_utils/_shared/markdown.py", [["tests/unit/plugins/module_utils/_shared"]]),
         ("plugins/modules/vrid.py", [["tests/unit/plugins/modules/test_vrid.py"], ["tests/unit/plugins/modules"]]),
     ],
 )
