@@ -41,7 +41,8 @@ def find(source: str, names: bool = False) -> List[Found]:
     :param names: values with the name of a duration are measured, too
     """
     module = _Module(ast.parse(source), names)
-    return sorted({*module.bounds(), *module.sleeps(), *module.timeouts()})
+    bounds = module.bounds() if names or any(f"{clock}(" in source for clock in CLOCKS) else ()
+    return sorted({*bounds, *module.sleeps(), *module.timeouts()})
 
 
 class _Module:
@@ -51,15 +52,13 @@ class _Module:
         self.timed: Set[str] = set()  # the variables that a clock itself gave
         self.limits = {LIMIT, *_derived(tree)}
         self.scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        while self._learn():
-            pass
 
     def _learn(self) -> bool:
         """Find functions that return a measured value; return whether there were new ones."""
         before = len(self.functions)
         for scope in self.scopes:
-            variables = self._variables(scope)
             returned = [node.value for node in ast.walk(scope) if isinstance(node, ast.Return) and node.value]
+            variables = self._variables(scope) if returned else set()
             if any(self._measured(value, variables) for value in returned):
                 self.functions.add(scope.name)
         return len(self.functions) > before
@@ -90,6 +89,8 @@ class _Module:
         return self.names and bool(MOMENTS.fullmatch(_name(node)) or SPANS.fullmatch(_name(node)))
 
     def bounds(self) -> Iterator[Found]:
+        while self._learn():
+            pass
         for scope in [self.tree, *self.scopes]:
             variables = self._variables(scope)
             for node in ast.walk(scope):
