@@ -8,6 +8,7 @@ import json
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import WATCHED_UNITS
 from support.paths import ROLES
 from support.roles import REFUSE, calls, defaults, refusals, variables_of
 
@@ -212,19 +213,34 @@ def test_what_is_installed_is_recorded_before_it_is_installed_except_what_other_
     assert record["files"][0]["path"] == "/etc/onprem-lb-packages.json"
 
 
+def configured(role, stop=False, restarting=(), active=None):
+    """Return the calls that configure a program whose files are in place, and what they make of its unit."""
+    unit = f"{role}.service"
+    host = {"takeover": {role: {"stop": stop, "set_aside": ["/aside"], "keep": []}}, "selinux": False}
+    host.update(restarting_units=restarting, active_units=[unit] if active is None else active, missing_packages=[])
+    host.update(enabled_units=[unit])
+    stops = {"changed": stop or unit in restarting}
+    known = {**defaults(role), f"__{role}_host": host, "ansible_check_mode": False, f"__{role}_secrets": []}
+    known.update({f"__{role}_files": [], f"__{role}_written": {"changed": False}, f"__{role}_stopped": stops})
+    found = calls(role, known, SYSTEMD, CONFIG_FILES, tasks_from="configure.yml")
+    return found, [call["state"] for module, call in found if module == SYSTEMD]
+
+
 @pytest.mark.parametrize("role", PACKAGES)
 @pytest.mark.parametrize("stop, restarting", [(True, False), (False, True), (False, False)])
-def test_a_program_that_is_started_otherwise_or_fails_at_its_start_stops_before_its_files_change(
+def test_a_program_that_is_started_otherwise_or_fails_at_its_start_stops_before_its_files_change_and_starts_again(
     role, stop, restarting
 ):
-    host = {"takeover": {role: {"stop": stop, "set_aside": ["/aside"], "keep": []}}, "selinux": False}
-    host.update(restarting_units=[f"{role}.service"] * restarting)
-    host.update(active_units=[f"{role}.service"], enabled_units=[f"{role}.service"], missing_packages=[])
-    known = {**defaults(role), f"__{role}_host": host, "ansible_check_mode": False, f"__{role}_secrets": []}
-    known.update({f"__{role}_files": [], f"__{role}_written": {"changed": False}})
-    found = calls(role, known, SYSTEMD, CONFIG_FILES, tasks_from="configure.yml")
-    assert [module for module, _call in found] == [SYSTEMD] * (stop or restarting) + [CONFIG_FILES]
-    assert found[-1][1]["set_aside"] == ["/aside"]
+    found, states = configured(role, stop, [f"{role}.service"] * restarting)
+    assert states == (["stopped", "started"] if stop or restarting else [])
+    assert [module for module, _call in found].index(CONFIG_FILES) == len(states[:1])
+    assert found[len(states[:1])][1]["set_aside"] == ["/aside"]
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+@pytest.mark.parametrize("other", sorted({*WATCHED_UNITS}))
+def test_another_unit_that_fails_at_its_start_stops_no_program_that_runs(role, other):
+    assert configured(role, restarting=[other])[1] == (["stopped", "started"] if other == f"{role}.service" else [])
 
 
 @pytest.mark.parametrize("role", PACKAGES)

@@ -11,20 +11,21 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from support.roles import calls, refusals, tasks, variables_of
 
-SET_FACT, STATE = "ansible.builtin.set_fact", "onprem.lb.member_state"
+SET_FACT, STATE, DEBUG = "ansible.builtin.set_fact", "onprem.lb.member_state", "ansible.builtin.debug"
 INCLUDE = "ansible.builtin.include_tasks"
 RUN = "20260131T120000Z"
 
 
-def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35, silence="35"):
-    """What lb2 does when it arms its return."""
+def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35, silence="35", **undo):
+    """Return the variables of lb2 before it arms its return."""
     changes = bool(paths)
-    undo = {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0}
-    variables = {
+    undo = {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0, "reason": "", **undo}
+    return {
         **variables_of("layout"),
         "inventory_hostname": "lb2",
         "ansible_check_mode": False,
         "ansible_play_hosts_all": ["lb1", "lb2"],
+        "ansible_play_hosts": ["lb1", "lb2"],
         "__layout_todo": list(paths),
         "__layout_first": "lb1",
         "__layout_is_first": False,
@@ -39,6 +40,11 @@ def armed(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35
             "lb2": {"__layout_changes": changes},
         },
     }
+
+
+def armed(*given, **more):
+    """What lb2 does when it arms its return."""
+    variables = member(*given, **more)
     ((_fact, own),) = calls("layout", variables, SET_FACT, tasks_from="compare.yml")
     ((_fact, decided),) = calls("layout", variables, SET_FACT, tasks_from="undo/arm.yml")
     saved = calls("layout", {**variables, **decided}, STATE, tasks_from="undo/arm.yml")
@@ -60,6 +66,32 @@ def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
 def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
     _own, undo, saved = armed(**given)
     assert undo["run"] == "" and saved == []
+
+
+def said(**given):
+    """Return what the run says of its interruption."""
+    variables = {**member(**given), "__layout_is_first": True, "__layout_armed": {"returned_within": 55}}
+    ((_fact, decided),) = calls("layout", variables, SET_FACT, tasks_from="undo/arm.yml")
+    return [
+        call["msg"].strip()
+        for _debug, call in calls("layout", {**variables, **decided}, DEBUG, tasks_from="undo/arm.yml")
+    ]
+
+
+def test_a_run_says_what_becomes_of_it_when_it_is_interrupted():
+    assert said() == ["If this run is interrupted, lb1, lb2 return to what they run now, within 55 s."]
+
+
+@pytest.mark.parametrize(
+    "given, reason",
+    [
+        ({"members": [], "first": "", "reason": "lb2 has a file."}, "lb2 has a file."),
+        ({"undo_after": 0}, "undo_after is 0."),
+    ],
+)
+def test_a_run_that_arms_nothing_says_why_if_it_changes_something(given, reason):
+    assert said(**given) == [f"If this run is interrupted, no member returns by itself: {reason}"]
+    assert said(**given, paths=()) == []
 
 
 def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():

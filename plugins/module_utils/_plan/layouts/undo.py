@@ -7,9 +7,9 @@ What each member then does by itself is decided by `_host/states/undoing`.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Iterator, Mapping, Sequence
 
-from ..._shared.engines import ROUTERS
+from ..._shared.engines import NATIVE, ROUTERS
 from ..model.plan import MemberPlan, Undo
 from .transition import Way
 
@@ -17,7 +17,7 @@ from .transition import Way
 def undo(
     members: Sequence[Dict[str, Any]], planned: Mapping[str, MemberPlan], way: Way, held: Mapping[str, int]
 ) -> Undo:
-    """Return the undo of a run; one without members where there is nothing to go back to.
+    """Return the undo of a run; one without members, and with the reason, where none can be.
 
     That is a first deployment, which the next run completes. A change of the engine, an adoption and static pods are
     left to the next run as well: packages go with the first, files of others are set aside in the second, and nothing
@@ -30,12 +30,32 @@ def undo(
     here = [member for member in members if not member.get("outside_limit")]
     serving = [member["name"] for member in here if _runs_ours(member["host"])]
     names = [member["name"] for member in here]
-    is_left = way.migrating or any(_takes_over(member["host"]) or planned[member["name"]].pods for member in here)
-    if not serving or is_left:
-        return Undo()
+    hindrances = list(_hindrances(here, planned, serving, way))
+    if hindrances:
+        return Undo(reason=hindrances[0])
     settle = max(planned[name].expected.settle for name in names)
     first = way.sole_router or max(serving, key=lambda name: held[name])
     return Undo(names, first if settle else "", settle)
+
+
+def _hindrances(
+    here: Sequence[Dict[str, Any]], planned: Mapping[str, MemberPlan], serving: Sequence[str], way: Way
+) -> Iterator[str]:
+    """Say why members cannot return by themselves."""
+    if not serving:
+        yield "no router of this collection runs here yet. The next run completes what this one has begun."
+    if way.migrating:
+        yield f"{', '.join(way.migrating)} get another engine, and packages with it. The next run completes that."
+    for member in here:
+        name, host = member["name"], member["host"]
+        if planned[name].pods:
+            yield f"{name} has static pods, which only its kubelet ends. The next run completes this one."
+        others = _files_of_others(host) if planned[name].engine == NATIVE else []
+        if others:
+            yield (
+                f"{name} has {', '.join(others)}, not written by this collection, which this run takes over. The next "
+                "run finds nothing more to take over, and can return."
+            )
 
 
 def _runs_ours(host: Dict[str, Any]) -> bool:
@@ -43,6 +63,7 @@ def _runs_ours(host: Dict[str, Any]) -> bool:
     return bool({*ROUTERS} & {*host.get("own_units", [])} & {*host.get("active_units", [])})
 
 
-def _takes_over(host: Dict[str, Any]) -> bool:
-    """Whether a run keeps files of others beside its own, or sets them aside."""
-    return any(each.get("keep") or each.get("set_aside") for each in host.get("takeover", {}).values())
+def _files_of_others(host: Dict[str, Any]) -> Sequence[str]:
+    """Return the files of others that a run with haproxy and keepalived keeps beside its own, or sets aside."""
+    takeovers = host.get("takeover", {}).values()
+    return sorted({path for each in takeovers for path in (*each.get("keep", ()), *each.get("set_aside", ()))})

@@ -133,6 +133,7 @@ class Undo(NamedTuple):
     members: List[str] = []  # none where there is nothing to go back to
     first: str = ""  # the one to return before the routers of the others start again; '' if nothing on the link changes
     settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
+    reason: str = ""  # why nobody does, and what follows from that
 
 
 class Plan(NamedTuple):

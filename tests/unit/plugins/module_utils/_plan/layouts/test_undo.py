@@ -20,8 +20,15 @@ def undo(members):
     return plan.undo
 
 
+def refused(members):
+    """Return the reason why nobody returns."""
+    found = undo(members)
+    assert (found.members, found.first) == ([], "")
+    return found.reason
+
+
 def test_a_first_deployment_has_nothing_to_return_to():
-    assert undo(pair()) == Undo()
+    assert refused(pair()).startswith("no router of this collection runs here yet.")
 
 
 def test_where_nothing_changes_on_the_link_each_returns_by_itself():
@@ -48,7 +55,7 @@ def test_a_member_outside_the_limit_does_not_return():
 
 
 def test_a_change_of_the_engine_is_left_to_the_next_run():
-    assert undo(living(to_engine="agent")) == Undo()
+    assert refused(living(to_engine="agent")).startswith("lb2, lb1 get another engine")
 
 
 @pytest.mark.parametrize("changes, first", [({"priorities": [200, 199]}, ""), ({"auth_pass": "an0ther1"}, "lb2")])
@@ -72,7 +79,17 @@ def test_the_nodes_of_a_cluster_return_as_the_members_of_a_pair_do(passwords, fi
     assert (plan.undo.members, plan.undo.first) == ([node["name"] for node in nodes], first)
 
 
-def test_an_adoption_is_left_to_the_next_run():
+OWN = "/etc/systemd/system/haproxy.service.d/zz-mine.conf"
+
+
+@pytest.mark.parametrize("what", ["keep", "set_aside"])
+def test_an_adoption_is_left_to_the_next_run_and_names_the_files(what):
     members = living()
-    members[1]["host"]["takeover"] = {"keepalived": {"keep": ["/etc/keepalived/keepalived.conf"], "set_aside": []}}
-    assert undo(members) == Undo()
+    members[1]["host"]["takeover"] = {"keepalived": {"keep": [], "set_aside": [], what: [OWN]}}
+    assert refused(members).startswith(f"lb2 has {OWN}, not written by this collection")
+
+
+def test_a_file_of_the_engine_that_does_not_run_here_hinders_nobody():
+    members = living(engine="agent")
+    members[1]["host"]["takeover"] = {"haproxy": {"keep": [], "set_aside": [OWN]}}
+    assert undo(members).members == ["lb1", "lb2"]
