@@ -67,7 +67,12 @@ def test_nothing_starts_in_check_mode_where_the_program_is_not_installed(name):
 
 @pytest.mark.parametrize("name", SERVICES)
 @pytest.mark.parametrize(
-    "why", [{"restarting_units": ["x"]}, {"takeover": {each: {**TAKEOVER, "stop": True} for each in SERVICES}}]
+    "why",
+    [
+        {"restarting_units": [f"{each}.service" for each in SERVICES]},
+        {"takeover": {each: {**TAKEOVER, "stop": True} for each in SERVICES}},
+    ],
+    ids=["fails to start", "is started otherwise"],
 )
 @pytest.mark.parametrize("check", [False, True])
 def test_a_unit_that_cannot_be_reloaded_stops_first(name, why, check):

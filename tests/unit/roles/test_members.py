@@ -85,9 +85,10 @@ def test_each_member_is_armed_and_the_run_says_once_what_an_interruption_would_d
     assert len(play.said) == 1 and "lb1, lb2 return to what they run now, within 55 s." in play.said[0]
 
 
-def test_where_nothing_is_to_be_undone_nothing_is_armed():
+def test_where_nothing_is_to_be_undone_nothing_is_armed_and_the_run_says_why():
     play = armed(settings={"undo_after": 0})
-    assert play.code == 0 and play.calls == [] and play.said == []
+    assert play.code == 0 and play.calls == []
+    assert play.said == ["If this run is interrupted, no member returns by itself: undo_after is 0."]
 
 
 @pytest.mark.parametrize("check", [False, True])

@@ -41,6 +41,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         f"__{role}_files": [],
         f"__{role}_secrets": [],
         f"__{role}_written": {"changed": False},
+        f"__{role}_stopped": {"changed": False},
         "ansible_check_mode": check,
     }
 

@@ -24,6 +24,7 @@ def test_keepalived_does_not_start_while_it_waits(waits, states):
     known = {
         "__keepalived_host": HOST,
         "__keepalived_written": {"changed": False},
+        "__keepalived_stopped": {"changed": False},
         "ansible_check_mode": False,
         **waits,
     }
