@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import random
 import signal
@@ -134,8 +135,12 @@ def load() -> Iterator[None]:
 def run(seed: int, command: List[str]) -> int:
     """Run a command on a busy machine that stalls; return its exit code."""
     mark = uuid.uuid4().hex[:12]
-    with load(), contextlib.closing(Freezer(seed, mark)) as freezer:
-        code = subprocess.run(command, cwd=ROOT, env={**os.environ, MARK: mark}, check=False).returncode
+    start = functools.partial(subprocess.Popen, command, cwd=ROOT, env={**os.environ, MARK: mark})
+    with load(), contextlib.closing(Freezer(seed, mark)) as freezer, start() as tests:
+        try:
+            code = tests.wait()
+        finally:
+            tests.terminate()  # after a signal: it ends its stages, and they clean up
     print(f"seed {seed}: exit code {code}, {freezer.count} freezes", flush=True)
     return code
 

@@ -78,6 +78,19 @@ def test_a_round_has_the_exit_code_of_the_tests_and_leaves_nothing(code, capfd):
     assert stress.marked(mark) == [] and not list(Path("/sys/fs/cgroup").rglob(f"*stress-{mark}"))
 
 
+@as_root
+def test_a_signal_lets_the_tests_of_a_round_end_by_themselves(tmp_path):
+    cleaned = tmp_path / "cleaned"
+    tests = f"trap 'touch {cleaned}; exit 1' TERM; echo $PPID > {tmp_path}/ready; while :; do sleep 0.01; done"
+    body = f"import sys, stress; stress.run = lambda *_: run(1, ['sh', '-c', {tests!r}]); sys.exit(stress.main())"
+    command = [sys.executable, "-c", f"from stress import run; {body}"]
+    folder = Path(stress.__file__).parent
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as stressed:
+        until((tmp_path / "ready").exists)
+        stressed.terminate()
+    assert stressed.returncode == 143 and cleaned.exists()
+
+
 def test_without_root_it_says_so(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sys, "argv", ["stress.py"])
