@@ -89,6 +89,11 @@ answering:
   description: For each VIP, the hardware addresses of the other hosts that answer for it.
   type: dict
   returned: success
+addresses:
+  description: The addresses of this member, without those of the loopback interface.
+  type: list
+  elements: str
+  returned: success
 macs:
   description: The hardware addresses of this member.
   type: list
@@ -125,6 +130,11 @@ stale:
   type: list
   elements: str
   returned: success
+undo:
+  description: What becomes, or became, of a change that no run has confirmed; empty where there is none.
+  type: str
+  returned: success
+  sample: is about to return to what it ran before 20260131T120000Z, unless a run of onprem.lb.site confirms the change.
 members:
   description: The members that O(members_record) has, and the addresses of each.
   type: dict

@@ -60,7 +60,7 @@ options:
     description:
       - V(alone) where nothing changes on the link.
       - Else V(other), whose router stops until the link shows that it may start, or V(first), which returns once
-        those have stopped.
+        those have stopped. No router stops that might be the last one.
     type: str
     choices: [alone, first, other]
     default: alone
@@ -72,6 +72,14 @@ options:
     description: How many seconds a router waits at most before it takes VIPs that nobody holds.
     type: float
     default: 5
+  first:
+    description:
+      - The addresses of the member with O(role=first), for V(armed). The routers of the others stop only if that one
+        is heard.
+      - Without them they stop only if every VIP is advertised by another member.
+    type: list
+    elements: str
+    default: []
   configs:
     description: The configuration files of C(haproxy) and C(keepalived), by program.
     type: dict
@@ -194,6 +202,7 @@ ARGUMENTS = {
     "role": {"type": "str", "choices": list(undoing.ROLES), "default": undoing.ALONE},
     "after": {"type": "float", "default": 40.0},
     "settle": {"type": "float", "default": 5.0},
+    "first": {"type": "list", "elements": "str", "default": []},
     "configs": {"type": "dict", "default": {}},
     "interfaces": {"type": "list", "elements": "str", "default": []},
 }
@@ -212,8 +221,9 @@ def do(params, member, dry):
     if state == "restored":
         done = manager.restore(member, params["id"], dry)
         return {"changed": bool(done["paths"] or done["commands"]), **done}
-    due = arming.Due(params["run"], params["run"], params["role"], params["after"], params["settle"])
-    result = {"returned_within": undoing.returned_within(due.role, due.after)} if state == "armed" else {}
+    how = {key: params[key] for key in ("role", "after", "settle")}
+    due = arming.Due(params["run"], params["run"], **how, first=tuple(params["first"]))
+    result = {"returned_within": undoing.returned_within(due.role, due.after, due.settle)} if state == "armed" else {}
     if dry:
         return {**result, "postponed": True} if state == "postponed" else result
     if state == "armed":

@@ -34,6 +34,8 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
         "stale": [],
         "members": {},
         "not_following": [],
+        "undo": "",
+        "addresses": [f"192.0.2.{number}"],
     }
     return {**usual, **values}
 

@@ -38,7 +38,7 @@ MEMBER = {
 PLAN = {
     "record": {},
     "vips": [{"address": "192.0.2.10"}],
-    "undo": {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0, "reason": ""},
+    "undo": {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0, "first_addresses": ["192.0.2.1"], "reason": ""},
     "sole_router": "",
     "routers_together": False,
     **{name: [] for name in ("joining", "leaving", "waiting", "departed", "migration_order", "outages", "targets")},

@@ -31,11 +31,14 @@ def file(path: str, content: str = MARK, mode: int = 0o644) -> File:
     return File(path, mode, 0, 0, content=content.encode())
 
 
-def native(served: str = "one", routed: str = "one", **units: Unit) -> Snapshot:
-    """Return a member with haproxy and keepalived; each configuration is its mark and a word."""
+def native(served: str = "one", routed: str = "one", asked: str = "", **units: Unit) -> Snapshot:
+    """Return a member with haproxy and keepalived; each configuration is its mark and a word.
+
+    :param asked: what keepalived asks of the host
+    """
     files = [
         file(CONFIGS["haproxy"], f"{MARK}{served}\n", 0o640),
-        file(CONFIGS["keepalived"], f"{MARK}{routed}\n", 0o600),
+        file(CONFIGS["keepalived"], f"{MARK}{asked}vrrp_instance vip {{ {routed} }}\n", 0o600),
         file(HAPROXY_UNIT),
         file(KEEPALIVED_UNIT),
     ]

@@ -34,7 +34,9 @@ class Member:
         self.files, self.running = "old", "old"
         self.due: Optional[float] = None  # when it returns
         self.announced: Optional[float] = None  # when a sign of life was
-        self.begun = self.recorded = self.done = self.confirmed = self.up = self.blocked = self.is_late = False
+        self.begun = self.recorded = self.done = self.confirmed = self.up = self.blocked = self.is_late = self.stays = (
+            False
+        )
         self.generation = 0  # of its return: an earlier one is over when this has changed
 
 
@@ -59,6 +61,7 @@ class World:
         self.keeps_state = engine == engines.AGENT and not {"vrids", "version"} & {*new}
         self.members = {name: Member(name, undoing.OTHER if at else undoing.FIRST) for at, name in enumerate(names)}
         self.settings = {"old": OLD, "new": {**OLD, **new}}
+        self.first_source = "192.0.2.11"  # of the first name
         routers = itertools.product(names, self.settings, range(len(VIPS)))
         self.sim = Simulation([self._instance(name, which, number, names) for name, which, number in routers])
         for name in names:
@@ -91,7 +94,7 @@ class World:
 
     def arm(self, name: str) -> None:
         member = self.members[name]
-        member.due = due = self.sim.now + undoing.delay(member.role, self.after) * SECOND
+        member.due = due = self.sim.now + undoing.delay(member.role, self.after, SETTLE) * SECOND
         self.sim.call_at(int(due), lambda _sim: self._elapse(member, due))
 
     def announce(self, name: str) -> None:
@@ -104,7 +107,7 @@ class World:
             self.begin_again(name)
             return False
         since = None if member.announced is None else (self.sim.now - member.announced) / SECOND
-        member.is_late = not undoing.is_in_time(member.role, self.after, since)
+        member.is_late = not undoing.is_in_time(member.role, self.after, SETTLE, since)
         if not member.is_late:
             self.arm(name)
         return True
@@ -202,44 +205,76 @@ class World:
         if generation != member.generation or not member.up:
             return
         member.recorded = True
-        if not undoing.waits(member.role, booted):
+        if undoing.waits(member.role, booted) and not member.running:
+            self._wait(member, generation)
+            return
+        later = self.sim.now + round(LOOKS_S * SECOND)
+        self.sim.call_at(later, lambda _sim: self._looked(member, generation, booted))
+
+    def _looked(self, member: Member, generation: int, booted: bool) -> None:
+        """The first look at the link, while the router still runs, is over."""
+        if generation != member.generation or not member.up:
+            return
+        seen, waits = self._seen_by(member), undoing.waits(member.role, booted)
+        if waits and undoing.hears_first([self.first_source], self._instances_of("old"), seen):
+            self._wait(member, generation)
+        elif waits or undoing.disagreeing(self._instances_of("old"), seen):
+            self._stay(member)
+        else:
             member.files = "old"
             self.load(member.name)
             self._end(member)
-            return
-        member.blocked = True
+
+    def _wait(self, member: Member, generation: int) -> None:
+        """Stop the router, if it runs, and look at the link from then on."""
+        member.blocked, now, ran = True, self.sim.now / SECOND, bool(member.running)
         self.stop(member.name)
-        member.files = "old"
-        trusts_from = self.sim.now / SECOND + undoing.first_is_over(self.after)
-        patience = undoing.Patience(self._old_instances(), SETTLE, trusts_from)
+        patience = undoing.Patience(
+            self._instances_of("old"),
+            SETTLE,
+            self._instances_of(member.files),
+            now if ran else None,
+            now + undoing.first_is_over(self.after, SETTLE),
+            now + undoing.first_stays(self.after, SETTLE),
+        )
         self._look(member, generation, patience)
 
     def _look(self, member: Member, generation: int, patience: undoing.Patience) -> None:
         if generation != member.generation or not member.up:
             return
-        if patience.hindrance(self._seen_by(member), self.sim.now / SECOND):
+        seen, now = self._seen_by(member), self.sim.now / SECOND
+        if not patience.hindrance(seen, now):
+            member.files, member.blocked = "old", False
+            self.load(member.name)
+            self._end(member)
+        elif patience.reason_to_stay(seen, now):
+            member.blocked = False
+            self.load(member.name)
+            self._stay(member)
+        else:
             later = self.sim.now + round(LOOKS_S * SECOND)
             self.sim.call_at(later, lambda _sim: self._look(member, generation, patience))
-            return
-        member.files, member.blocked = "old", False
-        self.load(member.name)
+
+    def _stay(self, member: Member) -> None:
+        member.stays = True
         self._end(member)
 
     def _end(self, member: Member) -> None:
         member.begun, member.recorded, member.done, member.due = False, False, True, None
 
-    def _old_instances(self) -> List[Dict[str, object]]:
+    def _instances_of(self, which: str) -> List[Dict[str, object]]:
+        settings = self.settings[which]
         return [
             {
                 "vrid": vrid,
-                "version": OLD["version"],
-                "advert_interval": float(OLD["interval"]),
-                "auth_pass": OLD["password"],
+                "version": settings["version"],
+                "advert_interval": float(settings["interval"]),
+                "auth_pass": settings["password"],
                 "addresses": [f"{vip}/24"],
                 "interface": "eth0",
                 "peers": [],
             }
-            for vrid, vip in zip(OLD["vrids"], VIPS)
+            for vrid, vip in zip(settings["vrids"], VIPS)
         ]
 
     def _seen_by(self, member: Member) -> undoing.Seen:
@@ -273,15 +308,16 @@ class World:
             found[instance.name].add(instance.member.partition(" ")[0])
         return found
 
-    def spans(self, count: Callable[[int], bool]) -> List[float]:
+    def spans(self, count: Callable[[int], bool], since: Optional[float] = None) -> List[float]:
         """Return for how many seconds the number of a VIP's holders was so, each time since the run began."""
+        began = self.began if since is None else since
         moments = list(self.sim.history)
         ends = [moment.at for moment in moments[1:]] + [self.sim.now]
         found: List[float] = []
         for moment, end in zip(moments, ends):
             held = self.holders(set(moment.holding)).values()
-            if end > self.began and any(count(len(members)) for members in held):
-                found.append((end - max(moment.at, self.began)) / SECOND)
+            if end > began and any(count(len(members)) for members in held):
+                found.append((end - max(moment.at, began)) / SECOND)
         return found
 
     def two_held(self) -> float:

@@ -262,6 +262,7 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> 
     """Move every candidate into place; if one cannot be moved, restore the earlier files."""
     if pending:
         refuse_after_return()
+        records.note_written({change.path: _encoded(change.after) for change in pending if change.after is not None})
     done: List[Change] = []
     try:
         for change in pending:
@@ -278,6 +279,10 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> 
         for change in reversed(done):
             _restore(change, move)
         raise
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
 def _keep(path: str) -> None:

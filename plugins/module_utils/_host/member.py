@@ -29,6 +29,8 @@ from .._shared.engines import (
 from .._shared.pods import FOLLOW as FOLLOW_POD
 from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot
 from .reader import Reader
+from .states import pending
+from .states import records as states
 
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
@@ -75,6 +77,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "instances": [_with_state(instance, own.states) for instance in own.instances],
         "held": held(every, addresses, own),
         "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),
+        "addresses": [info["address"] for info in addresses if info["interface"] != "lo"],
         "macs": sorted({info["mac"] for info in addresses if info["interface"] != "lo" and info["mac"]}),
         "ports": ports(facts.listeners(), engine, every, own_address(addresses, own)),
         "servers": balancer.summary(own.servers),
@@ -83,6 +86,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(reader.text(members_record)) if members_record else {},
         "not_following": not_following(reader),
+        "undo": pending.sentence(states.due(), states.returned()),
     }
 
 

@@ -64,6 +64,15 @@ def track_files(text: str) -> List[str]:
     return [words[1] for block in blocks for words, _nested in block if words[:1] == ["file"] and len(words) > 1]
 
 
+def without_instances(text: str) -> List[Statement]:
+    """Return the statements that are of no instance and of no sync group."""
+    return [
+        (words, block)
+        for words, block in _statements(text)
+        if words[:1] not in (["vrrp_instance"], ["vrrp_sync_group"])
+    ]
+
+
 def unknown(text: str) -> Iterator[str]:
     """Yield what a file has that its instances here do not show: files that it includes, and another authentication."""
     for words, _nested in _all(_statements(text)):

@@ -9,6 +9,8 @@ import os
 import tempfile
 from typing import Any, Optional, Sequence, Tuple
 
+from ..states import records
+
 
 class Host:
     """Runs commands, and reads and changes files."""
@@ -40,6 +42,7 @@ class Host:
         with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(content)
         os.chmod(draft, mode)
+        records.note_written({path: content.encode(errors="surrogateescape")})
         # This keeps the owner, mode and SELinux context of an existing file.
         self._module.atomic_move(draft, path)
 

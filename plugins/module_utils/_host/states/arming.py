@@ -13,11 +13,11 @@ import os
 import shlex
 import sys
 import time
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Sequence
 
 from ..reader import Run, show
 from . import undoing
-from .records import DUE, RETURNED, UNDO, due, forget, has_returned, read, write
+from .records import DUE, RETURNED, UNDO, WRITTEN, due, forget, has_returned, read, write
 from .snapshot import ROUTERS
 
 PROGRAM = f"{UNDO}/undo.pyz"
@@ -65,6 +65,7 @@ BLOCKING = f"""\
 # Managed by Ansible, onprem.lb.layout.
 [Unit]
 # Until {NAME}.service has seen that this router disagrees with none on its link.
+Description=VRRP router, which {NAME}.service starts; onprem.lb.site does so, too
 AssertPathExists=!{DUE}
 """
 
@@ -82,6 +83,7 @@ class Due(NamedTuple):
     after: float  # seconds without a sign of life of the controller
     settle: float
     boot: str = ""
+    first: Sequence[str] = ()  # the addresses of the member that is the first one
 
 
 def boot_id() -> str:
@@ -104,7 +106,7 @@ def arm(run: Run, wanted: Due, program: bytes) -> None:
     _write(PROGRAM, program, 0o700)
     command = shlex.join([sys.executable, "-I", PROGRAM])
     _write(f"{UNITS}/{NAME}.service", SERVICE.format(due=DUE, command=command).encode())
-    seconds = undoing.delay(wanted.role, wanted.after)
+    seconds = undoing.delay(wanted.role, wanted.after, wanted.settle)
     _write(f"{UNITS}/{NAME}.timer", TIMER.format(seconds=seconds).encode())
     os.makedirs(WANTS, mode=0o755, exist_ok=True)
     with contextlib.suppress(FileExistsError):
@@ -127,7 +129,7 @@ def postpone(run: Run, wanted: Due, program: bytes) -> bool:
     :raises Refused: if the undo has begun, or is over. It then begins again, because the run may have changed something
     """
     _require_armed(run, wanted, program)
-    if not undoing.is_in_time(wanted.role, wanted.after, _since_announced()):
+    if not undoing.is_in_time(wanted.role, wanted.after, wanted.settle, _since_announced()):
         return False
     _must(run, ["systemctl", "restart", f"{NAME}.timer"])
     _require_armed(run, wanted, program)  # its time may have come before that
@@ -163,7 +165,7 @@ def take_over(run: Run) -> None:
     found = due()
     if begun(run):
         end(run)
-    elif found and undoing.is_in_time(found["role"], found["after"], _since_announced()):
+    elif found and undoing.is_in_time(found["role"], found["after"], found["settle"], _since_announced()):
         _must(run, ["systemctl", "restart", f"{NAME}.timer"])
 
 
@@ -175,7 +177,15 @@ def end(run: Run) -> None:
 
 def clear(run: Run) -> None:
     """Remove what belongs to one undo. Its record goes first."""
-    own = [DUE, f"{WANTS}/{NAME}.service", f"{UNITS}/{NAME}.timer", f"{UNITS}/{NAME}.service", PROGRAM, ANNOUNCED]
+    own = [
+        DUE,
+        WRITTEN,
+        f"{WANTS}/{NAME}.service",
+        f"{UNITS}/{NAME}.timer",
+        f"{UNITS}/{NAME}.service",
+        PROGRAM,
+        ANNOUNCED,
+    ]
     for path in [*own, *(_block_of(unit) for unit in ROUTERS)]:
         forget(path)
     run(["systemctl", "stop", f"{NAME}.timer"])  # it stays active once it has elapsed
@@ -210,8 +220,9 @@ def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
     if due().get("run") == wanted.run and not has_returned() and not begun(run):
         return
     _begin_again(run, wanted, program)
+    seconds = undoing.delay(wanted.role, wanted.after, wanted.settle)
     raise Refused(
-        f"For {undoing.delay(wanted.role, wanted.after):g} s no sign of life of the run came in time, so this member "
+        f"For {seconds:g} s no sign of life of the run came in time, so this member "
         "returns to its settings of before. Repeat the run; where hosts are slow, with a larger undo_after."
     )
 
@@ -219,7 +230,9 @@ def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
 def _begin_again(run: Run, wanted: Due, program: bytes) -> None:
     """Begin the undo now. It may be over, and the run may have changed something since."""
     if not due():
-        arm(run, wanted._replace(id=read(RETURNED).get("id", wanted.run)), program)
+        returned = read(RETURNED)
+        again = wanted._replace(id=returned.get("id", wanted.run), first=returned.get("first", ()))
+        arm(run, again, program)
     _must(run, ["systemctl", "restart", "--no-block", f"{NAME}.service"])
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from ..firewall.system import Host
 from ..reader import Run
-from . import arming, changes, program, restoring, snapshot, store
+from . import arming, changes, program, records, restoring, snapshot, store
 from .arming import Due
 from .snapshot import Snapshot
 
@@ -98,6 +98,7 @@ def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:
         return {"paths": changed, "commands": [" ".join(each) for each in todo], "failed": []}
     done: List[str] = []
     failed = restoring.commands(member.run, first, done.append)
+    records.note_written({file.path: file.content for file in then.files if file.path in changed})
     restoring.files(now, then)
     failed += restoring.commands(member.run, others, done.append)
     restoring.openings(member.firewall, then)

@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
 FOLDER = "/var/lib/onprem.lb"
 UNDO = f"{FOLDER}/undo"
-DUE = f"{UNDO}/due.json"  # ``{run, id, role, after, settle, boot}`` while an undo is armed or under way
-
-RETURNED = f"{UNDO}/returned.json"  # ``{run, id, at}`` from the beginning of an undo until the next run
+DUE = f"{UNDO}/due.json"  # the fields of `arming.Due` while an undo is armed or under way
+RETURNED = f"{UNDO}/returned.json"  # those and ``{at, waits, stays}`` from the beginning of an undo until the next run
+WRITTEN = f"{UNDO}/written.json"  # ``{path: [checksum]}`` of what runs have written since it was armed
 
 
 def due() -> Dict[str, Any]:
@@ -22,9 +23,28 @@ def due() -> Dict[str, Any]:
     return read(DUE)
 
 
+def returned() -> Dict[str, Any]:
+    """Return the record of the return that has begun, or is over, since the last run; {} if there is none."""
+    return read(RETURNED)
+
+
 def has_returned() -> bool:
     """Whether this member has begun to return, so that the run which it returns from must not change it any more."""
     return os.path.exists(RETURNED)
+
+
+def note_written(contents: Mapping[str, bytes]) -> None:
+    """Record what a run is about to write, by path: an undo takes nothing else back."""
+    if not contents or not due():
+        return
+    known = read(WRITTEN)
+    for path, content in contents.items():
+        known[path] = sorted({*known.get(path, []), checksum(content)})
+    write(WRITTEN, known)
+
+
+def checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def read(path: str) -> Dict[str, Any]:

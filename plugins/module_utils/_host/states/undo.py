@@ -14,16 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, List, Optional, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, Collection, List, Mapping, Optional, Tuple, Union
 
 from ..._agent.runtime.sd_notify import Notifier
 from ..._shared.vrrp_routers import LinkView
 from ..firewall.system import Host
 from ..link import neighbours, sniffer
-from . import arming, changes, records, restoring, snapshot, store, undoing
+from . import arming, changes, keeping, records, restoring, snapshot, store, undoing
 from .snapshot import ROUTERS, Instance, Snapshot
 
 LISTENS_S = 1.5  # for Advertisements, at least
+TRIES_S = 3.0  # for how long a link that cannot be watched is tried again, before the router is left alone
 ANSWERS_S = 0.3
 COMMAND_S = 120
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -92,9 +94,18 @@ class Undo:
         machine: Any,
         looks: Callable[[List[Instance]], undoing.Seen] = look,
         say: Callable[[str], None] = _say,
+        written: Mapping[str, Collection[str]] = MappingProxyType({}),
+        note: Callable[..., None] = lambda **_known: None,
     ) -> None:
+        """
+        :param written: the checksums of what runs have written to each path since the undo was armed
+        :param note: records what the router waits for, and why it stays, for who asks this member meanwhile
+        """
         self.due, self.then, self.machine, self.run = due, then, machine, machine.run_command
-        self._looks, self._say = looks, say
+        self._looks, self._say, self._written, self._note = looks, say, written, note
+        self._routers: List[str] = []  # those that run when it begins
+        self._ready: Callable[[], None] = lambda: None
+        self.stays = ""  # why the router stays as it is
         self.ends = False  # set by a signal
 
     def go(self, ready: Callable[[], None]) -> bool:
@@ -102,64 +113,159 @@ class Undo:
 
         :param ready: called as soon as a boot may go on
         """
-        booted = self.due.boot != arming.boot_id()
-        waits = undoing.waits(self.due.role, booted)
+        self._ready = ready
         self._say(f"No run has confirmed its change, so this member returns to what it ran before {self.due.id}.")
-        if waits:
-            self._say("Its router stops until the link shows that no other one disagrees with the old settings.")
-            arming.block(self.run)
-            self._commands([["systemctl", "stop", name] for name in self._active_routers()])
-        now, changed = self._files()
-        ready()
-        self._commands(changes.of_units(now, self.then, changed))
-        self._firewall()
-        if waits:
-            if not self._wait():
+        now = self._now()
+        self._routers = keeping.runs_router(now)
+        self._spare_others(now)
+        waits = undoing.waits(self.due.role, self.due.boot != arming.boot_id())
+        self.stays = self.stays or self._reason_to_stay(now, waits)
+        if self.stays:
+            self._keep_router(now)
+        elif waits:
+            if not self._stop_and_wait(now):
                 return False
-            now, changed = self._files()  # a run that went on too late may have written more
-            arming.unblock(self.run)
-        self._commands(changes.of_routers(now, self.then, changed))
-        self._say("This member runs again what it ran before.")
+        else:
+            self._commands(self._restore(self.then))
+        self._say("This member runs again what it ran before." if not self.stays else "The rest is as it was before.")
         return True
 
-    def _active_routers(self) -> List[str]:
-        units = snapshot.take(self.run, {}, [], []).units
-        return [name for name in ROUTERS if name in units and units[name].active]
+    def _now(self) -> Snapshot:
+        return snapshot.take(self.run, self.then.configs, [], [])
 
-    def _files(self) -> Tuple[Snapshot, List[str]]:
-        now = snapshot.take(self.run, self.then.configs, [], [])
-        self._commands(changes.before_files(now, self.then))
-        changed = restoring.files(now, self.then)
+    def _spare_others(self, now: Snapshot) -> None:
+        """Leave what somebody else has changed since."""
+        others = keeping.of_others(now, self.then, self._written)
+        if not others:
+            return
+        self._say(f"Somebody else has changed {', '.join(others)} since, so it stays.")
+        self.then = keeping.with_files(now, self.then, others)
+        if any(keeping.is_of_router(path, now.configs) for path in others):
+            self.stays = "somebody else has changed its configuration since"
+
+    def _reason_to_stay(self, now: Snapshot, waits: bool) -> str:
+        """Return why the router must not stop, or load other settings; '' if it may."""
+        if self.due.role == undoing.FIRST and not waits:
+            return self._disagreement()
+        if not self._routers or (not waits and self.then.has_router):
+            return ""
+        seen = self._look(now.instances)
+        if isinstance(seen, str):
+            return seen
+        if waits and self.due.first:
+            heard = undoing.hears_first(self.due.first, now.instances, seen)
+            return "" if heard else "the member that returns first is not heard, and might not take the VIPs"
+        alone = undoing.unserved(now.instances, seen)
+        return f"no other member advertises {', '.join(alone)}" if alone else ""
+
+    def _disagreement(self) -> str:
+        seen = self._look(self.then.instances)
+        if isinstance(seen, str):
+            return seen
+        others = undoing.disagreeing(self.then.instances, seen)
+        return f"{others[0]} advertises the VIPs with other settings than the old ones" if others else ""
+
+    def _look(self, instances: List[Instance]) -> Union[undoing.Seen, str]:
+        """Look at the link; return why that is impossible, if it stays so for a while."""
+        until = time.monotonic() + TRIES_S
+        while True:
+            try:
+                return self._looks(instances)
+            except (OSError, sniffer.CannotListen) as error:
+                if time.monotonic() >= until:
+                    return f"the link cannot be watched: {error}"
+                time.sleep(LISTENS_S)  # a look that succeeds takes as long
+
+    def _keep_router(self, now: Snapshot) -> None:
+        """Return everything but the router."""
+        self._say(f"The router stays as it is: {self.stays}. The next run of onprem.lb.site mends that.")
+        self._restore(keeping.with_router(now, self.then), adds=True)
+
+    def _restore(self, then: Snapshot, adds: bool = False) -> List[List[str]]:
+        """Return to a state; return the commands for the routers.
+
+        :param adds: the firewall is opened as it was then, and closed nowhere
+        """
+        now, changed = self._files(then)
+        self._ready()
+        self._commands(changes.of_units(now, then, changed))
+        self._firewall(adds)
+        return changes.of_routers(now, then, changed)
+
+    def _stop_and_wait(self, now: Snapshot) -> bool:
+        """Stop the router until it may start with the old settings, or has to go on with the present ones."""
+        self._say("Its router stops until the link shows that no other one disagrees with the old settings.")
+        arming.block(self.run)
+        self._commands([["systemctl", "stop", name] for name in self._routers])
+        stopped_at = time.monotonic() if self._routers else None
+        self._restore(keeping.with_router(self._now(), self.then), adds=True)
+        if not self._wait(now, stopped_at):
+            return False
+        if self.stays:
+            self._say(f"The router goes on as it was: {self.stays}. The next run of onprem.lb.site mends that.")
+            routers = [["systemctl", "start", name] for name in self._routers or self._chosen()]
+        else:
+            routers = self._restore(self.then)  # a run that went on too late may have written more
+        arming.unblock(self.run)
+        self._commands(routers)
+        return True
+
+    def _chosen(self) -> List[str]:
+        """Return the routers that start at boot."""
+        units = self._now().units
+        return [name for name in ROUTERS if name in units and units[name].enabled]
+
+    def _files(self, then: Snapshot) -> Tuple[Snapshot, List[str]]:
+        now = self._now()
+        self._commands(changes.before_files(now, then))
+        changed = restoring.files(now, then)
         if changed:
             self._say(f"Restored {', '.join(changed)}.")
         return now, changed
 
-    def _firewall(self) -> None:
+    def _firewall(self, adds: bool) -> None:
+        host, then = Host(self.machine), self.then
         try:
-            restoring.openings(Host(self.machine), self.then)
+            if adds:
+                then = then._replace(openings=[*then.openings, *restoring.current_openings(host)])
+            restoring.openings(host, then)
         except restoring.Failed as failed:
             self._say(f"The firewall stays as it is: {failed}")
 
-    def _wait(self) -> bool:
-        """Wait until the router may start."""
-        trusts_from = time.monotonic() + undoing.first_is_over(self.due.after)
-        patience, said = undoing.Patience(self.then.instances, self.due.settle, trusts_from), ""
-        while self.then.has_router and not self.ends:
+    def _wait(self, now: Snapshot, stopped_at: Optional[float]) -> bool:
+        """Wait until the router may start; `stays` says if that is with its present settings."""
+        began, after, settle = time.monotonic(), self.due.after, self.due.settle
+        trusts_from, stays_from = (
+            began + undoing.first_is_over(after, settle),
+            began + undoing.first_stays(after, settle),
+        )
+        then, said = self.then.instances, ""
+        patience = undoing.Patience(then, settle, now.instances, stopped_at, trusts_from, stays_from)
+        while (self.then.has_router or self._routers) and not self.ends:
             try:
-                hindrance = patience.hindrance(self._looks(self.then.instances), time.monotonic())
+                seen, at = self._looks(then or now.instances), time.monotonic()
             except (OSError, sniffer.CannotListen) as error:
                 hindrance = f"the link cannot be watched: {error}"
-                time.sleep(LISTENS_S)  # a look that succeeds takes as long
-            if not hindrance:
+                time.sleep(LISTENS_S)
+            else:
+                hindrance = patience.hindrance(seen, at) if self.then.has_router else _untaken(patience, seen)
+                self.stays = patience.reason_to_stay(seen, at) if hindrance else ""
+            if not hindrance or self.stays:
                 return True
             if hindrance != said:
                 self._say(f"The router stays stopped: {hindrance}.")
+                self._note(waits=hindrance)
                 said = hindrance
         return not self.ends
 
     def _commands(self, todo: List[List[str]]) -> None:
         for failure in restoring.commands(self.run, todo, self._say):
             self._say(failure)
+
+
+def _untaken(patience: undoing.Patience, seen: undoing.Seen) -> str:
+    untaken = patience.untaken(seen)
+    return f"nobody has taken {', '.join(untaken)} yet" if untaken else ""
 
 
 def main() -> int:
@@ -174,10 +280,15 @@ def main() -> int:
         notifier.ready()
         arming.clear(machine.run_command)
         return 1
-    undo = Undo(arming.Due(**found), then, machine)
+    returned = {**found, "at": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())}
+
+    def note(**known: str) -> None:
+        records.write(records.RETURNED, {**returned, **known})
+
+    undo = Undo(arming.Due(**found), then, machine, written=records.read(records.WRITTEN), note=note)
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
-    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    records.write(records.RETURNED, {"run": found["run"], "id": found["id"], "at": at})
+    note()
     if undo.go(notifier.ready):
+        note(stays=undo.stays)
         arming.clear(machine.run_command)
     return 0

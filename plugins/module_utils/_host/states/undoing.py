@@ -7,11 +7,15 @@ controller gave it when it armed the undo:
 
 - ``alone``: nothing changes on the link. It returns when its time has come.
 - ``first``: it returns when its time has come, which is later than that of the others: by then their routers have
-  stopped, and nothing on the link can disagree with its old settings.
-- ``other``: when its time has come its router stops. It starts again, with the old settings, when the link shows that
-  it disagrees with nobody: another member advertises with the same old settings, and the time of the first one is over,
-  so that no run can change those any more; or nobody has held the VIPs for longer than any router waits. Until then it
-  stays stopped: fewer routers run, and the VIPs have one holder.
+  stopped. If one has not, and advertises with settings that the old ones disagree with, the first one keeps its router
+  as it is.
+- ``other``: when its time has come its router stops, if the first one is heard and takes its VIPs. It starts again,
+  with the old settings, when the link shows that it disagrees with nobody: another member advertises with the same old
+  settings, and the time of the first one is over, so that no run can change those any more; or nobody has held the VIPs
+  for longer than any router waits. Until then it stays stopped: fewer routers run, and the VIPs have one holder.
+
+No return takes away the last router that serves. One that nobody is heard beside stays as it is, and so does one whose
+VIPs nobody takes. Once the first one has kept its new settings, routers that have them as well start again with them.
 
 After a boot the time of the others is not known any more. So a ``first`` then waits as an ``other`` does.
 
@@ -29,7 +33,7 @@ from .snapshot import Instance
 
 ALONE, FIRST, OTHER = ROLES = ("alone", "first", "other")
 LATER_S = 10.0  # by which `first` comes after the others, at least; a part of it is for their routers to stop
-RETURN_S = 5.0  # what a return takes, once its time has come
+RETURN_S = 8.0  # what a return takes, once its time has come: looks at the link, and the start of the programs
 
 Heard = Mapping[str, Any]  # a router as `vrrp_routers` describes it
 
@@ -49,59 +53,130 @@ def waits(role: str, booted: bool) -> bool:
     return role == OTHER or (role == FIRST and booted)
 
 
-def later(after: float) -> float:
-    """Return how many seconds after the others the ``first`` acts: more where the run is slow, and so are its hosts."""
-    return max(LATER_S, after / 4)
+def later(after: float, settle: float) -> float:
+    """Return how many seconds after the others the ``first`` acts: more where the run is slow, and so are its hosts.
+
+    By then the others have looked at the link, which takes as long as an interval and a half, and have stopped.
+    """
+    return max(LATER_S, after / 4, settle + LATER_S / 2)
 
 
-def delay(role: str, after: float) -> float:
+def delay(role: str, after: float, settle: float) -> float:
     """Return how many seconds after the last sign of life of the controller a member acts."""
-    return after + later(after) if role == FIRST else after
+    return after + later(after, settle) if role == FIRST else after
 
 
-def is_in_time(role: str, after: float, since: Optional[float]) -> bool:
+def is_in_time(role: str, after: float, settle: float, since: Optional[float]) -> bool:
     """Whether a member may accept a sign of life: an ``other`` must still act well before the ``first`` does.
 
     :param since: how many seconds ago the sign was announced to it; None if it was not
     """
-    return role != OTHER or (since is not None and since <= later(after) / 2)
+    return role != OTHER or (since is not None and since <= later(after, settle) / 2)
 
 
-def first_is_over(after: float) -> float:
+def first_is_over(after: float, settle: float) -> float:
     """Return how many seconds after the time of an ``other`` no run can change the ``first`` any more.
 
     Either all have accepted the same sign of life, and the time of the first one is over. Or a member has not, and by
     now it has begun to return, or is about to: it refuses the next sign, and the run ends.
     """
-    return 1.5 * later(after)
+    return 1.5 * later(after, settle)
 
 
-def returned_within(role: str, after: float) -> int:
+def first_stays(after: float, settle: float) -> float:
+    """Return how many seconds after the time of an ``other`` the ``first`` has returned, or has kept its settings.
+
+    It may have had a sign of life that the others have not had, just before their time came.
+    """
+    return after + first_is_over(after, settle) + later(after, settle)
+
+
+def returned_within(role: str, after: float, settle: float) -> int:
     """Return within how many seconds of the last sign of life of the controller all members have returned."""
-    return int(after + (0 if role == ALONE else first_is_over(after)) + RETURN_S)
+    return int(after + (0 if role == ALONE else first_is_over(after, settle)) + RETURN_S)
+
+
+def unserved(instances: Sequence[Instance], seen: Seen) -> List[str]:
+    """Return the VIPs of these instances that no other member is heard advertising."""
+    advertised = {address for router in seen.heard for address in router["addresses"]}
+    return [vip for instance in instances for vip in _addresses(instance) if vip not in advertised]
+
+
+def hears_first(first: Collection[str], instances: Sequence[Instance], seen: Seen) -> bool:
+    """Whether the first one is heard: its router runs, and takes the VIPs of one that stops.
+
+    :param first: its addresses
+    :param instances: those that run here
+    """
+    vips = {vip for instance in instances for vip in _addresses(instance)}
+    return any(router["source"] in first and vips & {*router["addresses"]} for router in seen.heard)
+
+
+def disagreeing(instances: Sequence[Instance], seen: Seen) -> List[str]:
+    """Return the routers that advertise VIPs of these instances with other settings, by their addresses."""
+    return [
+        router["source"]
+        for instance in instances
+        for router in seen.heard
+        if {*router["addresses"]} & {*_addresses(instance)} and not agrees(router, instance)
+    ]
 
 
 class Patience:
-    """Says from one look at the link to the next whether the router may start."""
+    """Says from one look at the link to the next whether the router may start, and with which settings."""
 
-    def __init__(self, instances: Sequence[Instance], settle: float, trusts_from: float = 0.0) -> None:
+    def __init__(
+        self,
+        then: Sequence[Instance],
+        settle: float,
+        now: Sequence[Instance] = (),
+        stopped_at: Optional[float] = None,
+        trusts_from: float = 0.0,
+        stays_from: float = 0.0,
+    ) -> None:
         """
-        :param instances: those of the old state
+        :param then: the instances of the old state
         :param settle: how many seconds a router waits at most before it takes VIPs that nobody holds
-        :param trusts_from: from when on nobody who advertises the old settings can get other ones; as ``now``
+        :param now: the instances of the present settings
+        :param stopped_at: when this return has stopped the router; None if it did not run
+        :param trusts_from: from when on nobody who advertises can get other settings; as ``at``
+        :param stays_from: from when on who advertises the present settings goes on with them; as ``at``
         """
-        self._instances = instances
-        self._free_for = 2 * settle
-        self._trusts_from = trusts_from
+        self._then, self._now = then, now
+        self._settle, self._stopped_at = settle, stopped_at
+        self._trusts_from, self._stays_from = trusts_from, stays_from
+        self._untaken = {vip for instance in now for vip in _addresses(instance)} if stopped_at is not None else set()
         self._free_since: Dict[int, float] = {}  # by the number of an instance whose VIPs nobody holds
 
-    def hindrance(self, seen: Seen, now: float) -> str:
-        """Return why the router may not start yet; '' if it may."""
-        found = [self._hindrance(number, seen, now) for number in range(len(self._instances))]
+    def hindrance(self, seen: Seen, at: float) -> str:
+        """Return why the router may not start yet with the old settings; '' if it may."""
+        self._see(seen)
+        found = [self._hindrance(number, seen, at) for number in range(len(self._then))]
         return next(filter(None, found), "")
 
-    def _hindrance(self, number: int, seen: Seen, now: float) -> str:
-        instance = self._instances[number]
+    def reason_to_stay(self, seen: Seen, at: float) -> str:
+        """Return why the router starts again with its present settings; '' if it does not."""
+        untaken = self.untaken(seen)
+        if disagreeing(self._now, seen):
+            return ""
+        if untaken and self._stopped_at is not None and at >= self._stopped_at + self._settle:
+            return f"nobody has taken {', '.join(untaken)}"
+        agreeing = [router["source"] for router in seen.heard if any(agrees(router, each) for each in self._now)]
+        if agreeing and at >= self._stays_from:
+            return f"{agreeing[0]} goes on with the present settings"
+        return ""
+
+    def untaken(self, seen: Seen) -> List[str]:
+        """Return the VIPs that nobody has held since the router was stopped."""
+        self._see(seen)
+        return sorted(self._untaken)
+
+    def _see(self, seen: Seen) -> None:
+        self._untaken -= {vip for router in seen.heard for vip in router["addresses"]}
+        self._untaken -= {vip for vip, macs in seen.answering.items() if macs}
+
+    def _hindrance(self, number: int, seen: Seen, at: float) -> str:
+        instance = self._then[number]
         agree = any(agrees(router, instance) for router in seen.heard)
         holders = () if agree else _holders(instance, seen)
         if agree or holders:
@@ -109,11 +184,9 @@ class Patience:
         if holders:
             return f"{', '.join(_addresses(instance))} is held with other settings, by {holders[0]}"
         if agree:
-            return "" if now >= self._trusts_from else "a run may still change the settings of the first member"
-        waited = now - self._free_since.setdefault(number, now)
-        return (
-            "" if waited >= self._free_for else f"nobody has held the VIPs for {waited:.0f} s of {self._free_for:.0f}"
-        )
+            return "" if at >= self._trusts_from else "a run may still change the settings of the first member"
+        waited, wanted = at - self._free_since.setdefault(number, at), 2 * self._settle
+        return "" if waited >= wanted else f"nobody has held the VIPs for {waited:.0f} s of {wanted:.0f}"
 
 
 def agrees(router: Heard, instance: Instance) -> bool:

@@ -7,7 +7,7 @@ What each member then does by itself is decided by `_host/states/undoing`.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from ..._shared.engines import NATIVE, ROUTERS
 from ..model.plan import MemberPlan, Undo
@@ -35,7 +35,15 @@ def undo(
         return Undo(reason=hindrances[0])
     settle = max(planned[name].expected.settle for name in names)
     first = way.sole_router or max(serving, key=lambda name: held[name])
-    return Undo(names, first if settle else "", settle)
+    if not settle:
+        return Undo(names)
+    return Undo(names, first, settle, first_addresses=_addresses(members, first))
+
+
+def _addresses(members: Sequence[Dict[str, Any]], name: str) -> List[str]:
+    """Return the addresses from which a member may advertise."""
+    known = next(member["host"].get("addresses", []) for member in members if member["name"] == name)
+    return [info["address"] for info in known if info["interface"] != "lo"]
 
 
 def _hindrances(

@@ -134,6 +134,7 @@ class Undo(NamedTuple):
     first: str = ""  # the one to return before the routers of the others start again; '' if nothing on the link changes
     settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
     reason: str = ""  # why nobody does, and what follows from that
+    first_addresses: List[str] = []  # of the first one
 
 
 class Plan(NamedTuple):

@@ -28,6 +28,7 @@ class Steps(NamedTuple):
     members: List[str] = []  # that return
     first: str = ""  # the one whose router runs alone meanwhile; '' if nothing on the link changes
     settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
+    first_addresses: List[str] = []  # of the first one
 
 
 def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) -> Steps:
@@ -104,7 +105,8 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines += _alone(layout, sole) if sole else []
     lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     settle = max(state["settle"] for state in found.values()) if link else 0
-    return Steps([], lines, chosen, what, list(found), first, settle)
+    addresses = sole.seen.get("addresses", []) if sole else []
+    return Steps([], lines, chosen, what, list(found), first, settle, addresses)
 
 
 def _alone(layout: Layout, sole: Member) -> List[str]:

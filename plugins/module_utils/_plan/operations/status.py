@@ -48,6 +48,7 @@ def _lines(layout: Layout) -> List[str]:
         *(_holder_line(layout, vip) for vip in vips if layout.read),
         *markdown.table([HEAD, *(_row(member, len(vips)) for member in layout.members)]),
         *_member_faults(layout),
+        *(f"{member.name} {member.seen['undo']}" for member in layout.read if member.seen.get("undo")),
         *(line for member in layout.read for line in _servers_down(member)),
         *(line for member in layout.read for line in _not_following(member)),
         *(f"{name} was not asked: it is outside --limit." for name in layout.left_out),
@@ -179,7 +180,7 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 
 def _member_data(member: Member) -> Dict[str, Any]:
-    kept = ("engine", "versions", "instances", "held", "servers", "held_back", "not_following")
+    kept = ("engine", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
     return {
         "name": member.name,
         "was_read": not member.problem,

@@ -60,7 +60,7 @@ def test_a_sign_of_life_may_take_too_long(asked, monkeypatch, in_time):
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_member_that_is_armed_says_within_which_time_all_have_returned(asked, check):
-    assert run(member_state, {"state": "armed", **GIVEN}, check=check)["returned_within"] == 60
+    assert run(member_state, {"state": "armed", **GIVEN}, check=check)["returned_within"] == 63
 
 
 @pytest.mark.parametrize("check", [True, False])

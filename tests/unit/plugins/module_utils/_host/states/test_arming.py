@@ -19,7 +19,7 @@ RUN, OTHER_RUN = "20260131T120000Z", "20260201T120000Z"
 def host(monkeypatch, tmp_path):
     """A member whose folders are temporary."""
     for module in (arming, records):
-        for name in ("UNDO", "DUE", "RETURNED", "PROGRAM", "UNITS", "WANTS", "BLOCKS", "ANNOUNCED"):
+        for name in ("UNDO", "DUE", "RETURNED", "WRITTEN", "PROGRAM", "UNITS", "WANTS", "BLOCKS", "ANNOUNCED"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, str(tmp_path) + getattr(module, name))
     return Systemd()

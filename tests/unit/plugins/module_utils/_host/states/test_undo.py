@@ -7,12 +7,29 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours, sniffer
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, restoring, snapshot, undo, undoing
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
+    arming,
+    records,
+    restoring,
+    snapshot,
+    undo,
+    undoing,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Observation
-from support.states import INSTANCE, RUNS, STOPPED, Systemd, native
+from support.states import CONFIGS, INSTANCE, RUNS, STOPPED, Systemd, file, native
 
 FREE = undoing.Seen([], {})
 HELD = undoing.Seen([], {"192.0.2.10": ["aa:bb"]})
+FIRST = "192.0.2.12"
+NEW = {**INSTANCE, "auth_pass": "new"}
+
+
+def advertises(instance, source=FIRST):
+    """What is heard of another router with the settings of an instance."""
+    router = {key: instance[key] for key in ("vrid", "version", "auth_pass")}
+    addresses = [address.partition("/")[0] for address in instance["addresses"]]
+    return undoing.Seen([{**router, "interval": 1.0, "addresses": addresses, "source": source}], {})
 
 
 class Host:
@@ -26,8 +43,15 @@ class Host:
         monkeypatch.setattr(arming, "unblock", lambda _run: self.events.append("unblock"))
         monkeypatch.setattr(snapshot, "take", lambda *_given: self._taken())
         monkeypatch.setattr(restoring, "files", self._restore)
-        monkeypatch.setattr(restoring, "openings", lambda *_given: self.events.append("firewall"))
-        self.due = arming.Due("20260131T120000Z", "20260131T120000Z", role, 40, 5, boot)
+        monkeypatch.setattr(restoring, "openings", lambda _host, then: self._open(then.openings))
+        monkeypatch.setattr(restoring, "current_openings", lambda _host: ["tcp 443 from anywhere"])
+        self.due = arming.Due("20260131T120000Z", "20260131T120000Z", role, 40, 5, boot, [FIRST])
+        self.written = {file.path: [records.checksum(file.content)] for file in now.files}
+        self.opened = []
+
+    def _open(self, openings):
+        self.events.append("firewall")
+        self.opened = openings
 
     def _taken(self):
         active = self.systemd.active["keepalived.service"]
@@ -54,7 +78,7 @@ class Host:
                 raise found
             return found() if callable(found) else found
 
-        program = undo.Undo(self.due, then, self, look, self.said.append)
+        program = undo.Undo(self.due, then, self, look, self.said.append, self.written)
         return program.go(lambda: self.events.append("ready"))
 
 
@@ -85,12 +109,14 @@ def test_a_server_of_direct_return_stops_before_its_program_goes(monkeypatch):
     assert host.events[:3] == [f"systemctl stop {name}", "files", "ready"]
 
 
-def test_the_router_of_another_one_stops_first_and_starts_last(monkeypatch, clock):
+def test_the_router_of_another_one_stops_once_the_first_is_heard_and_starts_last(monkeypatch, clock):
     host = Host(monkeypatch, native(routed="two"), "other")
-    assert host.go(native(), HELD, FREE, FREE, FREE)
+    assert host.go(native(), advertises(NEW), HELD, FREE, FREE, FREE)
     assert host.events == [
         "block",
         "systemctl stop keepalived.service",
+        "ready",
+        "firewall",
         "files",
         "ready",
         "firewall",
@@ -100,6 +126,63 @@ def test_the_router_of_another_one_stops_first_and_starts_last(monkeypatch, cloc
     assert "The router stays stopped: 192.0.2.10 is held with other settings, by aa:bb." in host.said
 
 
+@pytest.mark.parametrize("seen", [FREE, HELD, advertises(NEW, "192.0.2.13")], ids=["nobody", "an answer", "a third"])
+def test_where_the_first_is_not_heard_the_router_of_another_one_never_stops_and_the_rest_returns(
+    monkeypatch, clock, seen
+):
+    now = native(served="two", routed="two")
+    host = Host(monkeypatch, now, "other")
+    assert host.go(native(), seen)
+    assert host.events == ["files", "ready", "systemctl reload haproxy.service", "firewall"]
+    assert now.files[1] in host.now.files  # keepalived's
+    why = "the member that returns first is not heard, and might not take the VIPs"
+    assert f"The router stays as it is: {why}. The next run of onprem.lb.site mends that." in host.said
+
+
+def test_a_router_whose_vips_nobody_takes_starts_again_as_it_was(monkeypatch, clock):
+    now = native(routed="two")
+    host = Host(monkeypatch, now, "other")
+    assert host.go(native(), advertises(NEW), FREE, FREE)
+    assert host.events[-2:] == ["unblock", "systemctl start keepalived.service"] and now.files[1] in host.now.files
+
+
+def test_the_first_one_keeps_its_router_beside_one_that_still_has_the_new_settings(monkeypatch, clock):
+    now = native(served="two", routed="two")
+    host = Host(monkeypatch, now, "first")
+    assert host.go(native(), advertises(NEW))
+    assert host.events == ["files", "ready", "systemctl reload haproxy.service", "firewall"]
+    assert f"{FIRST} advertises the VIPs with other settings than the old ones" in host.said[1]
+
+
+@pytest.mark.parametrize("seen", [FREE, HELD, advertises(INSTANCE)])
+def test_the_first_one_returns_where_nobody_disagrees(monkeypatch, clock, seen):
+    host = Host(monkeypatch, native(routed="two"), "first")
+    assert host.go(native(), seen)
+    assert host.events[-1] == "systemctl reload keepalived.service"
+
+
+@pytest.mark.parametrize("role", ["first", "other"])
+def test_a_link_that_cannot_be_watched_leaves_the_router_alone(monkeypatch, clock, role):
+    host = Host(monkeypatch, native(routed="two"), role)
+    assert host.go(native(), sniffer.CannotListen("eth0 is down."), OSError("no"))
+    assert not {"block", "systemctl stop keepalived.service", "systemctl reload keepalived.service"} & {*host.events}
+    assert "The router stays as it is: the link cannot be watched:" in host.said[1]
+
+
+def test_a_router_that_checks_something_else_than_before_keeps_all_that_it_checks(monkeypatch, clock):
+    """What it asks haproxy for may not be there in the state of before."""
+    host = Host(monkeypatch, native(served="two", routed="two", asked="check port 2"), "other")
+    assert host.go(native(), FREE)
+    assert host.events == ["ready", "firewall"]
+
+
+def test_openings_of_a_router_that_stays_are_not_closed(monkeypatch, clock):
+    then = native()._replace(openings=["vrrp from 192.0.2.12"])
+    host = Host(monkeypatch, native(routed="two"), "other")
+    assert host.go(then, FREE)
+    assert host.opened == ["vrrp from 192.0.2.12", "tcp 443 from anywhere"]
+
+
 def test_what_a_run_writes_while_the_router_waits_is_taken_back_before_it_starts(monkeypatch, clock):
     host = Host(monkeypatch, native(routed="two"), "other")
 
@@ -107,37 +190,73 @@ def test_what_a_run_writes_while_the_router_waits_is_taken_back_before_it_starts
         host.now = native(routed="late")
         return FREE
 
-    assert host.go(native(), FREE, late, FREE, FREE)
-    assert host.now.files == native().files and host.events.count("files") == 2
+    assert host.go(native(), advertises(NEW), HELD, late, FREE, FREE)
+    assert host.now.files == native().files
     assert host.events[-1] == "systemctl start keepalived.service"
 
 
-def test_a_link_that_cannot_be_watched_keeps_the_router_stopped(monkeypatch, clock):
+def test_a_link_that_cannot_be_watched_any_more_keeps_the_router_stopped(monkeypatch, clock):
     host = Host(monkeypatch, native(routed="two"), "other")
-    assert host.go(native(), sniffer.CannotListen("eth0 is down."), OSError("no"), FREE, FREE, FREE)
+    looks = advertises(NEW), HELD, sniffer.CannotListen("eth0 is down."), OSError("no"), FREE, FREE, FREE
+    assert host.go(native(), *looks)
     assert "The router stays stopped: the link cannot be watched: eth0 is down.." in host.said
 
 
 def test_a_signal_ends_the_wait_and_leaves_the_router_stopped(monkeypatch, clock):
     host = Host(monkeypatch, native(routed="two"), "other")
-    program = undo.Undo(
-        host.due, native(), host, lambda _instances: setattr(program, "ends", True) or HELD, host.said.append
-    )
+    seen = iter([advertises(NEW), HELD])
+    program = undo.Undo(host.due, native(), host, lambda _instances: next(seen), host.said.append, host.written)
+    monkeypatch.setattr(undoing.Patience, "hindrance", lambda *_given: setattr(program, "ends", True) or "no")
     assert program.go(lambda: None) is False
     assert host.events[-1] == "firewall" and not host.systemd.active["keepalived.service"]
 
 
 def test_after_a_boot_the_first_one_waits_as_well(monkeypatch, clock):
-    host = Host(monkeypatch, native(routed="two", keepalived=STOPPED), "first", boot="an earlier one")
+    now = native(served="two", routed="two", keepalived=STOPPED)
+    host = Host(monkeypatch, now, "first", boot="an earlier one")
     assert host.go(native(), FREE, FREE, FREE)
     assert host.events[0] == "block" and host.events.index("files") < host.events.index("ready")
     assert host.events[-2:] == ["unblock", "systemctl start keepalived.service"]
 
 
-def test_a_router_that_did_not_run_stays_stopped_and_nobody_waits_for_it(monkeypatch):
+def test_a_router_that_did_not_run_stays_stopped_once_its_vips_are_taken(monkeypatch, clock):
     host = Host(monkeypatch, native(routed="two"), "other")
-    assert host.go(native(keepalived=STOPPED))
+    assert host.go(native(keepalived=STOPPED), advertises(NEW), HELD)
+    assert not host.systemd.active["keepalived.service"] and host.events[-1] == "unblock"
+
+
+@pytest.mark.parametrize("role", ["alone", "other"])
+def test_a_router_that_did_not_run_goes_on_if_it_is_the_only_one(monkeypatch, clock, role):
+    """The run has started it, and the others are gone: this member serves, whatever it did before."""
+    record = file(held_back.PATHS[held_back.SWITCHOVER])
+    then = native(keepalived=STOPPED)
+    then = then._replace(files=[*then.files, record])
+    host = Host(monkeypatch, native(), role)
+    assert host.go(then, FREE)
+    assert host.systemd.active["keepalived.service"] and host.events == ["ready", "firewall"]
+    assert record not in host.now.files
+
+
+def test_a_router_that_did_not_run_stops_beside_another_one_that_serves(monkeypatch, clock):
+    host = Host(monkeypatch, native(), "alone")
+    assert host.go(native(keepalived=STOPPED), advertises(INSTANCE))
     assert not host.systemd.active["keepalived.service"]
+
+
+def test_what_somebody_else_has_changed_since_stays_and_is_named(monkeypatch, clock):
+    host = Host(monkeypatch, native(served="by hand"), "alone")
+    host.written.pop(CONFIGS["haproxy"])
+    assert host.go(native())
+    assert host.events == ["ready", "firewall"]
+    assert "Somebody else has changed /etc/haproxy/haproxy.cfg since, so it stays." in host.said
+
+
+@pytest.mark.parametrize("role", ["alone", "first", "other"])
+def test_a_router_that_somebody_else_has_configured_since_is_left_alone(monkeypatch, clock, role):
+    host = Host(monkeypatch, native(served="two", routed="by hand"), role)
+    host.written[CONFIGS["keepalived"]] = [records.checksum(b"what the run has written")]
+    assert host.go(native(), FREE)
+    assert host.events == ["files", "ready", "systemctl reload haproxy.service", "firewall"]
 
 
 def test_a_command_that_fails_is_logged_and_the_others_follow(monkeypatch):

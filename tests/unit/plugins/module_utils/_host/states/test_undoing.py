@@ -34,25 +34,27 @@ def test_a_router_waits_unless_it_is_the_first_or_nothing_changes_on_the_link(ro
 
 
 def test_the_first_comes_after_the_others_have_stopped():
-    assert undoing.delay("first", 40) >= undoing.delay("other", 40) + 5
+    assert undoing.delay("first", 40, 5) >= undoing.delay("other", 40, 5) + 5
 
 
 @pytest.mark.parametrize("after", [1, 40, 155, 600])
-def test_however_a_sign_of_life_comes_the_first_returns_between_the_others_stop_and_their_start(after):
-    """The first one gets it at 0, the others at once, or as late as they accept it."""
-    latest = next(since for since in range(10000) if not undoing.is_in_time("other", after, since / 10)) / 10
-    first = undoing.delay("first", after)
+@pytest.mark.parametrize("interval", [1, 2, 10, 40])
+def test_however_a_sign_of_life_comes_the_first_returns_between_the_others_stop_and_their_start(after, interval):
+    """The first one gets it at 0, the others at once, or as late as they accept it. A look lasts 1.5 intervals."""
+    settle = 4 * interval + 1
+    latest = next(at for at in range(10000) if not undoing.is_in_time("other", after, settle, at / 10)) / 10
+    first = undoing.delay("first", after, settle)
     for got in (0, latest):
-        stops = got + undoing.delay("other", after)
-        assert stops + 4 < first < stops + undoing.first_is_over(after)
+        looks = got + undoing.delay("other", after, settle)
+        assert looks + 1.5 * interval + 2 < first < looks + undoing.first_is_over(after, settle)
 
 
 def test_all_have_returned_once_the_others_may_trust_the_first_and_have_taken_their_step():
-    assert [undoing.returned_within(role, 40) for role in undoing.ROLES] == [45, 60, 60]
+    assert [undoing.returned_within(role, 40, 5) for role in undoing.ROLES] == [48, 63, 63]
 
 
 def test_a_sign_of_life_that_was_not_announced_is_none():
-    assert [undoing.is_in_time(role, 40, None) for role in undoing.ROLES] == [True, True, False]
+    assert [undoing.is_in_time(role, 40, 5, None) for role in undoing.ROLES] == [True, True, False]
 
 
 def test_it_trusts_a_router_with_the_same_settings_when_no_run_can_change_it_any_more():
@@ -119,3 +121,69 @@ def test_one_vip_with_the_same_settings_does_not_make_up_for_another():
 def test_version_3_has_no_password_and_learns_the_interval():
     third = {**INSTANCE, "version": 3}
     assert undoing.agrees({**HEARD, "version": 3, "auth_pass": "", "interval": 7.0}, third)
+
+
+OTHER = {**INSTANCE, "vrid": 52, "addresses": ["192.0.2.20/24"]}
+PRESENT = [{**INSTANCE, "auth_pass": "new"}, {**OTHER, "auth_pass": "new"}]
+
+
+def advertising(*addresses, source="192.0.2.12", **values):
+    return {**HEARD, "addresses": list(addresses), "source": source, **values}
+
+
+@pytest.mark.parametrize(
+    "heard, unserved",
+    [
+        ([], ["192.0.2.10", "192.0.2.20"]),
+        ([advertising("192.0.2.10")], ["192.0.2.20"]),
+        ([advertising("192.0.2.10"), advertising("192.0.2.20", source="192.0.2.13", vrid=99)], []),
+    ],
+)
+def test_a_vip_is_served_by_another_one_only_if_that_advertises_it(heard, unserved):
+    """An answer to a request for the address is none: it may be this host's own, or a switch's."""
+    assert undoing.unserved([INSTANCE, OTHER], undoing.Seen(heard, {"192.0.2.20": ["aa:bb"]})) == unserved
+
+
+@pytest.mark.parametrize(
+    "router, heard",
+    [
+        (advertising("192.0.2.20"), True),
+        (advertising("192.0.2.20", source="192.0.2.13"), False),
+        (advertising("198.51.100.1"), False),
+    ],
+)
+def test_the_first_one_is_heard_with_any_vip_of_these_routers_and_nobody_else_is(router, heard):
+    seen = undoing.Seen([router], {})
+    assert undoing.hears_first(["192.0.2.12", "fe80::12"], [INSTANCE, OTHER], seen) is heard
+
+
+def patience(stopped_at=100.0, stays_from=200.0):
+    return undoing.Patience([INSTANCE, OTHER], 5, PRESENT, stopped_at, 115.0, stays_from)
+
+
+def test_a_router_whose_vip_nobody_takes_goes_on_with_its_present_settings():
+    waiting, taken = patience(), undoing.Seen([advertising("192.0.2.10", auth_pass="new")], {})
+    assert [waiting.reason_to_stay(taken, at) for at in (101, 104.9)] == ["", ""]
+    assert waiting.reason_to_stay(taken, 105) == "nobody has taken 192.0.2.20"
+
+
+def test_a_vip_that_was_taken_once_is_taken():
+    waiting, taken = patience(), undoing.Seen([], {"192.0.2.10": ["aa:bb"], "192.0.2.20": ["aa:bb"]})
+    waiting.reason_to_stay(taken, 101)
+    assert waiting.reason_to_stay(NOBODY, 150) == "" and waiting.untaken(NOBODY) == []
+
+
+def test_a_router_that_this_return_has_not_stopped_owes_its_vips_to_nobody():
+    assert patience(stopped_at=None).reason_to_stay(NOBODY, 150) == ""
+
+
+def test_it_goes_on_beside_one_with_its_present_settings_once_that_keeps_them():
+    waiting = patience(stopped_at=None)
+    seen = undoing.Seen([advertising("192.0.2.10", auth_pass="new")], {})
+    assert [bool(waiting.reason_to_stay(seen, at)) for at in (199, 200)] == [False, True]
+
+
+def test_it_never_goes_on_beside_one_that_its_present_settings_disagree_with():
+    """Although nobody has taken the other VIP: two that disagree would both hold the first."""
+    waiting, old = patience(), undoing.Seen([advertising("192.0.2.10")], {})
+    assert [waiting.reason_to_stay(old, at) for at in (105, 150, 1000)] == ["", "", ""]

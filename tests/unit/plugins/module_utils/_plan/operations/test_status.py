@@ -218,3 +218,10 @@ def test_a_time_is_told_in_its_two_largest_units(seconds, text):
 def test_the_symptoms_that_it_refers_to_have_a_section():
     sections = (ROOT / SYMPTOMS).read_text()
     assert "\n## Nobody holds the VIP\n" in sections and "\n## Several members hold the VIP\n" in sections
+
+
+def test_a_change_that_is_not_confirmed_is_named_with_its_mend():
+    told = "has returned to what it ran before 20260131T120000Z. The next run of onprem.lb.site mends that."
+    found = status(pair(seen(1, [VIP]), seen(2, undo=told)))
+    assert f"lb2 {told}" in found.lines
+    assert [member["undo"] for member in found.data["layouts"][0]["members"]] == ["", told]
