@@ -36,6 +36,7 @@ from ansible.plugins import strategy
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
+from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
 
 from support import keywords
@@ -61,7 +62,7 @@ compile_template = AnsibleEnvironment.compile
 load_from_file = DataLoader.load_from_file
 UNCHANGED = {"vars", "defaults", "meta"}  # folders
 codes: Dict[Any, Any] = {}
-files: Dict[str, Any] = {}
+files: Dict[Any, Any] = {}
 
 Facts = Dict[str, Any]
 
@@ -164,7 +165,6 @@ def run(
             inventory.subset(limit)
             manager = VariableManager(loader, inventory, CLI.version_info())
             manager._extra_vars = variables
-            manager._options_vars = {**manager._options_vars, "ansible_check_mode": check}  # which Ansible keeps
             for host, known in (facts or {}).items():
                 manager.set_nonpersistent_facts(host, known)
             done.code = PlaybookExecutor([str(path)], inventory, manager, loader, {}).run()
@@ -228,6 +228,8 @@ def replaced(done: Play) -> Iterator[None]:
         mock.patch.object(Task, "_resolve_conditional", resolve),
         mock.patch.object(AnsibleEnvironment, "compile", compiled),
         mock.patch.object(DataLoader, "load_from_file", load),
+        # Ansible keeps those of the first run in a process, or of whoever reads an inventory before.
+        mock.patch.object(load_options_vars, "options_vars", None, create=True),
     ]
     with contextlib.ExitStack() as stack:
         for patch in patches:
@@ -287,9 +289,10 @@ def load(loader: DataLoader, file_name: str, *given: Any, **options: Any) -> Any
     """Load a file; the variables of roles and playbooks, which nobody changes, once and without copies."""
     if not UNCHANGED & {*Path(file_name).parts}:
         return load_from_file(loader, file_name, *given, **options)
-    if file_name not in files:
-        files[file_name] = load_from_file(loader, file_name, *given, **{**options, "unsafe": True})
-    return files[file_name]
+    key = (file_name, given, *sorted(options.items()))
+    if key not in files:
+        files[key] = load_from_file(loader, file_name, *given, **{**options, "unsafe": True})
+    return files[key]
 
 
 def call_of(task: Task, variables: Facts, module: str, given: Facts) -> Call:
