@@ -87,6 +87,13 @@ def _gate(request: Request, name: str) -> Stage:
     return Stage(name, request.make(name), needs=("setup",))
 
 
+def compiled(request: Request) -> List[Stage]:
+    """What the tests import, compiled once: the workers of a stage begin together, and would each compile all of it."""
+    command = (str(request.programs / "pytest"), "--collect-only", "-qq", "-p", "no:cacheprovider")
+    folders = ("tests/unit", "tests/netns")
+    return [Stage("compiled", (*command, *folders), counts="prepares", needs=("setup",), after=("packages",))]
+
+
 def unit(request: Request) -> List[Stage]:
     """The tests that need no host. Without root, those that only root can run go through sudo."""
     if request.privilege == "root":
@@ -137,7 +144,7 @@ def _as_root(request: Request, stage: Stage) -> Stage:
 
 
 def _pytest(request: Request, name: str, *arguments: str) -> Stage:
-    stage = Stage(name, (), counts="junit", needs=("setup",), after=("packages",))
+    stage = Stage(name, (), counts="junit", needs=("setup",), after=("packages", "compiled"))
     junit = f"--junitxml={stage.folder(request.logs) / 'junit.xml'}"
     return replace(stage, command=(str(request.programs / "pytest"), junit, *arguments))
 
@@ -220,9 +227,9 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [quick_check, unit, netns, pythons, cores, molecule]
+    parts = [compiled, quick_check, unit, netns, pythons, cores, molecule]
     if request.full:
-        parts = [check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
+        parts = [compiled, check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
     return [stage for part in parts for stage in part(request)]
 
 

@@ -3,7 +3,8 @@
 """A process that has imported Ansible and this collection, and runs `ansible-playbook` in copies of itself.
 
 To import them takes more than half of a short run: Ansible compiles a collection's modules anew each time, and reads
-what each filter is. A copy of this process begins after that, with Ansible's own main().
+what each filter is. A copy of this process begins after that, with Ansible's own main(). It does its tasks itself,
+because the processes that Ansible starts for each task of each host take most of the rest.
 
 Each line of the input is a run, `Run` as JSON. The answer is a line with its exit code.
 """
@@ -17,7 +18,8 @@ import os
 import sys
 import traceback
 import warnings
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 
 class Run(NamedTuple):
@@ -27,6 +29,33 @@ class Run(NamedTuple):
     home: str  # also the working directory
     stdout: str
     stderr: str
+
+
+class Worker:
+    """Does a task at once, in place of the process that Ansible would start for it."""
+
+    def __init__(self, **given: Any) -> None:
+        self.given = SimpleNamespace(**given)
+
+    def start(self) -> None:
+        given, executor = self.given, importlib.import_module("ansible.executor.task_executor")
+        task = given.task.copy(exclude_parent=True, exclude_tasks=True)
+        task._parent = given.task._parent
+        wanted = (given.host, task, given.task_vars, given.play_context, given.loader, given.shared_loader_obj)
+        with importlib.import_module("ansible._internal._task").TaskContext(task):
+            result = executor.TaskExecutor(*wanted, given.final_q, given.variable_manager).run()
+        self.ended(task, result)
+        raw_result = importlib.import_module("ansible.executor.task_result")._RawTaskResult
+        given.final_q.send_task_result(raw_result(given.host, task, result, task.dump_attrs()))
+
+    def ended(self, task: Any, result: dict) -> None:
+        """Is told of each result before Ansible is."""
+
+    def is_alive(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
 
 
 def prepare() -> None:
@@ -40,8 +69,9 @@ def prepare() -> None:
     preload = importlib.import_module("ansible_collections.onprem.lb.plugins.plugin_utils.preload")
     preload.import_filters_and_lookups()
     preload.compile_templates()
-    for each in (loader.filter_loader, loader.test_loader, loader.callback_loader):
-        list(each.all(class_only=True))
+    for name in ("action", "become", "callback", "connection", "filter", "shell", "strategy", "test"):
+        list(getattr(loader, f"{name}_loader").all(class_only=True))
+    importlib.import_module("ansible.plugins.strategy").WorkerProcess = Worker
 
 
 def play(run: Run) -> int:
@@ -78,6 +108,7 @@ def main() -> None:
     prepare()
     gc.collect()
     gc.freeze()  # what all copies share is not written to by their garbage collection
+    gc.disable()
     for line in sys.stdin:
         print(play(Run(*json.loads(line))), flush=True)
 

@@ -20,14 +20,12 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 from unittest import mock
 
 from ansible import context
-from ansible._internal import _task
 from ansible._internal._templating._jinja_bits import AnsibleEnvironment, _TemplateCompileContext
 from ansible.cli import CLI
 from ansible.errors import AnsibleConnectionFailure
 from ansible.executor import task_executor
 from ansible.executor.playbook_executor import PlaybookExecutor
 from ansible.executor.task_queue_manager import TaskQueueManager
-from ansible.executor.task_result import _RawTaskResult
 from ansible.inventory.manager import InventoryManager
 from ansible.module_utils.common.collections import ImmutableDict
 from ansible.parsing.dataloader import DataLoader
@@ -39,7 +37,7 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
 
-from support import keywords
+from support import keywords, prepared_ansible
 from support.paths import COLLECTIONS, PLAYBOOKS
 
 COLLECTION = "onprem.lb."
@@ -237,33 +235,22 @@ def replaced(done: Play) -> Iterator[None]:
         yield
 
 
-class Worker:
-    """Does a task at once, in place of the process that Ansible would start for it."""
+class Worker(prepared_ansible.Worker):
+    """Does a task at once, and notes what came of it."""
 
     def __init__(self, done: Play, **given: Any) -> None:
-        self.done, self.given = done, SimpleNamespace(**given)
+        super().__init__(**given)
+        self.done = done
 
-    def start(self) -> None:
-        given = self.given
-        task = given.task.copy(exclude_parent=True, exclude_tasks=True)
-        task._parent = given.task._parent
-        wanted = (given.host, task, given.task_vars, given.play_context, given.loader, given.shared_loader_obj)
-        with _task.TaskContext(task):
-            result = task_executor.TaskExecutor(*wanted, given.final_q, given.variable_manager).run()
+    def ended(self, task: Task, result: Facts) -> None:
+        host = self.given.host.name
         if not task.no_log and not result.get("_ansible_no_log"):
             self.done.shown.append(f"{task.args} {result}")
-        keywords.played(task, result, self.done.has_failed(given.host.name))
+        keywords.played(task, result, self.done.has_failed(host))
         if result.get("failed") or result.get("unreachable"):
             unreachable = bool(result.get("unreachable"))
             ignored = task.ignore_unreachable if unreachable else task.ignore_errors
-            self.done.failures.append(Failure(given.host.name, result.get("msg"), bool(ignored), unreachable))
-        given.final_q.send_task_result(_RawTaskResult(given.host, task, result, task.dump_attrs()))
-
-    def is_alive(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        pass
+            self.done.failures.append(Failure(host, result.get("msg"), bool(ignored), unreachable))
 
 
 def resolve(task: Task, conditional: List[Any], variables: Facts, **given: Any) -> bool:

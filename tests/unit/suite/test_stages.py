@@ -45,6 +45,13 @@ def test_chosen_runs_may_be_scenarios_and_killed_ones():
     assert names("molecule", request(runs=runs[1:]))[2:] == ["images", "interruptions:pair:change"]
 
 
+def test_what_tests_import_is_compiled_before_workers_begin_together():
+    folders = stage("test", "compiled").command[-2:]
+    workers = [one for one in for_group("test", REQUEST) if "--numprocesses" in one.command]
+    assert {name for one in workers for name in one.command if name.startswith("tests/")} == {*folders}
+    assert all("compiled" in one.after for one in workers)
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_each_stage_occurs_once_and_waits_only_for_existing_ones(full):
     found = for_group("test", request(full=full))
