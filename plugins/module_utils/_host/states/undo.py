@@ -145,10 +145,12 @@ class Undo:
 
     def _reason_to_stay(self, now: Snapshot, waits: bool) -> str:
         """Return why the router must not stop, or load other settings; '' if it may."""
-        if self.due.role == undoing.FIRST and not waits:
+        if self.due.role == undoing.FIRST and not waits and self.then.has_router:
             return self._disagreement()
         if not self._routers or (not waits and self.then.has_router):
             return ""
+        if not now.instances:
+            return "its configuration names no VIP that another member could be heard advertising"
         seen = self._look(now.instances)
         if isinstance(seen, str):
             return seen

@@ -237,6 +237,21 @@ def test_a_router_that_did_not_run_goes_on_if_it_is_the_only_one(monkeypatch, cl
     assert record not in host.now.files
 
 
+@pytest.mark.parametrize("role", ["alone", "first", "other"])
+def test_a_router_whose_vips_cannot_be_read_goes_on(monkeypatch, clock, role):
+    """Nobody is known to serve what it serves, although others are heard."""
+    host = Host(monkeypatch, native()._replace(instances=[]), role)
+    assert host.go(native(keepalived=STOPPED), advertises(INSTANCE))
+    assert host.systemd.active["keepalived.service"] and host.events == ["ready", "firewall"]
+
+
+def test_the_first_one_goes_on_alone_although_it_did_not_run_when_its_state_was_saved(monkeypatch, clock):
+    host = Host(monkeypatch, native(routed="two"), "first")
+    assert host.go(native(keepalived=STOPPED), FREE)
+    assert "The router stays as it is: no other member advertises 192.0.2.10." in host.said[1]
+    assert host.systemd.active["keepalived.service"]
+
+
 def test_a_router_that_did_not_run_stops_beside_another_one_that_serves(monkeypatch, clock):
     host = Host(monkeypatch, native(), "alone")
     assert host.go(native(keepalived=STOPPED), advertises(INSTANCE))
