@@ -274,6 +274,37 @@ def test_a_router_that_somebody_else_has_configured_since_is_left_alone(monkeypa
     assert host.events == ["files", "ready", "systemctl reload haproxy.service", "firewall"]
 
 
+def test_without_the_list_of_what_runs_have_written_nothing_is_taken_back(monkeypatch, clock):
+    host = Host(monkeypatch, native(served="two", routed="two"), "alone")
+    host.written.clear()
+    assert host.go(native())
+    assert host.events == ["ready", "firewall"] and sorted(host.now.files) == sorted(
+        native(served="two", routed="two").files
+    )
+    assert f"Somebody else has changed {CONFIGS['haproxy']}, {CONFIGS['keepalived']} since, so it stays." in host.said
+
+
+def test_an_undo_that_names_no_first_one_stops_no_router_that_is_heard_alone(monkeypatch, clock):
+    """As a version before this one has armed it."""
+    host = Host(monkeypatch, native(routed="two"), "other")
+    host.due = host.due._replace(first=())
+    assert host.go(native(), HELD)
+    assert host.systemd.active["keepalived.service"] and "block" not in host.events
+    assert "The router stays as it is: no other member advertises 192.0.2.10." in host.said[1]
+
+
+def test_a_state_that_cannot_be_read_leaves_the_member_as_it_is(monkeypatch, tmp_path, capsys):
+    wanted, done = "20260131T120000Z", []
+    (tmp_path / f"{wanted}.json").write_text("{}")
+    load = undo.store.load
+    monkeypatch.setattr(undo.store, "load", lambda which: load(which, str(tmp_path)))
+    monkeypatch.setattr(records, "due", lambda: {"id": wanted})
+    monkeypatch.setattr(arming, "clear", lambda _run: done.append("disarmed"))
+    monkeypatch.setattr(undo.Undo, "go", lambda *_given: done.append("returns"))
+    assert undo.main() == 1 and done == ["disarmed"]
+    assert capsys.readouterr().out.startswith(f"This member stays as it is. The state {wanted} is damaged")
+
+
 def test_a_command_that_fails_is_logged_and_the_others_follow(monkeypatch):
     host = Host(monkeypatch, native(served="two", routed="two"), "alone")
     host.systemd.fails["systemctl reload haproxy"] = "no"
