@@ -127,7 +127,8 @@ class Undo:
                 return False
         else:
             self._commands(self._restore(self.then))
-        self._say("This member runs again what it ran before." if not self.stays else "The rest is as it was before.")
+        if not self.stays:
+            self._say("This member runs again what it ran before.")
         return True
 
     def _now(self) -> Snapshot:
@@ -179,7 +180,10 @@ class Undo:
     def _keep_router(self, now: Snapshot) -> None:
         """Return everything but the router."""
         self._say(f"The router stays as it is: {self.stays}. The next run of onprem.lb.site mends that.")
-        self._restore(keeping.with_router(now, self.then), adds=True)
+        rest = keeping.with_router(now, self.then)
+        self._restore(rest, adds=True)
+        whole = "So does everything else, because the router checks something else than before."
+        self._say(whole if rest.files == now.files else "Everything else is as it was before.")
 
     def _restore(self, then: Snapshot, adds: bool = False) -> List[List[str]]:
         """Return to a state; return the commands for the routers.
