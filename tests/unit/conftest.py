@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 
 import pytest
+import pythons
 from hypothesis import HealthCheck, settings
 from support import collection, leaks, playbooks
 from support.scope import SCOPE
@@ -28,6 +29,14 @@ nothing_is_left = leaks.nothing_is_left
 def no_prepared_ansible_is_left(nothing_is_left):
     yield
     playbooks.end_prepared()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--controller-only", action="store_true", help="leave out what tests/pythons.py runs")
+
+
+def pytest_ignore_collect(collection_path, config):
+    return True if config.getoption("controller_only") and pythons.runs(collection_path) else None
 
 
 def pytest_configure(config):
