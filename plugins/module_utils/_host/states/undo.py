@@ -106,6 +106,7 @@ class Undo:
         self._routers: List[str] = []  # those that run when it begins
         self._ready: Callable[[], None] = lambda: None
         self.stays = ""  # why the router stays as it is
+        self.others = ""  # the files that stay, because somebody else has changed them
         self.ends = False  # set by a signal
 
     def go(self, ready: Callable[[], None]) -> bool:
@@ -128,7 +129,7 @@ class Undo:
         else:
             self._commands(self._restore(self.then))
         if not self.stays:
-            self._say("This member runs again what it ran before.")
+            self._say(f"This member runs again what it ran before{f', but for {self.others}' if self.others else ''}.")
         return True
 
     def _now(self) -> Snapshot:
@@ -137,9 +138,9 @@ class Undo:
     def _spare_others(self, now: Snapshot) -> None:
         """Leave what somebody else has changed since."""
         others = keeping.of_others(now, self.then, self._written)
-        if not others:
-            return
-        self._say(f"Somebody else has changed {', '.join(others)} since, so it stays.")
+        self.others = ", ".join(others)
+        if others:
+            self._say(f"Somebody else has changed {self.others} since, so it stays.")
         self.then = keeping.with_files(now, self.then, others)
         if any(keeping.is_of_router(path, now.configs) for path in others):
             self.stays = "somebody else has changed its configuration since"
@@ -293,6 +294,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     note()
     if undo.go(notifier.ready):
-        note(stays=undo.stays)
+        note(stays=undo.stays, others=undo.others)
         arming.clear(machine.run_command)
     return 0

@@ -251,6 +251,7 @@ def test_what_somebody_else_has_changed_since_stays_and_is_named(monkeypatch, cl
     assert host.go(native())
     assert host.events == ["ready", "firewall"]
     assert "Somebody else has changed /etc/haproxy/haproxy.cfg since, so it stays." in host.said
+    assert host.said[-1] == "This member runs again what it ran before, but for /etc/haproxy/haproxy.cfg."
 
 
 @pytest.mark.parametrize("role", ["alone", "first", "other"])
