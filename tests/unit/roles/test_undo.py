@@ -19,7 +19,7 @@ RUN = "20260131T120000Z"
 def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35, silence="35", **undo):
     """Return the variables of lb2 before it arms its return."""
     changes = bool(paths)
-    undo = {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0, "reason": "", **undo}
+    undo = {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0, "judged": 0.0, "reason": "", **undo}
     return {
         **variables_of("layout"),
         "inventory_hostname": "lb2",

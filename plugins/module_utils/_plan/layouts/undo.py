@@ -35,7 +35,8 @@ def undo(
         return Undo(reason=hindrances[0])
     settle = max(planned[name].expected.settle for name in names)
     first = way.sole_router or max(serving, key=lambda name: held[name])
-    return Undo(names, first if settle else "", settle)
+    judged = max(planned[name].expected.judged for name in names)
+    return Undo(names, first if settle else "", settle, judged)
 
 
 def _hindrances(

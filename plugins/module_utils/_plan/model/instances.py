@@ -180,7 +180,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     instances, faults = read_instances(settings["instances"], f"{prefix}_instances")
     daemon = read(DAEMON, settings["daemon"], prefix, faults)
     auth_pass = read(SHARED, {"auth_pass": settings["auth_pass"]}, prefix, faults)["auth_pass"]
-    scripts = _scripts(settings["scripts"], f"{prefix}_scripts", faults)
+    scripts = read_scripts(settings["scripts"], f"{prefix}_scripts", faults)
     files = read_list(TRACK_FILE, settings["track_files"], f"{prefix}_track_files", faults)
     groups = _groups(settings["sync_groups"], f"{prefix}_sync_groups", faults)
     faults.extend(auth_pass_faults(auth_pass, f"{prefix}_auth_pass"))
@@ -263,8 +263,8 @@ def _notified(found: Dict[str, Any]) -> List[Dict[str, Any]]:
     ]
 
 
-def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
-    """The scripts, each with a command: its own, or one that asks its URLs."""
+def read_scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
+    """Return the scripts, each with a command: its own, or one that asks its URLs."""
     before = len(faults)
     scripts = read_list(SCRIPT, given, place, faults)
     if len(faults) > before:

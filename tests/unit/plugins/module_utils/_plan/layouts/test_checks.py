@@ -101,7 +101,10 @@ def test_a_check_that_fails_is_one_more_failure_in_the_forecast():
     found = planned(pair(checks=[GATEWAY]))
     ms = {line["event"]: line["outage_ms"] for line in found.outages}
     without = {line["event"]: line["outage_ms"] for line in planned(pair()).outages}
-    assert ms == {**without, "gateway-192.0.2.254_failed": 12072}  # three silent pings in 12 s, as keepalived skips the runs between, then as when haproxy dies
+    assert ms == {
+        **without,
+        "gateway-192.0.2.254_failed": 12072,
+    }  # three silent pings in 12 s, as keepalived skips the runs between, then as when haproxy dies
     (line,) = [line for line in found.table if "gateway" in line]
     assert line.split()[:4] == ["gateway-192.0.2.254", "failed", "lb1", "->"]
 
