@@ -30,7 +30,7 @@ options:
     default: []
     suboptions:
       name:
-        description: Its name.
+        description: The name by which the result has it.
         type: str
         required: true
       command:
@@ -42,7 +42,7 @@ options:
         type: float
         required: true
       user:
-        description: The user that runs it.
+        description: The user that runs the program.
         type: str
         default: root
   limit:

@@ -62,6 +62,11 @@ def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
     assert (saved["run"], saved["after"]) == (RUN, 155)
 
 
+def test_a_run_that_waits_for_the_verdict_on_a_check_may_be_silent_for_so_much_longer():
+    _own, undo, ((_module, saved),) = armed(silence="35", judged=103.0)
+    assert (undo["after"], undo["settle"], saved["after"]) == (143, 5, 143)
+
+
 @pytest.mark.parametrize("given", [{"paths": ()}, {"undo_after": 0}])
 def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
     _own, undo, saved = armed(**given)
