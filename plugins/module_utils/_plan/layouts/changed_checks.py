@@ -49,12 +49,7 @@ def changed(host: Mapping[str, Any], member: MemberPlan, names: Iterable[str]) -
     return [
         {
             "name": script["name"],
-            # As the option `checks` of `layout_info` takes it. keepalived counts whole seconds.
-            "run": {
-                **{key: script[key] for key in ("name", "command")},
-                "timeout": math.ceil(script["timeout"]),
-                "user": script["user"] or user,
-            },
+            "run": _run(script, member.engine, user),
             "weight": weights.get(script["name"], 0),
             "lives": lives,
             "judged": hang_detection(script["interval"], math.ceil(script["timeout"]), script["fall"]) + KILLED,
@@ -62,6 +57,15 @@ def changed(host: Mapping[str, Any], member: MemberPlan, names: Iterable[str]) -
         for script in scripts
         if known.get(script["name"]) != digest(_definition(script, member.engine, user))
     ]
+
+
+def _run(script: Mapping[str, Any], engine: str, user: str) -> Dict[str, Any]:
+    """Return a script as the option `checks` of `layout_info` takes it; nothing where the agent needs no program."""
+    if engine == AGENT and script_check(dict(script))["type"] != "script":
+        return {}
+    # keepalived counts whole seconds.
+    times = {"timeout": math.ceil(script["timeout"]), "user": script["user"] or user}
+    return {**{key: script[key] for key in ("name", "command")}, **times}
 
 
 def _weights(member: MemberPlan) -> Dict[str, int]:

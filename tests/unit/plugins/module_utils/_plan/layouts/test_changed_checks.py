@@ -97,6 +97,13 @@ def test_a_check_is_run_as_its_router_runs_it(tmp_path):
     assert url["timeout"] == 2 and url["command"].startswith("/usr/bin/curl --max-time 1.5 ")
 
 
+def test_a_url_that_the_agent_asks_itself_needs_no_program_and_is_waited_for(tmp_path):
+    """Its host may have no curl."""
+    member = plan_of(running(tmp_path, "agent", [], [STORAGE, URL])).members["lb2"]
+    assert [check["run"].get("name") for check in member.checks] == ["storage", None]
+    assert member.checks[1]["judged"] > 0
+
+
 def test_the_run_waits_until_a_router_has_found_the_slowest_of_them_failing(tmp_path):
     """keepalived ends each of three runs at its timeout; the first begins an interval after the reload."""
     plan = plan_of(running(tmp_path, "native", [], [STORAGE, GATEWAY]))
