@@ -118,12 +118,20 @@ def pytest_of() -> List[str]:
     return ["-m", "pytest", "-p", "no:cacheprovider", *left_out, *(str(UNIT / name) for name in TESTS)]
 
 
+def runs(path: Path) -> bool:
+    """Whether these tests are run under other Pythons."""
+    is_of_targets = any(UNIT / name in path.parents for name in TESTS)
+    return path.suffix == ".py" and is_of_targets and path not in (STARTS_ANSIBLE, ARITHMETIC)
+
+
 def run_tests(interpreter: Interpreter, report: Optional[Path]) -> Tuple[bool, str]:
     """Run the tests; return whether they passed, and the output.
 
     :param report: the JUnit file to write
     """
-    options = ["--hypothesis-profile=each line", "--numprocesses", WORKERS]
+    # The quick scope runs these tests under no other Python.
+    profile = "each line" if FULL else "quick"
+    options = [f"--hypothesis-profile={profile}", "--numprocesses", WORKERS]
     if report:
         options.append(f"--junitxml={report}")
     try:

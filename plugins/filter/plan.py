@@ -13,6 +13,7 @@ import uuid
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
+    changed_checks,
     ipi,
     members,
     order,
@@ -117,6 +118,7 @@ class FilterModule:
             "layout_plans": with_netaddr(layout_plans, no_plans),
             "layout_in_force": wanted.is_in_force,
             "layout_outcome": outcome.lines,
+            "layout_tried": changed_checks.tried,
             "layout_unproved": order.unproved,
             "layout_waves": layout_waves,
             "members_auth_pass": auth_pass,

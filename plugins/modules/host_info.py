@@ -349,6 +349,15 @@ instances:
       auth_pass: ""
       addresses: [192.0.2.10/32]
       peers: [192.0.2.12]
+checks:
+  description: For each engine a digest of each check that its router runs, by the name of the check.
+  type: dict
+  returned: success
+  sample: {"native": {"storage": "5b1f..."}, "agent": {}}
+script_user:
+  description: The C(script_user) of O(named), or root.
+  type: str
+  returned: success
 keepalived_version:
   description: The version of keepalived that is installed; empty where none is, or where O(configs) does not
     name it.

@@ -14,12 +14,37 @@ author:
 description:
   - Checks that every VIP has exactly one holder on its link, that this member could take over, and that the services
     answer through the VIPs. Changes nothing.
-  - Repeats this until nothing is wrong or the limit is reached, and for as many seconds as the plan has in C(settle).
+  - Runs O(checks) once before that, also in check mode.
+  - Repeats all but that until nothing is wrong or the limit is reached, and for as many seconds as the plan has in
+    C(settle) and in C(judged).
 options:
   plan:
-    description: What is expected of this member, its C(vips), C(services), C(targets), C(programs) and C(units).
+    description:
+      - What is expected of this member, its C(vips), C(services), C(targets), C(programs) and C(units).
     type: dict
     required: true
+  checks:
+    description: Checks to run once, as a router runs them.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name by which the result has it.
+        type: str
+        required: true
+      command:
+        description: A program and its arguments, in a shell's words. No shell runs it.
+        type: str
+        required: true
+      timeout:
+        description: For how many seconds it may run.
+        type: float
+        required: true
+      user:
+        description: The user that runs the program.
+        type: str
+        default: root
   limit:
     description: How many seconds to repeat the checks.
     type: float
@@ -55,13 +80,20 @@ held:
   type: list
   elements: str
   returned: success
+checks:
+  description:
+    - For each of O(checks) its C(fault), why it fails, which is empty if it succeeds.
+    - If it fails, also C(before), what the router says of the check of this name that it runs now, if that fails, too.
+  type: dict
+  returned: success
+  sample: {"storage": {"fault": "fails with exit code 1", "before": ""}}
 """
 
 import itertools
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force, verification
+from ansible_collections.onprem.lb.plugins.module_utils._host import check_runs, facts, in_force, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
@@ -85,17 +117,36 @@ def observe(plan, reader):
     }
 
 
+CHECK = {
+    "name": {"type": "str", "required": True},
+    "command": {"type": "str", "required": True, "no_log": True},
+    "timeout": {"type": "float", "required": True},
+    "user": {"type": "str", "default": "root"},
+}
+
+
+def run_checks(checks, plan, reader):
+    """Return what becomes of the checks."""
+    faults = {check["name"]: check_runs.fault(check) for check in checks}
+    failing = {}
+    for unit in verification.units(plan) if any(faults.values()) else []:
+        failing.update(in_force.read(reader, unit).failing)
+    return {name: {"fault": fault, "before": failing.get(name, "") if fault else ""} for name, fault in faults.items()}
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
             "plan": {"type": "dict", "required": True},
+            "checks": {"type": "list", "elements": "dict", "default": [], "options": CHECK},
             "limit": {"type": "float", "default": 15},
         },
         supports_check_mode=True,
     )
     plan = module.params["plan"]
     reader = Reader.of(module)
-    settled = time.monotonic() + plan.get("settle", 0)
+    checks = run_checks(module.params["checks"], plan, reader)
+    settled = time.monotonic() + max(plan.get("settle", 0), plan.get("judged", 0))
     end = settled + module.params["limit"]
     while True:
         seen = observe(plan, reader)
@@ -106,7 +157,7 @@ def main():
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
     own = {info["address"] for info in seen["addresses"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
-    module.exit_json(faults=faults, msg="\n".join(faults), holders=holders, held=held)
+    module.exit_json(faults=faults, msg="\n".join(faults), holders=holders, held=held, checks=checks)
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def path_of(program: str) -> str:
 
 def keepalived_in_fault(log: str) -> List[str]:
     """Return what the log on keepalived's console says of each instance that is in FAULT in the end."""
-    in_fault = in_force.instances_in_fault(CONSOLE_PREFIX.sub("", line) for line in log.splitlines())
+    in_fault = in_force.verdicts(CONSOLE_PREFIX.sub("", line) for line in log.splitlines())[0]
     return [f"{instance} is in FAULT {why}".strip() for instance, why in in_fault.items()]
 
 

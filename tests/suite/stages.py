@@ -94,14 +94,19 @@ def compiled(request: Request) -> List[Stage]:
     return [Stage("compiled", (*command, *folders), counts="prepares", needs=("setup",), after=("packages",))]
 
 
-def unit(request: Request) -> List[Stage]:
+def unit(request: Request, *options: str) -> List[Stage]:
     """The tests that need no host. Without root, those that only root can run go through sudo."""
     if request.privilege == "root":
-        return [_pytest(request, "unit", "tests/unit", *WORKERS)]
+        return [_pytest(request, "unit", "tests/unit", *options, *WORKERS)]
     no_rights = "" if request.privilege in AS_ROOT else NO_RIGHTS
-    plain = _pytest(request, "unit", "tests/unit", "-m", "not root", *WORKERS)
+    plain = _pytest(request, "unit", "tests/unit", *options, "-m", "not root", *WORKERS)
     as_root = _as_root(request, _pytest(request, "unit-as-root", "tests/unit", "-m", "root", *WORKERS))
     return [plain, replace(as_root, missing=no_rights)]
+
+
+def quick_unit(request: Request) -> List[Stage]:
+    """Those of them that do not run under the oldest Python: in the quick scope each runs once."""
+    return unit(request, "--controller-only")
 
 
 def pythons(request: Request) -> List[Stage]:
@@ -172,6 +177,14 @@ def molecule(request: Request) -> List[Stage]:
     ]
 
 
+def quick_molecule(request: Request) -> List[Stage]:
+    """The scenarios, one after the other: they take longest, and one of them runs beside all that computes."""
+    first, *others = QUICK_RUNS
+    return [
+        replace(stage, after=(*stage.after, first)) if stage.name in others else stage for stage in molecule(request)
+    ]
+
+
 def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
     """Return the stage of one run. The runs of a scenario share its lab, so they come one after the other.
 
@@ -227,7 +240,7 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [compiled, quick_check, unit, netns, pythons, cores, molecule]
+    parts = [compiled, quick_molecule, netns, quick_unit, pythons, quick_check, cores]
     if request.full:
         parts = [compiled, check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
     return [stage for part in parts for stage in part(request)]

@@ -31,14 +31,21 @@ MEMBER = {
     "firewall": {"ports": [443], "restricted_ports": [], "vrrp_peers": [], "interfaces": ["eth0"]},
     **{name: {} for name in ("pods", "direct", "direct_server", "follow", "resolver", "replaced_router")},
     **dict.fromkeys(("replaces", "moves_from"), ""),
-    **{name: [] for name in ("unused", "replaced_programs")},
+    **{name: [] for name in ("unused", "replaced_programs", "checks")},
     "expected": {"as": "expected"},
     "proof": {"as": "proof"},
 }
 PLAN = {
     "record": {},
     "vips": [{"address": "192.0.2.10"}],
-    "undo": {"members": ["lb1", "lb2"], "first": "lb1", "settle": 5.0, "first_addresses": ["192.0.2.1"], "reason": ""},
+    "undo": {
+        "members": ["lb1", "lb2"],
+        "first": "lb1",
+        "settle": 5.0,
+        "judged": 0.0,
+        "reason": "",
+        "first_addresses": ["192.0.2.1"],
+    },
     "sole_router": "",
     "routers_together": False,
     **{name: [] for name in ("joining", "leaving", "waiting", "departed", "migration_order", "outages", "targets")},

@@ -173,12 +173,17 @@ def is_ours(unit: str, folder: str = "/etc/systemd/system") -> bool:
 
 def agent_config(vrrp_json: str) -> Dict[str, List[Dict[str, Any]]]:
     """Return the lists in the agent's configuration; none if it is damaged."""
+    items = _mapping(vrrp_json).items()
+    return {key: [each for each in value if isinstance(each, dict)] for key, value in items if isinstance(value, list)}
+
+
+def _mapping(text: str) -> Dict[str, Any]:
+    """Return what a file has as JSON; nothing if it is damaged."""
     try:
-        found = json.loads(vrrp_json or "{}")
+        found = json.loads(text or "{}")
     except ValueError:
         return {}
-    items = found.items() if isinstance(found, dict) else []
-    return {key: [each for each in value if isinstance(each, dict)] for key, value in items if isinstance(value, list)}
+    return found if isinstance(found, dict) else {}
 
 
 def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
@@ -187,13 +192,17 @@ def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
     return [{**INSTANCE, **{key: each[key] for key in INSTANCE if key in each}} for each in found]
 
 
+def agent_checks(vrrp_json: str) -> List[Dict[str, Any]]:
+    """Return the checks in the agent's configuration, a script without a user with the one that it has there."""
+    whole = _mapping(vrrp_json)
+    usual = {"user": whole.get("script_user", "")}
+    found = [each for each in whole.get("checks") or [] if isinstance(each, dict)]
+    return [{**usual, **each} if each.get("type") == "script" else each for each in found]
+
+
 def members(record_json: str) -> Dict[str, List[str]]:
     """Return the addresses of each member in the record of a run; none if it is damaged."""
-    try:
-        found = json.loads(record_json or "{}")
-    except ValueError:
-        return {}
-    items = found.items() if isinstance(found, dict) else []
+    items = _mapping(record_json).items()
     return {name: list(map(str, addresses)) for name, addresses in items if isinstance(addresses, list)}
 
 

@@ -11,8 +11,8 @@ import os
 from typing import Any, Dict, List, Mapping, Tuple
 
 from .._agent.keepalived import conf as keepalived_conf
-from .._shared import mark, platforms
-from .._shared.engines import KEEPALIVED, PODS
+from .._shared import definitions, mark, platforms
+from .._shared.engines import AGENT, KEEPALIVED, NATIVE, PODS
 from .._shared.pods import NAMES as STATIC_PODS
 from . import (
     facts,
@@ -63,6 +63,8 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "files": {path: file._asdict() for path, file in on_disk.read(reader, asked["read_files"], hooks).items()},
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": routers,
+        "checks": checks(asked, reader),
+        "script_user": asked["named"].get("script_user") or named_files.ROOT,
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in asked["configs"] else "",
         "takeover": others,
         "static_pods": disabled,
@@ -137,6 +139,16 @@ def _of_units(asked: Asked, reader: Reader) -> List[Dict[str, Any]]:
     names = [instance["name"] for instance in native]
     agents = facts.agent_instances(reader.text(asked["agent_config"]))
     return native + [instance for instance in agents if instance["name"] not in names]
+
+
+def checks(asked: Asked, reader: Reader) -> Dict[str, Dict[str, str]]:
+    """Return the digest of each script that the router of each engine runs, by its name."""
+    native = keepalived_conf.scripts(reader.text(asked["keepalived_config"]))
+    agents = facts.agent_checks(reader.text(asked["agent_config"]))
+    return {
+        engine: {str(each.get("name")): definitions.digest(each) for each in found}
+        for engine, found in ((NATIVE, native), (AGENT, agents))
+    }
 
 
 def _deployed(asked: Asked, reader: Reader) -> Found:

@@ -20,7 +20,7 @@ import hashlib
 import os
 import re
 import time
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from .._agent.runtime import status_socket
 from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PODS, PROXY, UNITS, VRRP, Daemon
@@ -48,6 +48,7 @@ class InForce(NamedTuple):
     config: str = ""  # the path of the configuration that it has loaded; '' if that is not known
     checksum: str = ""  # its SHA-256 when it was loaded
     in_fault: Dict[str, str] = {}  # the VRRP instances in FAULT, each with the reason
+    failing: Dict[str, str] = {}  # the checks that fail, each with what is known of it
     age: float = 0.0  # for how many seconds its main process has run
 
 
@@ -69,26 +70,28 @@ def keepalived(reader: Reader) -> InForce:
     properties = _properties(reader, UNITS[NATIVE].router)
     record = read_record(reader.text(record_of(KEEPALIVED)))
     invocation = properties.get("InvocationID")
-    in_fault = instances_in_fault(reader.journal(invocation)) if invocation else {}
-    return _in_force(properties, record.config, record.checksum, in_fault)
+    in_fault, failing = verdicts(reader.journal(invocation)) if invocation else ({}, {})
+    return _in_force(properties, record.config, record.checksum)._replace(in_fault=in_fault, failing=failing)
 
 
 # What keepalived 2.0 to 2.3 logs of an instance and of a script.
 ENTERED = re.compile(r"\((\S+)\):? [Ee]ntering (\w+) (?:STATE|state)(?: \(init\))?(?: due to (.+)| \((.+)\))?")
-SCRIPT = re.compile(r"VRRP_Script\((\S+)\) (failed|considered unsuccessful|succeeded|considered successful)(.*)")
+FAILS = ("failed", "timed_out", "considered unsuccessful")
+SCRIPT = re.compile(rf"VRRP_Script\((\S+)\) ({'|'.join(FAILS)}|succeeded|considered successful)(.*)")
 
 
-def instances_in_fault(log: Iterable[str]) -> Dict[str, str]:
-    """Return the instances that keepalived has in FAULT, each with the reason, from its log since it started.
+def verdicts(log: Iterable[str]) -> Tuple[Dict[str, str], Dict[str, str]]:
+    """Return what keepalived says in its log since it started: which instances it has in FAULT, and which scripts fail.
 
-    keepalived does not always log a reason. Then it is '', or the scripts that fail.
+    Each comes with its reason. keepalived does not always log one for an instance. Then it is '', or the scripts that
+    fail.
     """
     in_fault: Dict[str, str] = {}
     failing: Dict[str, str] = {}
     for line in log:
         script, entered = SCRIPT.fullmatch(line), ENTERED.fullmatch(line)
-        if script and script[2] in ("failed", "considered unsuccessful"):
-            failing[script[1]] = f"script {script[1]} {script[2]}{script[3]}"
+        if script and script[2] in FAILS:
+            failing[script[1]] = f"script {script[1]} {script[2].replace('_', ' ')}{script[3]}"
         elif script:
             failing.pop(script[1], None)
         elif entered and entered[2] == "FAULT":
@@ -96,7 +99,7 @@ def instances_in_fault(log: Iterable[str]) -> Dict[str, str]:
             in_fault[entered[1]] = reason
         elif entered:
             in_fault.pop(entered[1], None)
-    return in_fault
+    return in_fault, failing
 
 
 class State(NamedTuple):
@@ -122,7 +125,9 @@ def keepalived_states(reader: Reader) -> Dict[str, State]:
 
 def router(reader: Reader) -> InForce:
     found, report = _agent_daemon(reader, Daemon(VRRP))
-    return found._replace(in_fault=_agents_in_fault(report))
+    checks = report.get("checks", ())
+    failing = {check["name"]: check.get("detail") or "it failed" for check in checks if check.get("up") is False}
+    return found._replace(in_fault=_agents_in_fault(report), failing=failing)
 
 
 def _agents_in_fault(report: Dict[str, Any]) -> Dict[str, str]:
@@ -191,13 +196,11 @@ def _properties(reader: Reader, unit: str) -> Dict[str, str]:
     return show(reader.run, [unit], PROPERTIES)[0]
 
 
-def _in_force(
-    properties: Dict[str, str], config: str = "", checksum: str = "", in_fault: Optional[Dict[str, str]] = None
-) -> InForce:
+def _in_force(properties: Dict[str, str], config: str = "", checksum: str = "") -> InForce:
     active = properties.get("ActiveState") in ("active", "reloading")
     started = int(properties.get("ExecMainStartTimestampMonotonic") or 0) / MILLION
     age = time.monotonic() - started
-    return InForce(active, properties.get("NeedDaemonReload") == "yes", config, checksum, in_fault or {}, age)
+    return InForce(active, properties.get("NeedDaemonReload") == "yes", config, checksum, age=age)
 
 
 DAEMONS: Dict[str, Callable[[Reader], InForce]] = {

@@ -137,7 +137,7 @@ def running(kind, folder, aborted, changes=None, stalled=lambda since, until: 0.
     :param settings: of the plan
     """
     kind = ENGINES.get(kind, kind)
-    engine = "agent" if kind is Agents else "native"
+    engine = "agent" if issubclass(kind, Agents) else "native"
     plan = pair.plan([member(number, engine=engine, services=SERVICES, **settings) for number in (1, 2)])
     assert plan.faults == []
     made = kind(plan, folder, aborted, stalled=stalled)

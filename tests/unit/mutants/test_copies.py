@@ -31,7 +31,8 @@ def checkout(tmp_path):
 
 
 @pytest.fixture
-def copy(checkout, tmp_path):
+def copy(checkout, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # each copy would compile plugins that its tests lack
     return Copy(tmp_path / "copy", checkout)
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from support.recorded_layouts import HOSTS, RUN, stage, undo
+from support.recorded_layouts import HOSTS, ROUTER, RUN, layout, stage, undo
 from support.recorded_plays import run, tasks_of
 
 TWO = "192.0.2.10 is held by lb1 and lb2."
@@ -160,3 +160,53 @@ def test_it_says_nothing_of_a_router_that_runs_or_that_starts_by_itself(values):
 def test_a_run_that_never_locked_anything_releases_nothing():
     play = run(tasks_of("layout", "unlock.yml"), HOSTS)
     assert play.code == 0 and play.calls == []
+
+
+# --- checks whose definition changes ------------------------------------------------------------------------------
+
+RUN_OF_STORAGE = {"name": "storage", "command": "/usr/local/bin/storage", "timeout": 10, "user": "root"}
+STORAGE = {"name": "storage", "run": RUN_OF_STORAGE, "weight": 0, "lives": True, "judged": 100.0}
+ONCE = {"vips": [], "services": [], "targets": [], "units": ["keepalived.service"]}
+
+
+def tried(on_lb1, on_lb2, check=False, **of_check):
+    """Play the stage before the first change, in which the checks of both members are run."""
+    member = {"checks": [{**STORAGE, **of_check}], "expected": {"units": ["keepalived.service"]}}
+    member["router"] = {**ROUTER, "scripts": [{"name": "storage"}]}
+    whole = {**layout(member)["__layout_plan"]}
+    answers = {"lb1": on_lb1, "lb2": on_lb2}
+    return stage(
+        "check.yml",
+        {"layout_info": lambda call: {"checks": {"storage": {"fault": answers[call.on], "before": ""}}}},
+        check=check,
+        member=member,
+        __layout_plans={"plans": [whole], "faults": [], "lines": []},
+        __layout_components=[],
+    )
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_check_that_changes_is_run_once_on_each_member_in_check_mode_too(check):
+    play = tried("", "", check)
+    assert play.code == 0
+    assert [(call.on, call.given["checks"], call.given["limit"]) for call in play.of("layout_info")] == [
+        ("lb1", [RUN_OF_STORAGE], 0),
+        ("lb2", [RUN_OF_STORAGE], 0),
+    ]
+    assert play.of("layout_info")[0].given["plan"] == ONCE
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_one_that_fails_on_a_member_ends_the_run_before_anything_is_written(check):
+    play = tried("", "fails with exit code 1", check)
+    assert play.code == 2 and "lb2: pair_checks (storage) fails with exit code 1. With it lb2" in str(play.faults())
+
+
+def test_one_that_fails_and_takes_no_vip_from_anybody_is_said():
+    play = tried("", "fails with exit code 1", weight=-50)
+    assert play.code == 0 and "lb2: pair_checks (storage) fails with exit code 1. Its weight" in str(play.said)
+
+
+def test_without_a_check_that_changes_nothing_is_run():
+    play = stage("check.yml", __layout_components=[])
+    assert play.code == 0 and play.of("layout_info") == []

@@ -9,6 +9,7 @@ import time
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
+from support.recorded_layouts import PLAN
 from support.roles import calls, refusals, tasks, variables_of
 
 SET_FACT, STATE, DEBUG = "ansible.builtin.set_fact", "onprem.lb.member_state", "ansible.builtin.debug"
@@ -19,14 +20,7 @@ RUN = "20260131T120000Z"
 def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35, silence="35", **undo):
     """Return the variables of lb2 before it arms its return."""
     changes = bool(paths)
-    undo = {
-        "members": ["lb1", "lb2"],
-        "first": "lb1",
-        "settle": 5.0,
-        "first_addresses": ["192.0.2.1"],
-        "reason": "",
-        **undo,
-    }
+    undo = {**PLAN["undo"], **undo}
     return {
         **variables_of("layout"),
         "inventory_hostname": "lb2",
@@ -67,6 +61,11 @@ def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
     _own, undo, ((_module, saved),) = armed(silence="150")
     assert (undo["run"], undo["role"], undo["after"]) == (RUN, "other", 155)
     assert (saved["run"], saved["after"]) == (RUN, 155)
+
+
+def test_a_run_that_waits_for_the_verdict_on_a_check_may_be_silent_for_so_much_longer():
+    _own, undo, ((_module, saved),) = armed(silence="35", judged=103.0)
+    assert (undo["after"], undo["settle"], saved["after"]) == (143, 5, 143)
 
 
 @pytest.mark.parametrize("given", [{"paths": ()}, {"undo_after": 0}])

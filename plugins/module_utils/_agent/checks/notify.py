@@ -17,6 +17,12 @@ MAX_QUEUED = 100  # calls of a program that hangs; the oldest is dropped first
 Call = Tuple[Sequence[str], str]  # a command, and the user that runs it
 
 
+def _subject(call: Call) -> Call:
+    """Return what a call is about: all but the state and the priority, which end its arguments."""
+    command, user = call
+    return command[:-2], user
+
+
 class Notifications:
     """One queue for each program, whatever its arguments."""
 
@@ -27,8 +33,11 @@ class Notifications:
         self._when_idle: Callable[[], None] = lambda: None
 
     def add(self, command: Sequence[str], user: str) -> None:
+        """Run a program, or queue the call; unless the last one in the queue that is about the same says the same."""
         program = command[0]
         calls = self._waiting.setdefault(program, deque())
+        if (command, user) in [call for call in calls if _subject(call) == _subject((command, user))][-1:]:
+            return
         if len(calls) == MAX_QUEUED:
             self._log(f"notify: {' '.join(calls.popleft()[0])} is left out: {MAX_QUEUED} later calls wait.")
         calls.append((command, user))

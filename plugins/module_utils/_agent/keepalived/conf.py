@@ -58,6 +58,24 @@ def routers(text: str) -> List[Router]:
     return [router for router in found if router.advertised]
 
 
+def scripts(text: str) -> List[Dict[str, Any]]:
+    """Return each script that is run periodically: ``{name, command, interval, timeout, rise, fall, user}``.
+
+    The command is as it stands in the file. A script without a user has that of the file.
+    """
+    statements = _statements(text)
+    usual = next((words[1] for words, _nested in _block(statements, "global_defs") if words[0] == "script_user"), "")
+    return [
+        _script(words[1], block, usual) for words, block in statements if words[:1] == ["vrrp_script"] and words[1:]
+    ]
+
+
+def _script(name: str, block: List[Statement], usual: str) -> Dict[str, Any]:
+    values = {words[0]: words[1] for words, _nested in block if len(words) > 1}
+    numbers = {key: _number(values.get(key, "1")) for key in ("interval", "timeout", "rise", "fall")}
+    return {"name": name, "command": values.get("script", ""), **numbers, "user": values.get("user", usual)}
+
+
 def track_files(text: str) -> List[str]:
     """Return the paths of the files that are tracked."""
     blocks = [block for words, block in _statements(text) if words[:1] in (["track_file"], ["vrrp_track_file"])]

@@ -213,7 +213,8 @@ class Daemon:
         was_active = router.active
         self.step(router, received, arrived)
         if was_active and router.active and received.advertisement.priority:
-            self.notices.lower_received(router, received, arrived)
+            group = settings.group_of(self.settings, router.name)
+            self.notices.lower_received(router, group, received, arrived)
         if was_active and not router.active:
             self.transport.find(router, received.source)
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence, Union
+from typing import Any, Dict, Optional, Sequence, Union
 
 from ..runtime.loop import Loop
 from . import links, reasons, settings
@@ -21,7 +21,6 @@ NOTIFY_STATES = {
     machine.LEAVING: "STOP",
     machine.INITIALIZE: "STOP",
 }
-SECOND_ACTIVE = "MASTER_RX_LOWER_PRI"  # keepalived's word as well
 
 
 class Notices:
@@ -49,9 +48,18 @@ class Notices:
         if state != NOTIFY_STATES[change.before]:
             self._notify(router.instance, "INSTANCE", state, router.priority)
 
-    def lower_received(self, router: Router, received: machine.Received, arrived: int) -> None:
-        """Report a router of a lower priority that stays Active beside ours, once until it is gone."""
+    def lower_received(
+        self, router: Router, group: Optional[settings.Group], received: machine.Received, arrived: int
+    ) -> None:
+        """Report a router of a lower priority that stays Active beside ours, once until it is gone.
+
+        The notify programs are told at each of its Advertisements, as keepalived's notify_master_rx_lower_pri is: its
+        own may have been told that it owns the addresses, and may act on that at any time until it has yielded.
+        """
         router.lower += 1
+        self._notify(router.instance, "INSTANCE", NOTIFY_STATES[machine.ACTIVE], router.priority)
+        if group:
+            self._notify(group, "GROUP", NOTIFY_STATES[machine.ACTIVE], 0)
         rival = router.rivals.record(received, arrived, router.wall())
         if rival:
             self.log.fault(
@@ -59,7 +67,6 @@ class Notices:
                 f"{router.name}: {rival.source} is Active as well, with priority {rival.priority}: "
                 "it receives none of our Advertisements, or discards them",
             )
-            self._notify(router.instance, "INSTANCE", SECOND_ACTIVE, router.priority)
             self._expect_end(router, rival)
 
     def _expect_end(self, router: Router, rival: Rival) -> None:

@@ -27,9 +27,11 @@ def sentence(due: Mapping[str, Any], returned: Mapping[str, Any]) -> str:
             f"({JOURNAL}). The next run of onprem.lb.site mends that, too."
         )
     if returned:
-        stays = f", but for its router: {returned['stays']}" if returned.get("stays") else ""
+        stays = [f", but for its router: {returned['stays']}"] if returned.get("stays") else []
+        if returned.get("others"):
+            stays.append(f", but for {returned['others']}, which somebody else has changed since")
         return (
-            f"has returned to what it ran before {returned['id']}, at {returned.get('at', 'an unknown time')}{stays} "
-            f"({JOURNAL}). The next run of onprem.lb.site mends that."
+            f"has returned to what it ran before {returned['id']}, at {returned.get('at', 'an unknown time')}"
+            f"{''.join(stays)} ({JOURNAL}). The next run of onprem.lb.site mends that."
         )
     return ""

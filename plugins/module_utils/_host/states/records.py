@@ -14,7 +14,9 @@ from typing import Any, Dict, Mapping
 FOLDER = "/var/lib/onprem.lb"
 UNDO = f"{FOLDER}/undo"
 DUE = f"{UNDO}/due.json"  # the fields of `arming.Due` while an undo is armed or under way
-RETURNED = f"{UNDO}/returned.json"  # those and ``{at, waits, stays}`` from the beginning of an undo until the next run
+RETURNED = (
+    f"{UNDO}/returned.json"  # those and ``{at, waits, stays, others}`` from the beginning of an undo until the next run
+)
 WRITTEN = f"{UNDO}/written.json"  # ``{path: [checksum]}`` of what runs have written since it was armed
 
 

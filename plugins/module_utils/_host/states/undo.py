@@ -106,6 +106,7 @@ class Undo:
         self._routers: List[str] = []  # those that run when it begins
         self._ready: Callable[[], None] = lambda: None
         self.stays = ""  # why the router stays as it is
+        self.others = ""  # the files that stay, because somebody else has changed them
         self.ends = False  # set by a signal
 
     def go(self, ready: Callable[[], None]) -> bool:
@@ -127,7 +128,8 @@ class Undo:
                 return False
         else:
             self._commands(self._restore(self.then))
-        self._say("This member runs again what it ran before." if not self.stays else "The rest is as it was before.")
+        if not self.stays:
+            self._say(f"This member runs again what it ran before{f', but for {self.others}' if self.others else ''}.")
         return True
 
     def _now(self) -> Snapshot:
@@ -136,9 +138,9 @@ class Undo:
     def _spare_others(self, now: Snapshot) -> None:
         """Leave what somebody else has changed since."""
         others = keeping.of_others(now, self.then, self._written)
-        if not others:
-            return
-        self._say(f"Somebody else has changed {', '.join(others)} since, so it stays.")
+        self.others = ", ".join(others)
+        if others:
+            self._say(f"Somebody else has changed {self.others} since, so it stays.")
         self.then = keeping.with_files(now, self.then, others)
         if any(keeping.is_of_router(path, now.configs) for path in others):
             self.stays = "somebody else has changed its configuration since"
@@ -181,7 +183,10 @@ class Undo:
     def _keep_router(self, now: Snapshot) -> None:
         """Return everything but the router."""
         self._say(f"The router stays as it is: {self.stays}. The next run of onprem.lb.site mends that.")
-        self._restore(keeping.with_router(now, self.then), adds=True)
+        rest = keeping.with_router(now, self.then)
+        self._restore(rest, adds=True)
+        whole = "So does everything else, because the router checks something else than before."
+        self._say(whole if rest.files == now.files else "Everything else is as it was before.")
 
     def _restore(self, then: Snapshot, adds: bool = False) -> List[List[str]]:
         """Return to a state; return the commands for the routers.
@@ -291,6 +296,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     note()
     if undo.go(notifier.ready):
-        note(stays=undo.stays)
+        note(stays=undo.stays, others=undo.others)
         arming.clear(machine.run_command)
     return 0

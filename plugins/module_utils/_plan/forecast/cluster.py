@@ -106,7 +106,7 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
         script, weight = scripts.get(item["name"], {}), item["weight"]
         period = script.get("interval", 0)
         death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
-        hang = _micro(_hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
+        hang = _micro(hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
         passes, fails = tracking.check(weight, True), tracking.check(weight, False)
         found.append(Tracker(item["name"], passes, fails, death, life, hang))
     for item in instance["track_files"]:  # the kernel reports a change at once
@@ -118,7 +118,7 @@ def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> L
     return found
 
 
-def _hang_detection(interval: float, timeout: float, fall: int) -> float:
+def hang_detection(interval: float, timeout: float, fall: int) -> float:
     """Return after how many seconds a script has failed often enough, if each run waits until its timeout.
 
     The first of these runs begins an interval after the last one that passed. keepalived skips those that are due while

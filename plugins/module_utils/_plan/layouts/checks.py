@@ -28,7 +28,7 @@ CHECK = {
     INTERFACE: Field(values.interface),
     "weight": Field(integer(-253, 253, "a weight"), 0),
     "interval": SCRIPT["interval"],
-    "timeout": SCRIPT["timeout"]._replace(default=None),  # half the interval
+    "timeout": SCRIPT["timeout"]._replace(default=None),  # the interval
     "rise": SCRIPT["rise"],
     "fall": SCRIPT["fall"]._replace(default=3),  # a single ping that is lost says nothing
 }
@@ -117,9 +117,8 @@ def _check(fields: Mapping[str, Any]) -> Check:
     target = fields[kind]
     times = {key: fields[key] for key in ("weight", "interval", "rise", "fall")}
     name = fields["name"] or (target if kind == INTERFACE else f"{kind}-{_short(kind, target)}")
-    # A run that lasts as long as the interval would have keepalived skip the next one.
-    timeout = fields["timeout"] or max(1, fields["interval"] // 2)
-    return Check(name=name, kind=kind, target=target, timeout=timeout, vips=fields.get("vips") or "", **times)
+    timeout, vips = fields["timeout"] or fields["interval"], fields.get("vips") or ""
+    return Check(name=name, kind=kind, target=target, timeout=timeout, vips=vips, **times)
 
 
 def _short(kind: str, target: str) -> str:

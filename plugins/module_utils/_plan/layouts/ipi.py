@@ -259,6 +259,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
             *checked.at_once(cluster.preset.preempt),
             *ipi_direct.warnings(ipi.direct, settings["preset"]),
         ],
+        checks=lambda name: [each["name"] for each in checked.scripts(name)],
         snippet=ipi_api.snippet(cluster),
         follow=_follow(cluster, services, faults),
         resolver=resolver.of_cluster(settings, members, cluster.placements, faults),

@@ -85,8 +85,12 @@ def proof(
         for listener in listeners
         if not {source, wildcard}.isdisjoint(listener["bind"])
     ]
-    settle = 0.0 if together else expected.settle
-    return expected._replace(vips=[vip for vip in expected.vips if vip.address in vips], targets=targets, settle=settle)
+    return expected._replace(
+        vips=[vip for vip in expected.vips if vip.address in vips],
+        targets=targets,
+        settle=0.0 if together else expected.settle,
+        judged=0.0 if together else expected.judged,
+    )
 
 
 def is_provable(

@@ -224,6 +224,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *checked.at_once(settings["preempt"]),
             *pair_direct.warnings(plane),
         ],
+        checks=lambda name: [each["name"] for each in checked.scripts(name)],
         snippet=pair_api.snippet(settings, vips),
         follow=_follow(settings, services, vips, members, faults),
         resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),

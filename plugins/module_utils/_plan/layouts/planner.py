@@ -22,6 +22,7 @@ from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
 from . import (
+    changed_checks,
     delivery,
     direct,
     engine_choice,
@@ -82,6 +83,7 @@ class Draft(NamedTuple):
     missing_programs: Callable[[Member, str], Faults]  # that a member needs with an engine, and no role installs
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
+    checks: Callable[[str], List[str]] = lambda _name: []  # the names of the user's checks on a member
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
@@ -307,30 +309,44 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     runs = (bool(balancer.services), bool(router.instances))
     down_file = "" if judged.delivery.is_pod else balancer.down_file  # a pod's is its own
     following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
-    return MemberPlan(
-        engine=choice.engine,
-        replaces=choice.replaces,
-        moves_from=choice.moves_from,
-        replaced_programs=list(engines.REPLACED[choice.replaces]),
-        balancer=balancer._replace(services=services, inventory_servers=of_inventory, down_file=down_file),
-        router=router,
-        firewall=openings.firewall(found.clients(name), router),
-        expected=Expected(
-            vips=found.vips,
-            services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
-            targets=found.targets,
-            units=[unit for unit, it_runs in zip(units, runs) if it_runs],
-            programs=list(engines.PROGRAMS[choice.engine]),
-            down_file=down_file,
-            settle=transition.settle(running, router.instances, password),
+    return _with_checks(
+        member,
+        found.checks(name),
+        MemberPlan(
+            engine=choice.engine,
+            replaces=choice.replaces,
+            moves_from=choice.moves_from,
+            replaced_programs=list(engines.REPLACED[choice.replaces]),
+            balancer=balancer._replace(services=services, inventory_servers=of_inventory, down_file=down_file),
+            router=router,
+            firewall=openings.firewall(found.clients(name), router),
+            expected=Expected(
+                vips=found.vips,
+                services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
+                targets=found.targets,
+                units=[unit for unit, it_runs in zip(units, runs) if it_runs],
+                programs=list(engines.PROGRAMS[choice.engine]),
+                down_file=down_file,
+                settle=transition.settle(running, router.instances, password),
+            ),
+            follow=following,
+            resolver=resolver.planned(found.resolver, name, bool(following)),
+            direct=found.direct.file(name) if found.direct else {},
+            direct_server=found.direct.server(name) if found.direct else {},
+            unused=unused.unused(member["host"], choice.engine, *runs),
+            pods=judged.delivery.options,
         ),
-        follow=following,
-        resolver=resolver.planned(found.resolver, name, bool(following)),
-        direct=found.direct.file(name) if found.direct else {},
-        direct_server=found.direct.server(name) if found.direct else {},
-        unused=unused.unused(member["host"], choice.engine, *runs),
-        pods=judged.delivery.options,
     )
+
+
+def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> MemberPlan:
+    """Return a member's plan with the checks that change. Those of pods run in their images, and not on the host."""
+    if member.get("outside_limit") or planned.pods:
+        return planned
+    checks = changed_checks.changed(member["host"], planned, names)
+    reloaded = [] if planned.replaces else [check for check in checks if check["lives"]]  # one that starts says at once
+    expected = planned.expected._replace(judged=changed_checks.judged(reloaded))
+    return planned._replace(checks=checks, expected=expected)
 
 
 def accepting_keepalived(router: Router, engine: str) -> Router:

@@ -35,9 +35,10 @@ def undo(
         return Undo(reason=hindrances[0])
     settle = max(planned[name].expected.settle for name in names)
     first = way.sole_router or max(serving, key=lambda name: held[name])
+    judged = max(planned[name].expected.judged for name in names)
     if not settle:
-        return Undo(names)
-    return Undo(names, first, settle, first_addresses=_addresses(members, first))
+        return Undo(names, judged=judged)
+    return Undo(names, first, settle, judged, first_addresses=_addresses(members, first))
 
 
 def _addresses(members: Sequence[Dict[str, Any]], name: str) -> List[str]:

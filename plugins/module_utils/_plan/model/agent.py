@@ -244,7 +244,7 @@ def without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[st
 
 
 def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -> Settings:
-    checks = [_script(script) for script in model["scripts"]]
+    checks = [script_check(script) for script in model["scripts"]]
     checks += [{"name": file["name"], "type": "file", "file": file["path"]} for file in model["files"]]
     names = [check["name"] for check in checks]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -285,7 +285,7 @@ def _link(interface: str) -> str:
     return f"link:{interface}"
 
 
-def _script(script: Settings) -> Settings:
+def script_check(script: Settings) -> Settings:
     """A script as a check of the agent, which needs no killall to find a process and no curl to ask a single URL."""
     same = {key: script[key] for key in ("name", "interval", "timeout", "rise", "fall")}
     web_check = url_checks.agent_check(script["any_of"])

@@ -34,6 +34,7 @@ from .variables import as_role_variables
 
 GARP_REFRESH = 60  # seconds between two announcements of the addresses that a holder has
 ALIVE = ("killall", "-0")
+AGAIN = "notify_master_rx_lower_pri"
 
 SCRIPT = {
     "name": Field(word, required=True),
@@ -179,7 +180,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     instances, faults = read_instances(settings["instances"], f"{prefix}_instances")
     daemon = read(DAEMON, settings["daemon"], prefix, faults)
     auth_pass = read(SHARED, {"auth_pass": settings["auth_pass"]}, prefix, faults)["auth_pass"]
-    scripts = _scripts(settings["scripts"], f"{prefix}_scripts", faults)
+    scripts = read_scripts(settings["scripts"], f"{prefix}_scripts", faults)
     files = read_list(TRACK_FILE, settings["track_files"], f"{prefix}_track_files", faults)
     groups = _groups(settings["sync_groups"], f"{prefix}_sync_groups", faults)
     faults.extend(auth_pass_faults(auth_pass, f"{prefix}_auth_pass"))
@@ -226,10 +227,29 @@ def keepalived_model(settings: Dict[str, Any]) -> Dict[str, Any]:
         *(("sync_groups", group["name"], "notify", group["notify"], command) for group in found["groups"]),
     ]
     for kind, name, key, written, quote in texts:
-        wrong = values.quotable(quote)(written)[1] if written else None
+        also = f" GROUP {name} MASTER 255" if key == "notify" else ""  # with what keepalived does not add itself
+        wrong = values.quotable(quote)(written + also)[1] if written else None
         if wrong:
             found["faults"].append(f"keepalived_{kind} ({name}).{key} is {shown(written)}: {wrong}")
-    return {**found, "programs": _notified(found)}
+    again = [{**each, "notify_again": _notified_again(each, found["groups"])} for each in found["instances"]]
+    return {**found, "instances": again, "programs": _notified(found)}
+
+
+def _notified_again(instance: Dict[str, Any], groups: List[Dict[str, Any]]) -> Dict[str, str]:
+    """Return what an instance runs when it is MASTER and hears another one: `notify`, with the same arguments.
+
+    keepalived adds none there, and a sync group has nothing of the kind. While its link is split, all instances of a
+    group hear another MASTER. So one without a `notify` of its own can tell the group's.
+    """
+    if AGAIN in " ".join(instance["lines"]):
+        return {}
+    others = (group for group in groups if instance["name"] in group["instances"])
+    own = (instance, "INSTANCE", instance["priority"])
+    for teller, kind, priority in (own, *((group, "GROUP", 0) for group in others)):
+        if teller["notify"]:
+            command = f"{teller['notify']} {kind} {teller['name']} MASTER {priority}"
+            return {"command": command, "user": teller["notify_user"] or ""}
+    return {}
 
 
 def _notified(found: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -243,8 +263,8 @@ def _notified(found: Dict[str, Any]) -> List[Dict[str, Any]]:
     ]
 
 
-def _scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
-    """The scripts, each with a command: its own, or one that asks its URLs."""
+def read_scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
+    """Return the scripts, each with a command: its own, or one that asks its URLs."""
     before = len(faults)
     scripts = read_list(SCRIPT, given, place, faults)
     if len(faults) > before:

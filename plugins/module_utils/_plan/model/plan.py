@@ -95,6 +95,7 @@ class Expected(NamedTuple):
     programs: List[str]
     down_file: str = ""
     settle: float = 0  # for how many seconds the verification lasts at least
+    judged: float = 0  # also for so many, until a router has judged each check that changes
 
 
 class MemberPlan(NamedTuple):
@@ -116,6 +117,7 @@ class MemberPlan(NamedTuple):
     direct_server: Dict[str, Any] = {}  # what the role of this name is called with, on a member that is a server
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
     moves_from: str = ""  # the delivery that goes, where another one comes: unit or pod
+    checks: List[Dict[str, Any]] = []  # those of the user that change, as `changed_checks.changed` returns them
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 
@@ -133,6 +135,7 @@ class Undo(NamedTuple):
     members: List[str] = []  # none where there is nothing to go back to
     first: str = ""  # the one to return before the routers of the others start again; '' if nothing on the link changes
     settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
+    judged: float = 0  # for how many seconds more the run may be silent, while routers judge their checks
     reason: str = ""  # why nobody does, and what follows from that
     first_addresses: List[str] = []  # of the first one
 

@@ -409,3 +409,11 @@ def test_static_pods_are_among_the_units_that_are_there_and_that_run(tmp_path, m
         assert run(host_info, asked, programs)["stale"] == [
             f"{BALANCER} has not loaded {kubelet.config(BALANCER)} since it changed."
         ]
+
+
+def test_the_checks_that_run_are_told_as_digests_alone(host, tmp_path):
+    path = tmp_path / "keepalived.conf"
+    path.write_text('vrrp_script storage {\n    script "/bin/storage --password s3cret"\n    interval 5\n}\n')
+    found = look({"keepalived_config": str(path), "named": {"script_user": "watch"}})
+    assert [*found["checks"]["native"]] == ["storage"] and "s3cret" not in str(found)
+    assert found["script_user"] == "watch"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import types
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
@@ -83,3 +84,42 @@ def test_two_holders_are_a_fault(link):
     link[VIP] = ["02:00:00:00:00:63"]
     found = run(layout_info, {"plan": PLAN, "limit": 0}, Host(HELD))
     assert (found["holders"], found["faults"]) == ({VIP: 2}, [NO_HOLDER.replace("0 holders", "2 holders")])
+
+
+FAILS = {"name": "storage", "command": "/usr/bin/false", "timeout": 60}
+PASSES = {"name": "other", "command": "/usr/bin/true", "timeout": 60}
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("failing", [{}, {"storage": "script storage failed", "other": "script other failed"}])
+def test_checks_are_run_once_in_either_mode_and_compared_with_what_the_router_says(
+    monkeypatch, tmp_path, check, failing
+):
+    daemon = in_force.InForce(True, failing=failing)
+    monkeypatch.setattr(in_force, "read", lambda _reader, _unit: daemon)
+    counts = {**PASSES, "name": "counts", "command": f"/bin/sh -c 'echo run >>{tmp_path}/runs'"}
+    given = {"plan": PLAN, "checks": [FAILS, PASSES, counts], "limit": 60}
+    found = run(layout_info, given, Host(NONE, NONE, HELD), check=check)
+    assert found["checks"] == {
+        "storage": {"fault": "fails with exit code 1", "before": failing.get("storage", "")},
+        "other": {"fault": "", "before": ""},
+        "counts": {"fault": "", "before": ""},
+    }
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+@pytest.mark.parametrize("key", ["settle", "judged"])
+def test_what_shows_only_after_a_while_is_waited_for(monkeypatch, key):
+    """As a check does that its router finds failing at the third run. What is seen before that is no verdict."""
+    now = [0.0]
+
+    class Clocked(Host):
+        """Each look takes some seconds."""
+
+        def _ip(self, words):
+            now[0] += 2.5
+            return super()._ip(words)
+
+    monkeypatch.setattr(layout_info, "time", types.SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _s: None))
+    found = run(layout_info, {"plan": {**PLAN, key: 60}, "limit": 0}, Clocked(*[HELD] * 20, NONE))
+    assert found["faults"] == [NO_HOLDER]

@@ -188,6 +188,7 @@ LINK = ["Netlink reports eth0 down", "(web) Entering FAULT STATE"]
         (TRACK_FILE_AT_THE_START, {"web": "tracked file haproxy_down has status -254"}),
         (SCRIPT, {"web": FAILED}),
         (LINK, {"web": ""}),
+        (["VRRP_Script(alive) timed_out", "(web) Entering FAULT STATE"], {"web": "script alive timed out"}),
         ([*SCRIPT, "VRRP_Script(alive) succeeded", "(web) Entering BACKUP STATE"], {}),
         ([*SCRIPT, "VRRP_Script(alive) succeeded", "(web) Entering BACKUP STATE", *LINK], {"web": ""}),
         (["(web): entering FAULT state due to script alive"], {"web": "script alive"}),
@@ -197,6 +198,26 @@ LINK = ["Netlink reports eth0 down", "(web) Entering FAULT STATE"]
 )  # fmt: skip
 def test_instances_in_fault_are_read_from_keepaliveds_log(host, log, in_fault):
     assert in_force.read(reader(log="".join(f"{line}\n" for line in log)), KEEPALIVED).in_fault == in_fault
+
+
+def test_the_scripts_that_fail_are_read_from_keepaliveds_log_also_those_that_only_lower_a_priority(host):
+    log = [
+        "VRRP_Script(gone) considered unsuccessful",
+        "VRRP_Script(slow) timed_out",
+        "VRRP_Script(ready) failed (exited with status 1)",
+        "VRRP_Script(ready) succeeded",
+        "VRRP_Script(gone) considered successful on reload",
+        "VRRP_Script(storage) failed (due to signal 9)",
+    ]
+    found = in_force.read(reader(log="".join(f"{line}\n" for line in log)), KEEPALIVED)
+    storage = "script storage failed (due to signal 9)"
+    assert (found.failing, found.in_fault) == ({"slow": "script slow timed out", "storage": storage}, {})
+
+
+def test_the_agent_says_itself_which_of_its_checks_fail(host, monkeypatch):
+    checks = [{"name": "a", "up": True}, {"name": "b", "up": False, "detail": "exit code 1"}, {"name": "c", "up": None}]
+    monkeypatch.setattr(in_force.status_socket, "fetch", lambda _path: {"checks": checks})
+    assert in_force.read(reader(), "onprem-lb-vrrp.service").failing == {"b": "exit code 1"}
 
 
 AGENTS = [f"onprem-lb-{daemon}.service" for daemon in ("vrrp", "proxy", "follow", "direct")]

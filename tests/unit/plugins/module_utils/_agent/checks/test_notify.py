@@ -99,5 +99,19 @@ def test_of_too_many_calls_the_oldest_are_left_out(case, program, tmp_path, monk
     assert text(tmp_path / "news").split() == ["first", "third", "fourth"]
 
 
+def test_a_call_that_waits_is_not_queued_again_unless_another_state_comes_between(case, tmp_path):
+    told = tmp_path / "program"
+    told.write_text(f'#!/bin/sh\nuntil [ -e {tmp_path}/go ]; do sleep 0.01; done\necho "$@" >>{tmp_path}/news\n')
+    told.chmod(0o755)
+    for state in ("MASTER", "MASTER", "MASTER", "BACKUP", "MASTER", "MASTER"):
+        for name in ("a", "b"):
+            case.run(str(told), "INSTANCE", name, state, "100")
+    (tmp_path / "go").touch()
+    assert case.finish() == []
+    lines = [line.split() for line in text(tmp_path / "news").splitlines()]
+    assert [state for _kind, name, state, _priority in lines if name == "a"] == ["MASTER", "MASTER", "BACKUP", "MASTER"]
+    assert [state for _kind, name, state, _priority in lines if name == "b"] == ["MASTER", "BACKUP", "MASTER"]
+
+
 def test_nothing_to_do_is_finished_at_once(case):
     assert case.finish() == []

@@ -129,3 +129,28 @@ def test_the_election_and_the_tracked_files_are_read():
 
 def elections(text):
     return {each["name"]: (each["priority"], each["preempt"]) for each in keepalived_conf.instances(text)}
+
+
+SCRIPTS = """
+global_defs {
+    script_user watch
+}
+vrrp_script storage {
+    script "/bin/storage 'a b'"   # in quotes
+    interval 5
+    timeout 3
+    fall 2
+    user ops
+}
+vrrp_script plain
+{
+    script /bin/plain
+}
+vrrp_script
+"""
+
+
+def test_scripts_are_read_with_keepaliveds_defaults_and_the_files_user():
+    storage = {"interval": 5, "timeout": 3, "rise": 1, "fall": 2, "command": "/bin/storage 'a b'", "user": "ops"}
+    plain = {**dict.fromkeys(["interval", "timeout", "rise", "fall"], 1), "command": "/bin/plain", "user": "watch"}
+    assert keepalived_conf.scripts(SCRIPTS) == [{"name": "storage", **storage}, {"name": "plain", **plain}]

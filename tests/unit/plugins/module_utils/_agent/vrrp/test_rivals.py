@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import rivals
-from support.vrrp.fakes import EPOCH, FRONT, OTHER, OWN, SECOND, THIRD, Host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.settings import Group
+from support.vrrp.fakes import BACK, EPOCH, FRONT, OTHER, OWN, SECOND, THIRD, Host
 
 NOTIFYING = FRONT._replace(peers=(OTHER, THIRD), notify=("/bin/tell",))
 FOUND = f"front: {OTHER} is Active as well, with priority 50: it receives none of our Advertisements, or discards them"
@@ -18,6 +19,9 @@ def host():
     return Host().start(NOTIFYING).activate()
 
 
+TOLD = "run /bin/tell INSTANCE front MASTER 100 as nobody"
+
+
 def advertises(host, seconds, *routers, priority=50):
     """Return what is said and run while routers advertise a lower priority."""
     for _second in range(seconds):
@@ -27,17 +31,25 @@ def advertises(host, seconds, *routers, priority=50):
     return [line for line in host.done() if line.startswith(("says", "run"))]
 
 
-def test_a_second_active_is_logged_and_notified_once(host):
-    run = "run /bin/tell INSTANCE front MASTER_RX_LOWER_PRI 100 as nobody"
-    assert advertises(host, 10, OTHER) == [f"says {FOUND}", run]
+def test_a_second_active_is_logged_once_and_the_program_is_told_again_at_each_of_its_advertisements(host):
+    assert advertises(host, 10, OTHER) == [TOLD, TOLD, TOLD, f"says {FOUND}", *7 * [TOLD]]
     assert (host.state, host.report()["lower"]) == ("Active", 10)
 
 
+def test_the_program_of_a_sync_group_is_told_again_as_well():
+    groups = (Group("both", ("front", "back"), ("/bin/all",)), Group("others", ("other",), ("/bin/others",)))
+    host = Host().start(NOTIFYING, BACK, groups=groups).activate()
+    host.hears(50, source=OTHER)
+    host.let()
+    told = [line for line in host.done() if line.startswith("run")]
+    assert told == [TOLD, "run /bin/all GROUP both MASTER 0 as nobody"]
+
+
 def test_the_last_advertisements_of_a_router_that_yields_are_no_second_active(host):
-    """Its own, and the one that keepalived's hook sends."""
-    assert advertises(host, 2, OTHER) == []
+    """Its own, and the one that keepalived's hook sends. Its program may have been told that it owns the addresses."""
+    assert advertises(host, 2, OTHER) == [TOLD, TOLD]
     host.let(10)
-    assert advertises(host, 2, OTHER) == []
+    assert advertises(host, 2, OTHER) == [TOLD, TOLD]
     assert (host.report()["rivals"], host.report()["lower"]) == ([], 4)
 
 

@@ -24,6 +24,11 @@ DUE, RETURNED = {"id": RUN, "after": 40.0}, {"id": RUN, "at": "2026-01-31 12:01:
         (DUE, {**RETURNED, "waits": "192.0.2.10 is held with other settings"}, f"before {RUN}: 192.0.2.10 is held"),
         ({}, RETURNED, f"has returned to what it ran before {RUN}, at 2026-01-31 12:01:00 UTC (journalctl"),
         ({}, {**RETURNED, "stays": "nobody has taken 192.0.2.10"}, "but for its router: nobody has taken 192.0.2.10"),
+        (
+            {},
+            {**RETURNED, "others": "/etc/a.cfg"},
+            "but for /etc/a.cfg, which somebody else has changed since (journalctl",
+        ),
         ({}, {"run": RUN, "id": RUN}, "at an unknown time"),
     ],
 )

@@ -135,6 +135,7 @@ def test_where_the_first_is_not_heard_the_router_of_another_one_never_stops_and_
     assert host.go(native(), seen)
     assert host.events == ["files", "ready", "systemctl reload haproxy.service", "firewall"]
     assert now.files[1] in host.now.files  # keepalived's
+    assert host.said[-1] == "Everything else is as it was before."
     why = "the member that returns first is not heard, and might not take the VIPs"
     assert f"The router stays as it is: {why}. The next run of onprem.lb.site mends that." in host.said
 
@@ -174,6 +175,7 @@ def test_a_router_that_checks_something_else_than_before_keeps_all_that_it_check
     host = Host(monkeypatch, native(served="two", routed="two", asked="check port 2"), "other")
     assert host.go(native(), FREE)
     assert host.events == ["ready", "firewall"]
+    assert host.said[-1].startswith("So does everything else")
 
 
 def test_openings_of_a_router_that_stays_are_not_closed(monkeypatch, clock):
@@ -264,6 +266,7 @@ def test_what_somebody_else_has_changed_since_stays_and_is_named(monkeypatch, cl
     assert host.go(native())
     assert host.events == ["ready", "firewall"]
     assert "Somebody else has changed /etc/haproxy/haproxy.cfg since, so it stays." in host.said
+    assert host.said[-1] == "This member runs again what it ran before, but for /etc/haproxy/haproxy.cfg."
 
 
 @pytest.mark.parametrize("role", ["alone", "first", "other"])

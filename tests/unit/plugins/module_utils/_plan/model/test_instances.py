@@ -132,6 +132,37 @@ def test_a_notify_command_of_an_instance_that_keepalived_conf_cannot_express_is_
     assert said == [f"""keepalived_instances (vip).notify is '/bin/x \\'"\\'': {WORD}"""]
 
 
+def test_a_notify_command_needs_room_for_the_arguments_that_keepalived_does_not_add():
+    fits, too_long = f"/bin/{'x' * 900}", f"/bin/{'x' * 940}"
+    assert model({**GOOD, "notify": fits}, read=_instances.keepalived_model)["faults"] == []
+    (said,) = model({**GOOD, "notify": too_long}, read=_instances.keepalived_model)["faults"]
+    assert said.endswith("keepalived reads 960 bytes at most, shorten it.")
+
+
+ALL = {"name": "all", "instances": ["vip", "other"], "notify": "/bin/all", "notify_user": "ops"}
+
+
+@pytest.mark.parametrize(
+    "changes, groups, wanted",
+    [
+        ({}, [], {}),
+        ({"notify": "/bin/tell a"}, [], {"command": "/bin/tell a INSTANCE vip MASTER 254", "user": ""}),
+        (
+            {"notify": "/bin/tell", "notify_user": "me"},
+            [ALL],
+            {"command": "/bin/tell INSTANCE vip MASTER 254", "user": "me"},
+        ),
+        ({}, [ALL], {"command": "/bin/all GROUP all MASTER 0", "user": "ops"}),
+        ({}, [{**ALL, "instances": ["other"]}], {}),
+        ({"notify": "/bin/tell", "lines": ['notify_master_rx_lower_pri "/bin/mine"']}, [], {}),
+    ],
+)
+def test_the_program_that_is_told_again_of_another_master_is_the_instances_or_else_its_groups(changes, groups, wanted):
+    other = {**GOOD, "name": "other", "vrid": 78, "addresses": ["192.0.2.78"]}
+    found = model({**GOOD, **changes, "priority": 254}, other, groups=groups, read=_instances.keepalived_model)
+    assert (found["faults"], found["instances"][0]["notify_again"]) == ([], wanted)
+
+
 @pytest.mark.parametrize("command", ["/bin/x 'a b'", '/bin/x "a b"', "/bin/x '#1' !2 {3}"])
 def test_what_keepalived_conf_can_express_is_accepted(command):
     assert model(GOOD, scripts=[{"name": "x", "command": command}], read=_instances.keepalived_model)["faults"] == []
