@@ -133,8 +133,19 @@ TIMES_OF_DAY = {
     "_host/reader.py: package_lists_are_fresh",  # whether apt reads its lists before it installs
     "_host/states/undo.py: main",
 }
+CLOCKS = ("time", "datetime")
 WALL = {("time", name) for name in ("time", "time_ns", "localtime", "gmtime", "ctime", "strftime")}
 WALL |= {(of, name) for of in ("datetime", "date") for name in ("now", "utcnow", "today")}
+
+
+def asks(node):
+    """Whether a piece of code names a clock that can be set, also under another name."""
+    if isinstance(node, ast.Attribute):
+        return (getattr(node.value, "id", getattr(node.value, "attr", "")), node.attr) in WALL
+    imported = [
+        (getattr(node, "module", ""), each) for each in getattr(node, "names", []) if isinstance(each, ast.alias)
+    ]
+    return any((of, each.name) in WALL or (each.asname and each.name in CLOCKS) for of, each in imported)
 
 
 def times_of_day(file: Path):
@@ -143,7 +154,7 @@ def times_of_day(file: Path):
     def visit(node, inside):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             inside = node.name
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and (node.value.id, node.attr) in WALL:
+        if asks(node):
             yield f"{file.relative_to(MODULE_UTILS)}: {inside}"
         for child in ast.iter_child_nodes(node):
             yield from visit(child, inside)
