@@ -276,13 +276,14 @@ def _untaken(patience: undoing.Patience, seen: undoing.Seen) -> str:
 
 
 def main() -> int:
-    found = records.due()
-    if not found:
-        return 0
     notifier, machine = Notifier(), Machine()
     try:
-        then = store.load(found["id"]).saved
-    except store.Refused as refused:
+        found = records.due()
+        if not found:
+            return 0
+        due, written = arming.Due(**found), records.read(records.WRITTEN)
+        then = store.load(due.id).saved
+    except (store.Refused, TypeError, ValueError) as refused:
         _say(f"This member stays as it is. {refused}")
         notifier.ready()
         arming.clear(machine.run_command)
@@ -292,7 +293,7 @@ def main() -> int:
     def note(**known: str) -> None:
         records.write(records.RETURNED, {**returned, **known})
 
-    undo = Undo(arming.Due(**found), then, machine, written=records.read(records.WRITTEN), note=note)
+    undo = Undo(due, then, machine, written=written, note=note)
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     note()
     if undo.go(notifier.ready):

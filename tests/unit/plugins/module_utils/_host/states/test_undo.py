@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours, sniffer
@@ -296,16 +298,31 @@ def test_an_undo_that_names_no_first_one_stops_no_router_that_is_heard_alone(mon
     assert "The router stays as it is: no other member advertises 192.0.2.10." in host.said[1]
 
 
-def test_a_state_that_cannot_be_read_leaves_the_member_as_it_is(monkeypatch, tmp_path, capsys):
-    wanted, done = "20260131T120000Z", []
-    (tmp_path / f"{wanted}.json").write_text("{}")
-    load = undo.store.load
+DUE = {"run": "20260131T120000Z", "id": "20260131T120000Z", "role": "alone", "after": 40, "settle": 5}
+
+
+@pytest.mark.parametrize(
+    "file, text, said",
+    [
+        ("state", "{}", "The state 20260131T120000Z is damaged: "),
+        ("due", "{", "due is damaged: "),
+        ("due", json.dumps({**DUE, "of another version": 1}), ""),
+        ("written", "", "written is damaged: "),
+    ],
+)
+def test_a_state_that_cannot_be_read_leaves_the_member_as_it_is(monkeypatch, tmp_path, capsys, file, text, said):
+    done, load = [], undo.store.load
+    texts = {"due": json.dumps(DUE), "written": "{}", "state": "{}", file: text}
+    for name, path in (("due", "due"), ("written", "written"), ("state", f"{DUE['id']}.json")):
+        (tmp_path / path).write_text(texts[name])
+    monkeypatch.setattr(records, "DUE", str(tmp_path / "due"))
+    monkeypatch.setattr(records, "WRITTEN", str(tmp_path / "written"))
     monkeypatch.setattr(undo.store, "load", lambda which: load(which, str(tmp_path)))
-    monkeypatch.setattr(records, "due", lambda: {"id": wanted})
     monkeypatch.setattr(arming, "clear", lambda _run: done.append("disarmed"))
     monkeypatch.setattr(undo.Undo, "go", lambda *_given: done.append("returns"))
     assert undo.main() == 1 and done == ["disarmed"]
-    assert capsys.readouterr().out.startswith(f"This member stays as it is. The state {wanted} is damaged")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("This member stays as it is. ") and said in line
 
 
 def test_a_command_that_fails_is_logged_and_the_others_follow(monkeypatch):
