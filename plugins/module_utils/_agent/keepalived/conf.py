@@ -38,6 +38,7 @@ class Router(NamedTuple):
     peers: Tuple[str, ...]  # none for multicast
     advertised: Tuple[str, ...]
     held: Tuple[VirtualAddress, ...]
+    priority: int = 100  # keepalived's default
 
     @property
     def family(self) -> int:
@@ -62,6 +63,16 @@ def track_files(text: str) -> List[str]:
     """Return the paths of the files that are tracked."""
     blocks = [block for words, block in _statements(text) if words[:1] in (["track_file"], ["vrrp_track_file"])]
     return [words[1] for block in blocks for words, _nested in block if words[:1] == ["file"] and len(words) > 1]
+
+
+def weights(text: str, name: str) -> Dict[str, int]:
+    """Return by instance the weight with which it tracks the file of this name itself."""
+    found = {}
+    for instance, block in _instances(_statements(text)):
+        for words, _nested in _block(block, "track_file"):
+            if words[0] == name:
+                found[instance["name"]] = int(_number(dict(zip(words, words[1:])).get("weight", "0")))
+    return found
 
 
 def unknown(text: str) -> Iterator[str]:
@@ -97,7 +108,7 @@ def _router(instance: Dict[str, Any], block: List[Statement]) -> Router:
     }
     advertised = tuple(each.address for each in held[HELD[0]] if each)
     return Router(
-        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass")},
+        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass", "priority")},
         # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever is written.
         version=3 if any(":" in address for address in advertised) else instance["version"],
         interval=instance["advert_interval"],
