@@ -88,9 +88,8 @@ def test_where_none_answers_it_stays(name, version, interval, phase):
 def test_any_member_that_answers_has_a_higher_priority_than_any_that_does_not(priorities, preempt):
     weight = answers.weight(priorities, preempt)
     if not weight:  # a FAULT, because there is no room
-        assert max(priorities) - min(priorities) >= min(priorities) - 1 and (
-            not preempt or min(priorities) == 1 or max(priorities) - min(priorities) >= answers.LARGEST
-        )
+        distance, room = max(priorities) - min(priorities), min(priorities) - 1
+        assert distance >= room and (not preempt or not room or distance >= answers.LARGEST)
         return
     assert tracking.file(weight, 1) is not tracking.FAULT
     in_order = sorted(priorities, reverse=True)
