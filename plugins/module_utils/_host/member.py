@@ -31,6 +31,7 @@ from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, 
 from .reader import Reader
 from .states import records
 
+SILENT = ".silent"  # how the track file ends by which keepalived learns that haproxy hangs
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
 WILDCARDS = ("0.0.0.0", "::")
@@ -108,7 +109,8 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
         for instance, why in daemon.in_fault.items() if daemon.active else ():
             yield f"{instance} is in FAULT{': ' + why if why else ''}."
     for path, value in down.items():
-        yield f"{path} says {value}, that the balancer is down."
+        what = "does not answer" if path.endswith(SILENT) else "is down"
+        yield f"{path} says {value}, that the balancer {what}."
     if own.silent:
         yield own.silent
 
