@@ -21,9 +21,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import st
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
 from support import rendering
+from support.netns.keepaliveds import FILES
 from support.netns.links import Node
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
@@ -182,6 +183,7 @@ class Member:
         log, hooks = folder / "log", (self._balancer_started, self._balancer_ended, self._balancer_stops, self._died)
         self.balancer = Program(node, balancer, log, self._listens, *hooks)
         self.router = Program(node, router, log, lambda: True, ended=self._router_ended)
+        self.asking = Program(node, self._asking(), log, lambda: True)
 
     def configure(self, plan: MemberPlan, auth_pass: str) -> None:
         """Write the files of a plan. The programs that run do not see them before they are reloaded."""
@@ -198,7 +200,9 @@ class Member:
             "scripts": [
                 {**script, "command": asks} if script["name"] == ALIVE else script for script in router.scripts
             ],
-            "track_files": [{**file, "path": str(self.folder / "down")} for file in router.track_files],
+            "track_files": [
+                {**file, "path": str(self.folder / FILES.get(file["name"], "down"))} for file in router.track_files
+            ],
         }
 
     def _write_native(self, router: Dict[str, Any]) -> None:
@@ -226,6 +230,8 @@ class Member:
     def start(self) -> None:
         self.balancer.start()
         self.router.start()
+        if self.plan.engine == "native":
+            self.asking.start()
 
     def _commands(self) -> List[List[str]]:
         if self.plan.engine == "agent":
@@ -237,6 +243,12 @@ class Member:
             [path_of("haproxy"), "-W", "-db", "-f", str(self.folder / "haproxy.cfg")],
             [path_of("keepalived"), "--vrrp", "--dont-fork", "--log-console", *options],
         ]
+
+    def _asking(self) -> List[str]:
+        """Return what asks haproxy whether it answers; the agent asks itself."""
+        config, file = str(self.folder / "keepalived.conf"), str(self.folder / FILES[answers.NAME])
+        port = str(self.plan.balancer.answer_port)
+        return [sys.executable, "-IS", str(self.hook), "answers", config, answers.NAME, file, "127.0.0.1", port]
 
     def _listens(self) -> bool:
         with inside(self.node.namespace), socket.socket() as probe:
@@ -302,6 +314,7 @@ class Member:
         return [f"{each['name']} is in {each['state']} {each['reason']}".strip() for each in waiting]
 
     def close(self) -> None:
+        self.asking.close()
         self.router.close()
         self.balancer.close()
 

@@ -47,7 +47,7 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/lock": "layout/lock layout/undo/take_over",
     "roles/members": """
         layout/outside_limit layout/departed layout/undo/arm layout/undo/postpone layout/undo/postpone_again""",
-    "roles/metrics": "layout/units/metrics layout/units/down_file",
+    "roles/metrics": "layout/units/metrics layout/units/down_file layout/units/answers",
     "roles/migration": """
         layout/migrate layout/pods/to_units layout/pods/from_units layout/pods/migrate
         agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
@@ -77,7 +77,7 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/undo": "layout/compare layout/undo/arm layout/undo/postpone layout/undo/postpone_again",
     "roles/units": """
         layout/configure layout/openings layout/units/direct layout/units/direct_absent layout/units/follow
-        layout/units/follow_check layout/units/metrics layout/units/down_file layout/units/shutdown
+        layout/units/follow_check layout/units/metrics layout/units/down_file layout/units/shutdown layout/units/answers
         layout/pods/configure layout/pods/check layout/pods/static_pods""",
 }
 

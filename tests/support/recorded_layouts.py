@@ -27,7 +27,7 @@ ROUTER = {"instances": [{"name": "vip"}], "scripts": [], "track_files": [], "syn
 MEMBER = {
     "engine": "native",
     "router": ROUTER,
-    "balancer": {"services": '[{"name": "web"}]', "down_file": "/run/lb.down", "redirect": None},
+    "balancer": {"services": '[{"name": "web"}]', "down_file": "/run/lb.down", "redirect": None, "answer_port": 0},
     "firewall": {"ports": [443], "restricted_ports": [], "vrrp_peers": [], "interfaces": ["eth0"]},
     **{name: {} for name in ("pods", "direct", "direct_server", "follow", "resolver", "replaced_router")},
     **dict.fromkeys(("replaces", "moves_from"), ""),

@@ -67,7 +67,7 @@ MAY_IMPORT = {
     "_host.deploy": (
         *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
         *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.last_will"),
-        "_agent.keepalived.peers",
+        *("_agent.keepalived.peers", "_agent.keepalived.answers"),
     ),
     # What it returns to may be an agent, and it is carried to the target as that is.
     "_host.states": (
@@ -88,7 +88,9 @@ MAY_IMPORT = {
     "_agent.proxy.worker": ("_agent.proxy.settings",),
     "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
     "_agent.metrics": ("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
-    "_agent.keepalived": ("_agent.net", "_agent.runtime", "_agent.vrrp.core.packet"),
+    "_agent.keepalived": (
+        *("_agent.checks", "_agent.net", "_agent.runtime", "_agent.vrrp.core.offers", "_agent.vrrp.core.packet"),
+    ),
     "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.metrics.certificates", *AGENT_PARTS),
     "_agent.direct": (
         *("_agent.VERSION", "_agent.direct", *AGENT_PARTS),

@@ -28,6 +28,7 @@ COMMANDS = [command for page in PAGES for block in blocks(page, "") for command 
 LAYOUT = variables_of("layout")
 UNITS = {unit for pair in engines.UNITS.values() for unit in pair} | {
     LAYOUT["__layout_watch"],
+    LAYOUT["__layout_asking"],
     LAYOUT["__layout_metrics"],
     LAYOUT["__layout_follow"],
 }

@@ -26,6 +26,9 @@ FILES = {
         f"{UNITS}/keepalived.service.d/onprem-lb.conf",
         "/usr/local/lib/onprem-lb-keepalived",
         "/run/keepalived.loaded",
+        "/run/onprem-lb-haproxy.silent",
+        f"{UNITS}/onprem-lb-answers.service",
+        f"{UNITS}/*.wants/onprem-lb-answers.service",
         "/etc/onprem-lb-packages.json",
     ],
     "agent": [

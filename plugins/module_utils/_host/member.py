@@ -27,11 +27,11 @@ from .._shared.engines import (
     is_own,
 )
 from .._shared.pods import FOLLOW as FOLLOW_POD
-from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot
+from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, unconfirmed
 from .reader import Reader
-from .states import pending
-from .states import records as states
+from .states import records
 
+SILENT = ".silent"  # how the track file ends by which keepalived learns that haproxy hangs
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
 WILDCARDS = ("0.0.0.0", "::")
@@ -86,7 +86,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(reader.text(members_record)) if members_record else {},
         "not_following": not_following(reader),
-        "undo": pending.sentence(states.due(), states.returned()),
+        "undo": unconfirmed.sentence(records.due(), records.returned()),
     }
 
 
@@ -109,7 +109,8 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
         for instance, why in daemon.in_fault.items() if daemon.active else ():
             yield f"{instance} is in FAULT{': ' + why if why else ''}."
     for path, value in down.items():
-        yield f"{path} says {value}, that the balancer is down."
+        what = "does not answer" if path.endswith(SILENT) else "is down"
+        yield f"{path} says {value}, that the balancer {what}."
     if own.silent:
         yield own.silent
 

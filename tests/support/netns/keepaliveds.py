@@ -20,6 +20,7 @@ import sys
 import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
@@ -28,6 +29,7 @@ from support.waiting import LIMIT_S
 
 STEADY = 0.4  # seconds: longer than the second round of announcements, or a late announcement of the loser, takes
 AUTH_PASS = "0f3a9c1e"
+FILES = {answers.NAME: "silent"}  # by track file: its name in the member's folder
 EVENTS = ("haproxy_killed", "keepalived_stopped", "keepalived_killed", "host_cut")
 ROUTER_ENDS = {"keepalived_stopped": "stop", "keepalived_killed": "kill"}
 
@@ -80,7 +82,9 @@ class Cluster:
         settings = {
             "instances": router.instances,
             "scripts": [{**script, "command": f"{shutil.which('test')} -e {own}/alive"} for script in router.scripts],
-            "track_files": [{**file, "path": str(own / "down")} for file in router.track_files],
+            "track_files": [
+                {**file, "path": str(own / FILES.get(file["name"], "down"))} for file in router.track_files
+            ],
             "auth_pass": auth_pass,
         }
         (own / "keepalived.conf").write_text(
@@ -134,6 +138,25 @@ class Cluster:
             # `ip netns exec` executes keepalived in its own place, so the process id is keepalived's.
             self.running[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def ask(self, name, port):
+        """Start what asks a member's balancer whether it answers, as its unit does."""
+        own = self.folder / name
+        command = ["ip", "netns", "exec", self.nodes[name].namespace, sys.executable, "-IS", str(self.hook), "answers"]
+        with open(own / "answers.log", "a") as log:
+            self.running[f"{name}'s question"] = subprocess.Popen(
+                [
+                    *command,
+                    str(own / "keepalived.conf"),
+                    answers.NAME,
+                    str(own / FILES[answers.NAME]),
+                    "127.0.0.1",
+                    str(port),
+                ],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def fail(self, event, name):

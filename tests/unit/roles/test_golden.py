@@ -398,6 +398,15 @@ CASES = {
         folder="/var/lib/prometheus/node-exporter",
         checksum="9f86d081",
     ),
+    "answers.service": lambda: render(
+        "layout",
+        "answers.service.j2",
+        program="/usr/local/lib/onprem-lb-keepalived/hook",
+        config="/etc/keepalived/keepalived.conf",
+        tracked="haproxy_answers",
+        file="/run/onprem-lb-haproxy.silent",
+        port=9444,
+    ),
     "shutdown.service": lambda: render(
         "layout",
         "shutdown.service.j2",

@@ -106,6 +106,50 @@ def test_metrics_and_what_follows_are_set_up_where_they_are_wanted_and_removed_w
     assert metrics in paths(written) and only("lb1", written, "agent_archive") == ["agent_archive"]
 
 
+ASKED = {
+    "balancer": {**MEMBER["balancer"], "answer_port": 9444},
+    "router": {**MEMBER["router"], "track_files": [{"name": "haproxy_answers", "path": "/run/x"}]},
+}
+ASKS, HOOK = "/etc/systemd/system/onprem-lb-answers.service", "/usr/local/lib/onprem-lb-keepalived/hook"
+
+
+def asking(play):
+    """Return what becomes of the unit that asks the balancer: the state of its file, and of the unit."""
+    assert play.code == 0, play.faults()
+    calls = [call.given for call in play.of("config_files") if call.on == "lb1"]
+    return [
+        (file["state"], *(unit["state"] for unit in given["units"]))
+        for given in calls
+        for file in given.get("files", [])
+        if file["path"] == ASKS
+    ]
+
+
+@pytest.mark.parametrize(
+    "member, exists, wanted",
+    [
+        (ASKED, False, [("present", "started")]),
+        ({**ASKED, "engine": "agent"}, True, [("absent", "stopped")]),  # it has migrated
+        ({**ASKED, "engine": "agent"}, False, []),
+        ({}, True, [("absent", "stopped")]),  # it is not to be asked any more
+        ({**ASKED, "router": {**ASKED["router"], "instances": []}}, True, [("absent", "stopped")]),
+    ],
+    ids=["native", "migrated", "agent", "no port", "no router"],
+)
+def test_haproxy_is_asked_where_keepalived_tracks_what_it_answers(member, exists, wanted):
+    units = ["onprem-lb-answers.service"] if exists else []
+    assert asking(configured(member=member, __layout_host=host_info("lb1", existing_units=units))) == wanted
+
+
+@pytest.mark.parametrize(
+    "differs, restarts", [([HOOK], True), (["/etc/keepalived/keepalived.conf"], False), ([], False)]
+)
+def test_a_new_program_asks_from_then_on(differs, restarts):
+    written = {"config_files": {"changed": False}}
+    play = configured(answers=written, member=ASKED, __keepalived_differs=differs)
+    assert (only("lb1", play, "systemd_service") == ["systemd_service restarted onprem-lb-answers.service"]) is restarts
+
+
 FOLLOWED = {"kubeconfig": "/etc/kubeconfig", "hosts": "/etc/hosts.d/nodes"}
 FOUND = {
     "credentials": [{"path": "/etc/onprem-lb-follow/key"}],

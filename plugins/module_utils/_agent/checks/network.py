@@ -15,6 +15,7 @@ import struct
 from typing import Callable, Generator, List, Optional
 
 from ..runtime.loop import READ, WRITE, Loop, Timer
+from . import patience
 from .outcome import Done, Outcome, Probe, in_words, seconds
 
 Steps = Generator[int, None, str]
@@ -94,7 +95,7 @@ def connect(address: str, port: int) -> socket.socket:
 
 
 class NetworkProbe(Probe):
-    """One connection per run; ``timeout`` (microseconds) covers all of it."""
+    """One connection per run; ``timeout`` (microseconds) covers all of it, without what this process is late by."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class NetworkProbe(Probe):
             self._stream = Stream(self._connect(self._address, self._port))
         except (OSError, ValueError) as fault:
             return self._end(False, in_words(fault))
-        self._timer = self._loop.after(self._timeout, self._timed_out)
+        self._wait(patience.begin(self._timeout, self._began))
         self._steps = self._converse(self._stream)
         return self._step()
 
@@ -150,9 +151,16 @@ class NetworkProbe(Probe):
         else:
             self._loop.watch(self._stream.connection.fileno(), self._step, events)
 
-    def _timed_out(self) -> None:
+    def _wait(self, wait: patience.Patience) -> None:
+        self._waiting = wait
+        self._timer = self._loop.at(wait.wake, self._woken)
+
+    def _woken(self) -> None:
+        wait = patience.woken(self._waiting, self._loop.now())
+        if not wait.is_over:
+            return self._wait(wait)
         missing = self._stream.missing if self._stream else "no answer"
-        self._end(False, f"{missing} within {seconds(self._timeout)}")
+        return self._end(False, f"{missing} within {seconds(self._timeout)}")
 
     def _end(self, success: bool, detail: str) -> None:
         self.stop()

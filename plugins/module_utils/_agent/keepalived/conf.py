@@ -38,6 +38,7 @@ class Router(NamedTuple):
     peers: Tuple[str, ...]  # none for multicast
     advertised: Tuple[str, ...]
     held: Tuple[VirtualAddress, ...]
+    priority: int = 100  # keepalived's default
 
     @property
     def family(self) -> int:
@@ -91,6 +92,16 @@ def without_instances(text: str) -> List[Statement]:
     ]
 
 
+def weights(text: str, name: str) -> Dict[str, int]:
+    """Return by instance the weight with which it tracks the file of this name itself."""
+    found = {}
+    for instance, block in _instances(_statements(text)):
+        for words, _nested in _block(block, "track_file"):
+            if words[0] == name:
+                found[instance["name"]] = int(_number(dict(zip(words, words[1:])).get("weight", "0")))
+    return found
+
+
 def unknown(text: str) -> Iterator[str]:
     """Yield what a file has that its instances here do not show: files that it includes, and another authentication."""
     for words, _nested in _all(_statements(text)):
@@ -124,7 +135,7 @@ def _router(instance: Dict[str, Any], block: List[Statement]) -> Router:
     }
     advertised = tuple(each.address for each in held[HELD[0]] if each)
     return Router(
-        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass")},
+        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass", "priority")},
         # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever is written.
         version=3 if any(":" in address for address in advertised) else instance["version"],
         interval=instance["advert_interval"],

@@ -26,10 +26,9 @@ from ..net import netlink, sockets
 from ..net.neighbours import NeighbourProber
 from ..runtime.log import Log
 from . import conf
-from .senders import reason, senders
+from .senders import LOWEST, reason, senders
 
 TRIES, WAIT = 3, 0.2  # seconds until an answer is taken to be lost
-LOWEST = 1  # of the priorities: nobody yields to it, and 0 would say that this router resigns
 MAX_QUESTIONS = 64  # at once, for others than the peers
 ASKING = "INCOMPLETE"  # the state of a neighbour while the kernel asks for it
 Macs = Dict[str, str]  # by address

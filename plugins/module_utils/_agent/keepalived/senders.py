@@ -10,6 +10,7 @@ from ..net import netlink
 from ..vrrp.core import packet
 from . import conf
 
+LOWEST = 1  # of the priorities: nobody yields to it, and 0 would say that this router resigns
 Send = Callable[[], Any]
 OpenSocket = Callable[[str, int, int, bool], Any]  # as `sockets.open_socket`
 

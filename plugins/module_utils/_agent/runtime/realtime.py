@@ -24,7 +24,7 @@ def prepare() -> List[str]:
     Call this when everything is loaded, and after forking the processes that must not be real-time.
     """
     _freeze()
-    return [missing for missing in (_schedule(), _lock_memory()) if missing]
+    return [missing for missing in (schedule(), _lock_memory()) if missing]
 
 
 def _freeze() -> None:
@@ -33,7 +33,7 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _schedule() -> Optional[str]:
+def schedule() -> Optional[str]:
     """Children are scheduled normally, because of SCHED_RESET_ON_FORK."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))

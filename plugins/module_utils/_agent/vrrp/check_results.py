@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
 from ..checks.client import Result
-from ..checks.settings import Check
+from ..checks.settings import INTERFACE, Check
 from . import links
 
 
@@ -32,6 +32,11 @@ class CheckResults(Dict[str, CheckState]):
         """Forget the results of all other checks."""
         for name in self.keys() - {check.name for check in checks}:
             del self[name]
+
+    def of_interfaces(self, checks: Iterable[Check], known: links.Links) -> List[Result]:
+        """Return the results of checks of interfaces that differ from the latest ones."""
+        found = [of_interface(check, known) for check in checks if check.type == INTERFACE]
+        return [each for each in found if each.name not in self or self[each.name].result != each]
 
     def to_json(self) -> List[Dict[str, Any]]:
         return [{**found.result._asdict(), "since": found.since} for found in self.values()]

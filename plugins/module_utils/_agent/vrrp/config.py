@@ -66,6 +66,8 @@ CONFIGURATION = {
     "startup_delay": Field(number(0, 1000, " seconds"), 0),
 }
 
+TRACKED = {**rules.TRACKED, "offers": Field(boolean, False)}
+
 INSTANCE = {
     "name": Field(word, required=True),
     "interface": Field(fields.interface, required=True),
@@ -175,7 +177,7 @@ def _instances(data: List[Any], faults: Faults) -> List[Dict[str, Any]]:
     instances = read_list(INSTANCE, data, "instances", faults)
     for place, instance in _placed("instances", instances):
         tracked = rules.spelled_out(instance["track"])
-        instance["track"] = read_list(rules.TRACKED, tracked, f"{place}.track", faults)
+        instance["track"] = read_list(TRACKED, tracked, f"{place}.track", faults)
         instance["auth_pass"] = _password(instance["auth_pass"], f"{place}.auth_pass", faults)
         instance["family"] = rules.family(instance, place, faults)
     return instances
@@ -184,7 +186,7 @@ def _instances(data: List[Any], faults: Faults) -> List[Dict[str, Any]]:
 def _groups(data: List[Any], checks: List[Dict[str, Any]], faults: Faults) -> List[Dict[str, Any]]:
     groups = read_list(SYNC_GROUP, data, "sync_groups", faults)
     for place, group in _placed("sync_groups", groups):
-        group["track"] = read_list(rules.TRACKED, rules.spelled_out(group["track"]), f"{place}.track", faults)
+        group["track"] = read_list(TRACKED, rules.spelled_out(group["track"]), f"{place}.track", faults)
         faults.extend(rules.undefined(group["track"], checks, f"{place}.track"))
     return groups
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from ..checks.client import Result
-from ..checks.settings import INTERFACE, Check
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import check_results, links, reload, report, settings
 from .addresses import REPLACED, VirtualAddresses
 from .core import effects, machine, sync_group, tracking
 from .notices import Notices
+from .offering import Offering
 from .other_holders import OtherHolders
 from .router import ADDRESSES, Router, link_reading
 from .routes import VirtualRoutes
@@ -58,6 +58,7 @@ class Daemon:
         )
         self.notices = Notices(self.loop, self.links, self.results, self.checks, self.log)
         self.transport = Transport(self.loop, self.network, self.links, self.log, self._receive)
+        self.offering = Offering(self.loop, self.results, lambda: [*self.routers.values()], self.transport)
         self._virtual_addresses: Set[str] = set()
         self._retry: Optional[Timer] = None
         self._starts_at = 0  # when the startup delay is over
@@ -96,6 +97,7 @@ class Daemon:
         self.follow_links()
         for router in self.routers.values():
             self._resume_router(router)
+        self.offering.update()
 
     def _resume_router(self, router: Router) -> None:
         if not router.state.started:  # the startup delay of the other process was not over
@@ -142,6 +144,7 @@ class Daemon:
     def use(self, new: settings.Settings, routers: Dict[str, Router]) -> None:
         """Put settings in force, each router by its name in them."""
         self.settings, self.routers = new, routers
+        self.offering.update()
         self._virtual_addresses = {each.ip for one in new.instances for each in settings.virtual_addresses(one)}
         if any(each.virtual_routes for each in new.instances):
             self.network.netlink.follow_routes()
@@ -303,6 +306,7 @@ class Daemon:
         for router in self.routers.values():
             for event in router.tracker_updates(check, result.up, result.value):
                 self.step(router, event)
+        self.offering.update()
 
     def _lose_egress(self, router: Router, egress: links.Egress) -> None:
         """Resign through the old egress, as long as anything can still be sent there."""
@@ -385,13 +389,7 @@ class Daemon:
         self._retry = None if self.transport.follow() else self.loop.after(SOCKET_RETRY, self.follow_links)
         for router in self.routers.values():
             self._use_egress(router, found[router.egress_key])
-        for check in self.settings.checks:
-            if check.type == INTERFACE:
-                self._check_interface(check)
-
-    def _check_interface(self, check: Check) -> None:
-        result, known = check_results.of_interface(check, self.links), self.results.get(check.name)
-        if known is None or known.result != result:
+        for result in self.results.of_interfaces(self.settings.checks, self.links):
             self.take_result(result)
 
     def report(self) -> Dict[str, Any]:

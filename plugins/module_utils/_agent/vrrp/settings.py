@@ -19,6 +19,7 @@ class Tracked(NamedTuple):
 
     name: str
     weight: int = 0
+    offers: bool = False  # whether the instance offers its addresses to the others while it fails
 
 
 class Instance(NamedTuple):

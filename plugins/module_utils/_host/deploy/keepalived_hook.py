@@ -4,13 +4,15 @@
 
 ``hook ended CONFIG`` carries out the last will of a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
 tells the peers of an instance that it has yielded. Clients wait for both, so it is small: Python compiles it at each
-start. A run that replaces kube-vip calls ``hook take-over CONFIG``.
+start. A run that replaces kube-vip calls ``hook take-over CONFIG``. ``hook answers CONFIG NAME FILE ADDRESS PORT`` is
+a service: it asks the balancer whether it answers, and writes the track file of this name.
 """
 
 from __future__ import annotations
 
 from ... import _agent
-from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # so that Ansible packs it
+from ..._agent.keepalived import answers as _answers  # noqa: F401  # so that Ansible packs it
+from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # likewise
 from ..._agent.keepalived import peers as _peers  # noqa: F401  # likewise
 from ..._agent.keepalived import predecessor as _predecessor  # noqa: F401  # likewise
 from . import archive
@@ -39,11 +41,27 @@ ENDED = (
 )
 TAKEN_OVER = ("keepalived/predecessor.py",)
 YIELDED = ("keepalived/peers.py", "net/arp.py", "net/ndisc.py", "net/neighbours.py")
+ASKING = (
+    "checks/__init__.py",
+    "checks/network.py",
+    "checks/outcome.py",
+    "checks/patience.py",
+    "checks/periodic.py",
+    "checks/rise_fall.py",
+    "keepalived/answers.py",
+    "keepalived/offers.py",
+    "runtime/loop.py",
+    "runtime/realtime.py",
+    "runtime/sd_notify.py",
+    "vrrp/core/offers.py",
+)
 START = b"""\
 import sys
 
 if sys.argv[1] == "ended":
     from _agent.keepalived.last_will import main
+elif sys.argv[1] == "answers":
+    from _agent.keepalived.answers import main
 elif sys.argv[1] == "take-over":
     from _agent.keepalived.predecessor import main
 else:
@@ -60,5 +78,5 @@ def build(python: str) -> bytes:
     """
     carried = archive.carried(_agent)
     return archive.pack(
-        {path: carried[path] for path in (*ENDED, *TAKEN_OVER, *YIELDED)}, START, f"#!{python} -IS\n".encode()
+        {path: carried[path] for path in (*ENDED, *TAKEN_OVER, *YIELDED, *ASKING)}, START, f"#!{python} -IS\n".encode()
     )

@@ -8,7 +8,7 @@ from typing import Iterator, List, NamedTuple, Sequence
 
 from ..._shared import mark
 from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
-from .snapshot import DIRECT_SERVER, ROUTERS, WATCHED_UNITS, File, Snapshot
+from .snapshot import ANSWERS, DIRECT_SERVER, ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"
 SYSCTL = "/etc/sysctl.d/"
@@ -117,6 +117,8 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
         return _of_agent(name, is_part, changed)
     if name in STARTED_ANEW:
         is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
+    if name == ANSWERS:
+        is_part = is_part or any("/onprem-lb-keepalived/" in path for path in changed)
     if name == Daemon(DIRECT).unit:
         return _of_direct(name, is_part, changed)
     if name == DIRECT_SERVER:

@@ -45,6 +45,7 @@ OWN_FILES = (
     *held_back.PATHS.values(),
 )
 DIRECT_SERVER = Daemon(f"{DIRECT}-server").unit
+ANSWERS = "onprem-lb-answers.service"
 # In the order in which they start.
 WATCHED_UNITS = (
     UNITS[NATIVE].balancer,
@@ -56,6 +57,7 @@ WATCHED_UNITS = (
     Daemon(DIRECT).unit,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,
+    ANSWERS,
     "onprem-lb-metrics.service",
 )
 ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)

@@ -9,9 +9,11 @@ from typing import Any, Collection, Dict, List, NamedTuple, Tuple
 
 from ..._agent.vrrp.core import machine, packet, tracking
 from ..._shared import engines
+from ..model import answers
 from . import simulator
 
 SECOND = machine.SECOND
+Named = Dict[str, Dict[str, Any]]
 # After so long the unit of a killed keepalived has removed its addresses and resigned: systemd reacts, Python starts.
 LAST_WILL = SECOND // 5
 
@@ -25,6 +27,7 @@ class Tracker(NamedTuple):
     down_detection: int  # how long it takes to notice, at worst
     up_detection: int
     hang_detection: int  # the same for a service that does not answer
+    offers: bool = False  # whether its failure also makes the router offer its addresses to the others
 
     def detection(self, hangs: bool) -> int:
         return self.hang_detection if hangs else self.down_detection
@@ -73,10 +76,11 @@ class Cluster(NamedTuple):
 def cluster_of(plan: Dict[str, Any]) -> Cluster:
     """Return the cluster of a plan.
 
-    :param plan: ``{members: {NAME: {instances, engine, sync_groups}}, track: {scripts}}``, the instances as
-        `read_instances` returns them; a member without an engine runs keepalived, without this collection's unit
+    :param plan: ``{members: {NAME: {instances, engine, sync_groups}}, track: {scripts, files}}``, the instances as
+        `read_instances` returns them, and of the files those by which a process says what it asks as a script would; a
+        member without an engine runs keepalived, without this collection's unit
     """
-    scripts = {script["name"]: script for script in plan.get("track", {}).get("scripts", [])}
+    track = {kind: {each["name"]: each for each in found} for kind, found in plan.get("track", {}).items()}
     found = Cluster([], [], {}, {}, [])
     labels = {vip["name"]: vip["address"] for vip in plan.get("vips", [])}
     for member, planned in plan["members"].items():
@@ -84,7 +88,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
         groups = planned.get("sync_groups", [])
         found.groups.extend(tuple(numbers[name] for name in group["instances"]) for group in groups)
         for instance in planned["instances"]:
-            trackers = _trackers(instance, scripts)
+            trackers = _trackers(instance, track.get("scripts", {}), track.get("files", {}))
             found.vips.setdefault(instance["name"], []).append(len(found.instances))
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
@@ -100,22 +104,31 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
     return found._replace(settling_time=max(delays, default=0) + simulator.settling_time(found.instances))
 
 
-def _trackers(instance: Dict[str, Any], scripts: Dict[str, Dict[str, Any]]) -> List[Tracker]:
+def _trackers(instance: Dict[str, Any], scripts: Named, files: Named) -> List[Tracker]:
     found = []
     for item in instance["track_scripts"]:
-        script, weight = scripts.get(item["name"], {}), item["weight"]
-        period = script.get("interval", 0)
-        death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
-        hang = _micro(hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
+        weight = item["weight"]
         passes, fails = tracking.check(weight, True), tracking.check(weight, False)
-        found.append(Tracker(item["name"], passes, fails, death, life, hang))
+        found.append(_polling(item, passes, fails, scripts.get(item["name"], {})))
     for item in instance["track_files"]:  # the kernel reports a change at once
         weight = item["weight"]
-        found.append(Tracker(item["name"], tracking.file(weight, 0), tracking.file(weight, 1), 0, 0, 0))
+        passes, fails = tracking.file(weight, 0), tracking.file(weight, 1)
+        found.append(_polling(item, passes, fails, files.get(item["name"], {"interval": 0})))
     for item in instance["track_interfaces"]:  # as well
         weight = item["weight"]
         found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0, 0))
     return found
+
+
+def _polling(
+    item: Dict[str, Any], passes: tracking.PriorityDelta, fails: tracking.PriorityDelta, script: Dict[str, Any]
+) -> Tracker:
+    period = script.get("interval", 0)
+    death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
+    hang = _micro(hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
+    return Tracker(
+        item["name"], passes, fails, death, life, hang, item["name"] == answers.NAME and bool(item["weight"])
+    )
 
 
 def hang_detection(interval: float, timeout: float, fall: int) -> float:

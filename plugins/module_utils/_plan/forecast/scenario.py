@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
-from ..._agent.vrrp.core import machine, tracking
+from ..._agent.vrrp.core import machine, offers, tracking
 from ..._shared import events
 from . import simulator
 from .cluster import SECOND, Cluster, Tracker
@@ -314,11 +314,14 @@ def _noticing_trackers(cluster: Cluster, instance: int, failure: Failure) -> Lis
 
 def _update_trackers(cluster: Cluster, sim: simulator.Simulation, member: str, failure: Failure, alive: bool) -> None:
     for instance in sim.instances_of(member):
+        interval = cluster.instances[instance].router.interval
         for tracker in _noticing_trackers(cluster, instance, failure):
             delta = tracker.alive if alive else tracker.dead
             late = tracker.up_detection if alive else tracker.detection(failure.hangs)
             event = machine.TrackerUpdate(tracker.name, delta)
             sim.call_at(sim.now + late, functools.partial(_inject, instance=instance, event=event))
+            for moment in offers.moments(interval) if tracker.offers and not alive else ():
+                sim.call_at(sim.now + late + moment, functools.partial(simulator.Simulation.offer, instance=instance))
 
 
 def _inject(sim: simulator.Simulation, instance: int, event: machine.Event) -> None:

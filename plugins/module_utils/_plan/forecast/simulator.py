@@ -13,7 +13,7 @@ import heapq
 from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..._agent.vrrp.core import effects, machine, packet, sync_group, tracking
+from ..._agent.vrrp.core import effects, machine, offers, packet, sync_group, tracking
 
 MILLION = 1_000_000
 DELAY = 1  # microseconds on a link without faults: enough to keep cause before effect
@@ -158,6 +158,20 @@ class Simulation:
     def _execute_will(self, instance: int) -> None:
         self._hold(instance, False)
         self._send(instance, 0)
+
+    def offer(self, instance: int) -> None:
+        """Offer what an instance holds to the others."""
+        router = self.instances[instance].router
+        if self.states[instance].name == machine.ACTIVE:
+            self._send(instance, 0)
+            unit = router.interval if router.version == 3 else machine.SECOND
+            self.call_at(
+                self.now + offers.patience(router.priority, unit), partial(Simulation._keep, instance=instance)
+            )
+
+    def _keep(self, instance: int) -> None:
+        if self.states[instance].name == machine.ACTIVE:
+            self._send(instance, machine.priority_of(self.instances[instance].router, self.states[instance]))
 
     def pause(self, member: str, until: int) -> None:
         """Suspend a member until then; what arrives meanwhile waits."""

@@ -101,7 +101,7 @@ class Pair(NamedTuple):
         return Balancer(self.services, down_file=self.down_file, answer_port=self.answer_port)
 
     def router(self, name: str, engine: str) -> Router:
-        """The balancer is tracked by a file, which its unit writes at once, and by two scripts that poll.
+        """The balancer is tracked by a file, which its unit writes at once, by a script that polls, and by its answers.
 
         What the user has checked besides is tracked by every VIP.
         """
@@ -114,18 +114,20 @@ class Pair(NamedTuple):
             "fall": self.settings["track_fall"],
         }
         files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
+        files += answers.track_files(engine, self.answer_port)
         files += self.direct.track_files if self.direct else []
-        asking = [answers.script(engine, self.answer_port)] if self.answer_port else []
-        scripts = [script, *asking, *self.checked.scripts(name)]
-        return Router([self._instance(name, vip) for vip in self.vips], scripts, files, self._sync_groups)
+        scripts = [script, *answers.scripts(engine, self.answer_port), *self.checked.scripts(name)]
+        return Router([self._instance(name, vip, engine) for vip in self.vips], scripts, files, self._sync_groups)
 
     @property
     def _sync_groups(self) -> List[Dict[str, Any]]:
         in_group = self.checked.in_group
         return [{"name": GROUP, "instances": [vip.name for vip in self.vips]}] if in_group else []
 
-    def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
+    def _instance(self, name: str, vip: Vip, engine: str) -> Dict[str, Any]:
         settings, rank = self.settings, vip.order.index(name)
+        lowered = 0 if self.checked.in_group else answers.weight(self.priorities, settings["preempt"])
+        asked = answers.tracked(engine, self.answer_port, lowered)
         placement, tracked = self.placements[name][vip.address], self.checked.tracked(name, vip)
         # With a preempt delay, or without preemption, every member starts as Backup.
         is_master = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
@@ -145,11 +147,12 @@ class Pair(NamedTuple):
             "addresses": [vip.with_prefix],
             "track_scripts": [
                 {"name": ALIVE, "weight": settings["track_weight"]},
-                *([{"name": answers.NAME, "weight": 0}] if self.answer_port else []),
+                *asked["track_scripts"],
                 *tracked["track_scripts"],
             ],
             "track_files": [
                 *([{"name": DOWN, "weight": 0}] if self.down_file else []),
+                *asked["track_files"],
                 *(self.direct.tracked(vip) if self.direct else []),
             ],
             "track_interfaces": tracked["track_interfaces"],

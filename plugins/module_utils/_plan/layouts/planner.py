@@ -377,6 +377,9 @@ def forecast_input(drafted: Plan) -> Dict[str, Any]:
             }
             for name, member in drafted.members.items()
         },
-        "track": {"scripts": [script for member in drafted.members.values() for script in member.router.scripts]},
+        "track": {
+            "scripts": [script for member in drafted.members.values() for script in member.router.scripts],
+            "files": [answers.TIMED],
+        },
         "watched": drafted.watched,
     }

@@ -278,7 +278,11 @@ def _instance(instance: Settings, checksum: str) -> Settings:
 def _tracked(item: Settings) -> List[Settings]:
     """Return what an instance or a sync group tracks."""
     links = [{**each, "name": _link(each["name"])} for each in item["track_interfaces"]]
-    return [*item["track_scripts"], *item["track_files"], *links]
+    scripts = [
+        {**each, "offers": True} if each["name"] == answers.NAME and each["weight"] else each
+        for each in item["track_scripts"]
+    ]
+    return [*scripts, *item["track_files"], *links]
 
 
 def _link(interface: str) -> str:

@@ -168,6 +168,13 @@ def test_a_down_file_is_a_reason(host):
     assert host.read()["unable"] == [f"{host.folder / 'down'} says 1, that the balancer is down."]
 
 
+def test_a_balancer_that_hangs_beside_keepalived_is_a_reason(host):
+    silent = host.folder / "haproxy.silent"
+    silent.write_text("1\n")
+    said = [*member.unable({}, member.Own(), {str(silent): "1"}, {})]
+    assert said == [f"{silent} says 1, that the balancer does not answer."]
+
+
 def test_a_balancer_that_does_not_answer_is_a_reason(host, engine):
     host.statistics = None
     host.reports.pop("onprem-lb-proxy")

@@ -85,6 +85,7 @@ def test_a_router_sends_and_holds_what_its_instance_says():
         peers=(),
         advertised=("192.0.2.10", "192.0.2.11"),
         held=(("eth0", "192.0.2.10", 24), ("eth0", "192.0.2.11", 24)),
+        priority=200,
     )
     assert (back.version, back.auth_pass, back.source) == (2, "abcd1234", "")
     assert back.peers == ("198.51.100.2", "198.51.100.3")
@@ -121,7 +122,10 @@ def test_a_number_that_is_none_is_no_error():
 def test_the_election_and_the_tracked_files_are_read():
     text = (GOLDEN / "pair.lb1.keepalived.conf").read_text()
     assert elections(text) == {"vip-192.0.2.10": (254, True)}
-    assert keepalived_conf.track_files(text) == ["/run/haproxy.down"]
+    assert keepalived_conf.track_files(text) == ["/run/haproxy.down", "/run/onprem-lb-haproxy.silent"]
+    assert keepalived_conf.weights(text, "haproxy_answers") == {"vip-192.0.2.10": -252}
+    assert keepalived_conf.weights(text, "haproxy_down") == {"vip-192.0.2.10": 0}
+    assert keepalived_conf.weights(text, "another") == {}
     lax = text.replace("    priority 254", "    nopreempt")
     assert elections(lax) == {"vip-192.0.2.10": (100, False)}
     assert keepalived_conf.track_files("vrrp_track_file a {\n file /run/a\n}") == ["/run/a"]

@@ -37,6 +37,7 @@ def test_it_has_no_others():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import _agent.keepalived.last_will, _agent.keepalived.peers, _agent.keepalived.predecessor\n"
+        "import _agent.keepalived.answers\n"
         "print(*(name for name in sys.modules if name.partition('.')[0] == '_agent'))\n"
     )
     built = zipfile.ZipFile(io.BytesIO(keepalived_hook.build(sys.executable)))

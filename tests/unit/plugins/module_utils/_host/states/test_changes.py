@@ -101,6 +101,7 @@ def test_the_agent_loads_its_file_or_hands_over_to_its_other_version(path, comma
         ("/etc/onprem-lb-follow/follow.json", "systemctl restart --no-block onprem-lb-follow.service"),
         ("/usr/local/lib/onprem-lb-follow/agent.pyz", "systemctl restart --no-block onprem-lb-follow.service"),
         ("/usr/local/lib/onprem-lb-metrics/agent.pyz", "systemctl restart onprem-lb-metrics.service"),
+        ("/usr/local/lib/onprem-lb-keepalived/hook", "systemctl restart onprem-lb-answers.service"),
     ],
 )
 def test_what_has_a_program_of_its_own_starts_anew_and_no_router_waits_for_what_follows_a_cluster(path, command):

@@ -177,7 +177,7 @@ def test_where_the_first_is_gone_no_return_takes_the_vips_from_those_that_serve(
     if not all(world.runs().values()):
         return  # the run itself had stopped them
     world.crash(NAMES[0], boots=False)
-    wait(world, 15)  # until the others have taken over
+    world.passes(15 * world.pace)  # until the others have taken over
     taken = world.sim.now
     wait(world, 2 * BACK_S)
     assert not world.spans(lambda count: count != 1, since=taken)

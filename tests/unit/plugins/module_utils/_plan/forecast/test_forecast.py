@@ -43,12 +43,12 @@ def worst(**settings):
 
 
 def test_each_event_has_its_own_worst_outage():
-    skew, down, switch = 1000 * (256 - 253) / 256, 3000, forecast.SWITCH_MS
+    skew, down, switch, settled = 1000 * (256 - 253) / 256, 3000, forecast.SWITCH_MS, 50
     assert worst(track_events=False) == {
         "haproxy_killed": round(2000 + skew + switch),
         "haproxy_stopped": round(2000 + skew + switch),
-        "haproxy_hung": round(2500 + skew + switch),
-        "conntrack_full": round(2500 + skew + switch),
+        "haproxy_hung": round(2500 + settled + skew + switch),
+        "conntrack_full": round(2500 + settled + skew + switch),
         "keepalived_stopped": round(skew + switch),
         "host_rebooted": round(skew + switch),
         "keepalived_killed": round(skew + switch),
@@ -93,8 +93,8 @@ def test_a_check_that_must_fail_several_times_counts_several_times():
 
 
 @pytest.mark.parametrize("engine", ["native", "agent"])
-def test_a_balancer_that_hangs_is_noticed_within_three_seconds_by_the_script_that_asks_it(engine):
-    assert worst(engine=engine)["haproxy_hung"] == 2572 < 3000
+def test_a_balancer_that_hangs_is_noticed_within_three_seconds_by_what_asks_it(engine):
+    assert worst(engine=engine)["haproxy_hung"] == 2622 < 3000
 
 
 def test_after_a_full_table_of_connections_the_servers_come_back_later_than_the_member():
@@ -119,8 +119,7 @@ def test_a_balancer_that_nobody_asks_is_not_forecast_to_be_noticed(unasked):
     ],
 )
 def test_each_run_that_waits_in_vain_takes_its_timeout(interval, timeout, fall, seconds):
-    members = pair()
-    plan = drafted(members)
+    plan = drafted(pair(engine="agent"))
     script = {"name": answers.NAME, "interval": interval, "timeout": timeout, "fall": fall, "rise": 1}
     plan["track"]["scripts"] = [*plan["track"]["scripts"], script]
     found = {tracker.name: tracker for tracker in cluster_of(plan).trackers[0]}

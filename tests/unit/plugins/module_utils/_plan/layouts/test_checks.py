@@ -84,7 +84,8 @@ def test_each_kind_is_tracked_by_both_engines(check, lines, keys):
 
 def test_without_checks_nothing_else_than_the_balancer_is_tracked():
     found = router()
-    assert [script["name"] for script in found.scripts] == ["haproxy_alive", "haproxy_answers"]
+    assert [script["name"] for script in found.scripts] == ["haproxy_alive"]
+    assert [file["name"] for file in found.track_files] == ["haproxy_down", "haproxy_answers"]
     assert found.instances[0]["track_interfaces"] == []
 
 

@@ -19,8 +19,8 @@ def test_the_defaults_give_a_pair_of_native_members():
     assert (first["state"], first["priority"], first["vrid"]) == ("MASTER", 254, 51)
     assert (second["state"], second["priority"], second["vrid"]) == ("BACKUP", 253, 51)
     assert (first["interface"], first["source"], first["peers"]) == ("eth0", "192.0.2.1", ["192.0.2.2"])
-    assert first["track_scripts"] == [{"name": "haproxy_alive", "weight": 0}, {"name": "haproxy_answers", "weight": 0}]
-    assert first["track_files"] == [{"name": "haproxy_down", "weight": 0}]
+    assert first["track_scripts"] == [{"name": "haproxy_alive", "weight": 0}]
+    assert first["track_files"] == [{"name": "haproxy_down", "weight": 0}, {"name": "haproxy_answers", "weight": -252}]
     assert plan.members["lb1"].router.scripts[0]["command"] == "/usr/bin/killall -0 haproxy"
 
 
@@ -96,7 +96,7 @@ def test_a_member_that_may_have_to_wait_starts_as_backup(settings):
 def test_the_plan_says_for_how_long_the_vip_is_gone():
     outages = {line["event"]: line["outage_ms"] for line in _pair.plan(pair()).outages}
     assert outages["haproxy_killed"] == 72  # Skew_Time of 253 is 12 ms
-    assert outages["haproxy_hung"] == 2572  # after two late answers
+    assert outages["haproxy_hung"] == 2622  # after two late answers, and once the lower priority has settled
     assert outages["host_cut"] == 3072
     assert outages["haproxy_reloaded"] == 0
 
@@ -105,10 +105,35 @@ def test_both_engines_are_asked_where_they_answer_and_at_a_port_of_ones_own():
     lb1 = _pair.plan(pair(answer_port=9555)).members["lb1"]
     asking = {script["name"]: script for script in lb1.router.scripts}
     assert asking["haproxy_alive"]["command"] == "/usr/bin/killall -0 haproxy"
-    assert "/dev/tcp/127.0.0.1/9555 " in asking["haproxy_answers"]["command"] and lb1.balancer.answer_port == 9555
+    assert [*asking] == ["haproxy_alive"] and lb1.balancer.answer_port == 9555
+    assert lb1.router.track_files[1:] == [{"name": "haproxy_answers", "path": "/run/onprem-lb-haproxy.silent"}]
     assert {"name": "answer_port", "port": 9555} in lb1.expected.services
     agent = _pair.plan(pair(engine="agent", answer_port=9555)).members["lb1"]
+    assert agent.router.track_files[1:] == []
+    assert agent.router.instances[0]["track_scripts"][1] == {"name": "haproxy_answers", "weight": -252}
     assert agent.router.scripts[1]["any_of"] == [["http://127.0.0.1:9555/"]] and agent.balancer.answer_port == 9555
+
+
+@pytest.mark.parametrize(
+    "settings, weight",
+    [
+        ({"priorities": [100, 98]}, -97),
+        ({"priorities": [200, 100]}, -101),
+        ({"priorities": [200, 100], "preempt": False}, 0),  # no room to tell those that answer from the others
+        ({"priorities": [254, 1]}, 0),
+        ({"preempt": False}, -252),
+        ({"vips": ["192.0.2.10", "192.0.2.11"], "sync": True}, 0),  # no weight counts in a group
+    ],
+)
+@pytest.mark.parametrize("engine", ["native", "agent"])
+def test_a_balancer_that_hangs_loses_its_vip_whatever_the_priorities(engine, settings, weight):
+    plan = _pair.plan(pair(engine=engine, **settings))
+    assert plan.faults == []
+    kind = "track_scripts" if engine == "agent" else "track_files"
+    tracked = {item["name"]: item["weight"] for item in plan.members["lb1"].router.instances[0][kind]}
+    assert tracked["haproxy_answers"] == weight
+    hung = [line for line in plan.outages if line["event"] == "haproxy_hung"]
+    assert hung and all(line["after"] == "lb2" for line in hung if line["before"] == "lb1")
 
 
 @pytest.mark.parametrize("settings", [{"answer_port": 0}, {"track_weight": 4, "priorities": [100, 98]}])

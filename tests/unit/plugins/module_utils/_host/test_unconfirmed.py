@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.states.pending import sentence
+from ansible_collections.onprem.lb.plugins.module_utils._host.unconfirmed import sentence
 
 RUN = "20260131T120000Z"
 DUE, RETURNED = {"id": RUN, "after": 40.0}, {"id": RUN, "at": "2026-01-31 12:01:00 UTC"}

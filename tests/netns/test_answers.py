@@ -1,0 +1,154 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What real keepaliveds do when the balancer beside one hangs, and when who asks it does not know.
+
+A stand-in listens where haproxy answers. A frozen machine makes late what it is asked as well as who asks, so nothing
+here is judged by how long it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
+from support.netns.keepaliveds import Cluster
+from support.netns.links import skip_reason
+from support.netns.namespaces import inside
+from support.netns.pairs import is_open
+from support.plans.pairs import member
+from support.waiting import stays, until
+
+VIP, VIP6 = "192.0.2.10", "2001:db8::10"
+STAND_IN = """\
+import socket
+with socket.create_server(("127.0.0.1", int(PORT))) as server:
+    while True:
+        client = server.accept()[0]
+        client.recv(100)
+        client.sendall(b"Name: stand-in\\n")
+        client.close()
+"""
+KINDS = {
+    "version 2": {},
+    "version 3": {"vrrp_version": 3},
+    "multicast": {"multicast": True},
+    "IPv6": {"vips": [VIP6]},
+    "without preemption": {"preempt": False},
+    "low priorities": {"priorities": [100, 98]},
+}
+A_WHILE_S = 5  # more than a member waits that does not know better
+
+
+class Asked(Cluster):
+    """Members with a stand-in for haproxy, and what asks it."""
+
+    def start(self, name):
+        port = self.plan.members[name].balancer.answer_port
+        command = ["ip", "netns", "exec", self.nodes[name].namespace, sys.executable, "-c"]
+        self.running[f"{name}'s balancer"] = subprocess.Popen(
+            [*command, STAND_IN.replace("PORT", str(port))], start_new_session=True
+        )
+        with inside(self.nodes[name].namespace):
+            until(lambda: is_open("127.0.0.1", port), "the stand-in does not listen")
+        super().start(name)
+        self.ask(name, port)
+
+    def signal(self, name, what, number):
+        os.killpg(self.running[f"{name}'s {what}"].pid, number)
+
+    def silent(self, name):
+        """What the track file of a member says."""
+        file = self.folder / name / "silent"
+        return file.read_text().strip() if file.exists() else ""
+
+    def hang(self, *names):
+        for name in names:
+            self.signal(name, "balancer", signal.SIGSTOP)
+        until(lambda: all(self.silent(name) == "1" for name in names), self.logs)
+
+
+@pytest.fixture
+def cluster_of(tmp_path):
+    """Start a pair; return it, with its VIP and who holds it."""
+    if skip_reason("keepalived"):
+        pytest.skip(skip_reason("keepalived"))
+    made = []
+
+    def start(**settings):
+        plan = pair.plan([member(1, **settings), member(2, **settings)])
+        assert not plan.faults, plan.faults
+        cluster = Asked(plan, tmp_path / "pair", threading.Event())
+        made.append(cluster)
+        cluster.__enter__()
+        vip = settings.get("vips", [VIP])[0]
+        until(lambda: any(cluster.settle({vip: name}, 1) for name in ("lb1", "lb2")), cluster.logs)
+        holder = cluster.view(vip).holders[0]
+        return cluster, vip, holder, "lb2" if holder == "lb1" else "lb1"
+
+    yield start
+    for cluster in made:
+        cluster.__exit__()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_that_answers_takes_over_from_one_that_does_not(kind, cluster_of):
+    cluster, vip, holder, other = cluster_of(**KINDS[kind])
+    cluster.hang(holder)
+    assert cluster.settle({vip: other}), cluster.logs()
+    assert "Entering FAULT STATE" not in cluster.logs()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_none_answers_the_holder_keeps_it_until_one_answers_again(kind, cluster_of):
+    cluster, vip, holder, other = cluster_of(**KINDS[kind])
+    cluster.hang(other)
+    cluster.hang(holder)
+    # No matter for how long: whoever answers first holds it, and until then who held it.
+    stays(lambda: holder in cluster.view(vip).holders, A_WHILE_S)
+    cluster.signal(other, "balancer", signal.SIGCONT)
+    until(lambda: cluster.silent(other) == "0", cluster.logs)
+    assert cluster.settle({vip: other}), cluster.logs()
+
+
+def test_one_that_dies_gives_it_up_although_no_other_answers(cluster_of):
+    cluster, vip, holder, other = cluster_of()
+    cluster.hang(other)
+    cluster.fail("haproxy_killed", holder)
+    assert cluster.settle({vip: other}), cluster.logs()
+    assert "Entering FAULT STATE" in (cluster.folder / holder / "log").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_without_anybody_who_asks_the_holder_keeps_it_even_if_it_hangs(number, cluster_of):
+    cluster, vip, holder, _other = cluster_of()
+    until(lambda: cluster.silent(holder) == "0")
+    cluster.signal(holder, "question", number)
+    cluster.signal(holder, "balancer", signal.SIGSTOP)
+    stays(lambda: cluster.silent(holder) == "0" and holder in cluster.view(vip).holders, A_WHILE_S)
+
+
+def test_a_track_file_that_is_gone_takes_nothing_away(cluster_of):
+    """systemd removes it when who asks has ended, and keepalived starts without it."""
+    cluster, vip, holder, other = cluster_of()
+    cluster.hang(holder)
+    assert cluster.settle({vip: other}), cluster.logs()
+    cluster.signal(holder, "question", signal.SIGKILL)
+    (cluster.folder / holder / "silent").unlink()
+    assert cluster.settle({vip: "lb1"}), cluster.logs()  # its priority is the highest one again
+
+
+def test_a_reload_forgets_nothing(cluster_of):
+    cluster, vip, holder, other = cluster_of()
+    cluster.hang(holder)
+    assert cluster.settle({vip: other}), cluster.logs()
+    reloaded = (cluster.folder / holder / "log").read_text().count("Reload complete")
+    cluster.reload(holder)
+    until(lambda: (cluster.folder / holder / "log").read_text().count("Reload complete") > reloaded, cluster.logs)
+    stays(lambda: other in cluster.view(vip).holders, A_WHILE_S)
+    assert answers.NAME in (cluster.folder / holder / "keepalived.conf").read_text()

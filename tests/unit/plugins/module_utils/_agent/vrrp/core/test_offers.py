@@ -1,0 +1,101 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who takes over what is offered, on a simulated link."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import offers, packet, tracking
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.machine import (
+    SECOND,
+    TrackerUpdate,
+    VirtualRouter,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
+from hypothesis import given
+from hypothesis import strategies as st
+
+PRIORITIES = {
+    "pair": (254, 253),
+    "three": (254, 253, 228),
+    "low": (100, 98),
+    "seven": (254, 253, 228, 203, 178, 153, 128),
+}
+
+
+def simulation(priorities, version=2, interval=SECOND, preempt=True):
+    """Return members whose balancers answer, and of which the first holds the address."""
+    made = []
+    for at, priority in enumerate(priorities):
+        source = f"192.0.2.{at + 1}"
+        router = VirtualRouter(version, priority, interval, source, preempt, tracked=frozenset([answers.NAME]))
+        message = packet.Advertisement(version, 51, priority, interval, ("192.0.2.10",))
+        made.append(simulator.Instance(f"lb{at + 1}", "vip", router, message))
+    found = simulator.Simulation(made)
+    for at in range(len(made)):
+        found.start(made[at].member)
+        answer(found, at, True)
+        if not at:
+            found.run(10 * interval)
+    found.run(found.now + 20 * interval)
+    assert found.active() == [0]
+    return found
+
+
+def answer(found, at, answers_):
+    weight = answers.weight([each.router.priority for each in found.instances], False)
+    found.inject(at, TrackerUpdate(answers.NAME, tracking.file(weight, int(not answers_))))
+
+
+def offered(found, at=0, times=offers.FIRST):
+    """Offer what a member holds as often as it does at first; return who was Active at the end of each second."""
+    start, seen = found.now, []
+    for moment in [*offers.moments(found.instances[at].router.interval)][:times]:
+        found.call_at(start + moment, lambda sim: sim.offer(at))
+    for second in range(1, times + 3):
+        found.run(start + second * SECOND)
+        seen.append(found.active())
+    return seen
+
+
+@pytest.mark.parametrize("preempt", [True, False])
+@pytest.mark.parametrize("version, interval", [(2, SECOND), (3, SECOND), (3, SECOND // 10)])
+@pytest.mark.parametrize("name", PRIORITIES)
+@given(phase=st.floats(0, 1, exclude_max=True))
+def test_the_best_member_that_answers_takes_over(name, version, interval, preempt, phase):
+    found = simulation(PRIORITIES[name], version, interval, preempt)
+    found.run(found.now + int(phase * interval))
+    begin = found.now
+    answer(found, 0, False)
+    assert offered(found)[-1] == [1]
+    assert all(moment.holding for moment in found.history if moment.at > begin)  # it was never without a holder
+
+
+@pytest.mark.parametrize("version, interval", [(2, SECOND), (3, SECOND), (3, SECOND // 10)])
+@pytest.mark.parametrize("name", PRIORITIES)
+@given(phase=st.floats(0, 1, exclude_max=True))
+def test_where_none_answers_it_stays(name, version, interval, phase):
+    found = simulation(PRIORITIES[name], version, interval)
+    found.run(found.now + int(phase * interval))
+    for at in range(len(found.instances)):
+        answer(found, at, False)
+    found.run(found.now + 10 * interval)
+    assert {tuple(each) for each in offered(found)} == {(0,)}
+
+
+@given(st.lists(st.integers(1, 254), min_size=2, max_size=8, unique=True), st.booleans())
+def test_any_member_that_answers_has_a_higher_priority_than_any_that_does_not(priorities, preempt):
+    weight = answers.weight(priorities, preempt)
+    if not weight:  # a FAULT, because there is no room
+        distance, room = max(priorities) - min(priorities), min(priorities) - 1
+        assert distance >= room and (not preempt or not room or distance >= answers.LARGEST)
+        return
+    assert tracking.file(weight, 1) is not tracking.FAULT
+    in_order = sorted(priorities, reverse=True)
+    lowered = [tracking.effective(each, {"silent": weight}) for each in in_order]
+    assert lowered[0] < min(priorities) and lowered == sorted(lowered, reverse=True)
+
+
+def test_an_offer_is_due_three_times_in_a_row_and_then_every_tenth_time():
+    assert [number for number in range(45) if offers.is_due(number)] == [1, 2, 3, 10, 20, 30, 40]
