@@ -91,6 +91,21 @@ def test_a_router_that_was_stopped_in_vain_starts_again_and_nothing_holds_it_bac
     assert records(play) == ["lb1 present", "lb1 absent"]
 
 
+class Lost(Living):
+    """A pair in which the other member cannot be reached any more once the holder's router has stopped."""
+
+    def seen(self, call):
+        return {"unreachable": True, "msg": "no route"} if self.stopped and call.on == "lb2" else super().seen(call)
+
+
+def test_a_router_starts_again_where_the_member_that_was_to_take_over_cannot_be_reached_any_more():
+    play = switched(Lost())
+    assert play.code != 0 and released(play)
+    assert "lb2 did not take the VIPs over within 10 s" in str(play.faults())
+    assert play.did("systemd_service") == ["lb1 systemd_service started keepalived.service"]
+    assert records(play) == ["lb1 present", "lb1 absent"]
+
+
 def test_a_member_that_was_held_back_takes_part_again():
     living = Living()
     living.stopped["lb1"] = STOP

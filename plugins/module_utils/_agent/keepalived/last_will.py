@@ -106,6 +106,8 @@ def main(path: str) -> int:
     try:
         with open(path, encoding="utf-8", errors=conf.UNDECODED) as file:
             text = file.read()
+        for each in conf.unknown(text):
+            log.warning(f"{path} has {each}.")
         LastWill(netlink.Netlink(), sockets.open_socket, log).execute(conf.routers(text))
     except OSError as error:
         log.warning(f"{error.filename or 'The network'} cannot be read: {reason(error)}.")

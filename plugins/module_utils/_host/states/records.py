@@ -50,12 +50,17 @@ def checksum(content: bytes) -> str:
 
 
 def read(path: str) -> Dict[str, Any]:
-    """Return a record; {} if there is none."""
+    """Return a record; {} if there is none.
+
+    :raises ValueError: if it is damaged
+    """
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except FileNotFoundError:
         return {}
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}.") from None
     return found if isinstance(found, dict) else {}
 
 

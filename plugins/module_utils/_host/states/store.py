@@ -40,7 +40,7 @@ def save(state: State, kept: str = "", folder: str = STATES) -> None:
         raise Refused(f"{state.id!r} is no ID of a state: one such as 20260131T120000Z is wanted.")
     data = {**state._asdict(), "saved": snapshot.as_data(state.saved)}
     write(f"{folder}/{state.id}.json", data)
-    needed = (kept, due().get("id"))
+    needed = (state.id, kept, due().get("id"))  # the new one may be the oldest by its name, if a clock was set back
     for old in ids(folder)[:-KEPT]:
         if old not in needed:
             os.unlink(f"{folder}/{old}.json")

@@ -147,10 +147,12 @@ class Undo:
 
     def _reason_to_stay(self, now: Snapshot, waits: bool) -> str:
         """Return why the router must not stop, or load other settings; '' if it may."""
-        if self.due.role == undoing.FIRST and not waits:
+        if self.due.role == undoing.FIRST and not waits and self.then.has_router:
             return self._disagreement()
         if not self._routers or (not waits and self.then.has_router):
             return ""
+        if not now.instances:
+            return "its configuration names no VIP that another member could be heard advertising"
         seen = self._look(now.instances)
         if isinstance(seen, str):
             return seen
@@ -274,13 +276,14 @@ def _untaken(patience: undoing.Patience, seen: undoing.Seen) -> str:
 
 
 def main() -> int:
-    found = records.due()
-    if not found:
-        return 0
     notifier, machine = Notifier(), Machine()
     try:
-        then = store.load(found["id"]).saved
-    except store.Refused as refused:
+        found = records.due()
+        if not found:
+            return 0
+        due, written = arming.Due(**found), records.read(records.WRITTEN)
+        then = store.load(due.id).saved
+    except (store.Refused, TypeError, ValueError) as refused:
         _say(f"This member stays as it is. {refused}")
         notifier.ready()
         arming.clear(machine.run_command)
@@ -290,7 +293,7 @@ def main() -> int:
     def note(**known: str) -> None:
         records.write(records.RETURNED, {**returned, **known})
 
-    undo = Undo(arming.Due(**found), then, machine, written=records.read(records.WRITTEN), note=note)
+    undo = Undo(due, then, machine, written=written, note=note)
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     note()
     if undo.go(notifier.ready):

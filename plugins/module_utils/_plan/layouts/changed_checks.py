@@ -125,6 +125,8 @@ def _failures(plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]])
     for name, member in plan["members"].items():
         for check in member["checks"]:
             found = results.get(name, {}).get(check["name"], {})
+            if name in results and check["run"] and not found:
+                found = {"fault": "was to run once, and there is no result of it"}
             if found.get("fault"):
                 yield _Failure(name, check, found["fault"], found.get("before", ""))
 

@@ -212,6 +212,16 @@ def test_a_peer_that_cannot_be_reached_does_not_keep_the_others_from_hearing(hos
     ]
 
 
+def test_what_a_file_includes_is_said_because_it_is_not_read(tmp_path, monkeypatch, host):
+    monkeypatch.setattr(last_will, "Log", lambda: Log(host.journal))
+    monkeypatch.setattr(last_will.netlink, "Netlink", lambda: host.netlink)
+    path = tmp_path / "keepalived.conf"
+    path.write_text(f"include more.conf\n{PAIR}")
+    assert last_will.main(str(path)) == 0
+    (said,) = host.journal
+    assert said.startswith(f"says {path} has include more.conf, and the VIPs, VRIDs and passwords in there are ")
+
+
 def test_a_file_that_is_gone_is_said_and_changes_nothing(tmp_path, capfd):
     assert last_will.main(str(tmp_path / "none")) == 1
     assert capfd.readouterr().err == f"{tmp_path}/none cannot be read: No such file or directory.\n"

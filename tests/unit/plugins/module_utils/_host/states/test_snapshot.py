@@ -137,6 +137,12 @@ def test_the_state_that_an_armed_undo_returns_to_is_kept_however_old(tmp_path, m
     assert store.ids(str(tmp_path)) == [every[0], *every[2:]]
 
 
+def test_a_state_that_was_saved_after_a_clock_was_set_back_stays_until_the_next_one_is(tmp_path):
+    *others, newest = every = [f"2026013{day}T120000Z" for day in range(6)]
+    saved(tmp_path, *every[1:], every[0])
+    assert store.ids(str(tmp_path)) == every
+
+
 @pytest.mark.parametrize(
     "wanted, sentence",
     [

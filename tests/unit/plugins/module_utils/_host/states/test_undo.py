@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours, sniffer
@@ -239,6 +241,21 @@ def test_a_router_that_did_not_run_goes_on_if_it_is_the_only_one(monkeypatch, cl
     assert record not in host.now.files
 
 
+@pytest.mark.parametrize("role", ["alone", "first", "other"])
+def test_a_router_whose_vips_cannot_be_read_goes_on(monkeypatch, clock, role):
+    """Nobody is known to serve what it serves, although others are heard."""
+    host = Host(monkeypatch, native()._replace(instances=[]), role)
+    assert host.go(native(keepalived=STOPPED), advertises(INSTANCE))
+    assert host.systemd.active["keepalived.service"] and host.events == ["ready", "firewall"]
+
+
+def test_the_first_one_goes_on_alone_although_it_did_not_run_when_its_state_was_saved(monkeypatch, clock):
+    host = Host(monkeypatch, native(routed="two"), "first")
+    assert host.go(native(keepalived=STOPPED), FREE)
+    assert "The router stays as it is: no other member advertises 192.0.2.10." in host.said[1]
+    assert host.systemd.active["keepalived.service"]
+
+
 def test_a_router_that_did_not_run_stops_beside_another_one_that_serves(monkeypatch, clock):
     host = Host(monkeypatch, native(), "alone")
     assert host.go(native(keepalived=STOPPED), advertises(INSTANCE))
@@ -260,6 +277,52 @@ def test_a_router_that_somebody_else_has_configured_since_is_left_alone(monkeypa
     host.written[CONFIGS["keepalived"]] = [records.checksum(b"what the run has written")]
     assert host.go(native(), FREE)
     assert host.events == ["files", "ready", "systemctl reload haproxy.service", "firewall"]
+
+
+def test_without_the_list_of_what_runs_have_written_nothing_is_taken_back(monkeypatch, clock):
+    host = Host(monkeypatch, native(served="two", routed="two"), "alone")
+    host.written.clear()
+    assert host.go(native())
+    assert host.events == ["ready", "firewall"] and sorted(host.now.files) == sorted(
+        native(served="two", routed="two").files
+    )
+    assert f"Somebody else has changed {CONFIGS['haproxy']}, {CONFIGS['keepalived']} since, so it stays." in host.said
+
+
+def test_an_undo_that_names_no_first_one_stops_no_router_that_is_heard_alone(monkeypatch, clock):
+    """As a version before this one has armed it."""
+    host = Host(monkeypatch, native(routed="two"), "other")
+    host.due = host.due._replace(first=())
+    assert host.go(native(), HELD)
+    assert host.systemd.active["keepalived.service"] and "block" not in host.events
+    assert "The router stays as it is: no other member advertises 192.0.2.10." in host.said[1]
+
+
+DUE = {"run": "20260131T120000Z", "id": "20260131T120000Z", "role": "alone", "after": 40, "settle": 5}
+
+
+@pytest.mark.parametrize(
+    "file, text, said",
+    [
+        ("state", "{}", "The state 20260131T120000Z is damaged: "),
+        ("due", "{", "due is damaged: "),
+        ("due", json.dumps({**DUE, "of another version": 1}), ""),
+        ("written", "", "written is damaged: "),
+    ],
+)
+def test_a_state_that_cannot_be_read_leaves_the_member_as_it_is(monkeypatch, tmp_path, capsys, file, text, said):
+    done, load = [], undo.store.load
+    texts = {"due": json.dumps(DUE), "written": "{}", "state": "{}", file: text}
+    for name, path in (("due", "due"), ("written", "written"), ("state", f"{DUE['id']}.json")):
+        (tmp_path / path).write_text(texts[name])
+    monkeypatch.setattr(records, "DUE", str(tmp_path / "due"))
+    monkeypatch.setattr(records, "WRITTEN", str(tmp_path / "written"))
+    monkeypatch.setattr(undo.store, "load", lambda which: load(which, str(tmp_path)))
+    monkeypatch.setattr(arming, "clear", lambda _run: done.append("disarmed"))
+    monkeypatch.setattr(undo.Undo, "go", lambda *_given: done.append("returns"))
+    assert undo.main() == 1 and done == ["disarmed"]
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("This member stays as it is. ") and said in line
 
 
 def test_a_command_that_fails_is_logged_and_the_others_follow(monkeypatch):

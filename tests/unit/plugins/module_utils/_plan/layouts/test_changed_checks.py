@@ -192,6 +192,13 @@ def test_of_the_members_with_a_router_all_are_every_member(tmp_path):
     assert [fault[:4] for fault in found["faults"]] == ["lb1:"] and [line[:4] for line in found["lines"]] == ["lb2:"]
 
 
+def test_a_check_without_a_result_is_not_taken_for_one_that_succeeds(tmp_path):
+    plans = [as_data(plan_of(running(tmp_path, "native", [], [STORAGE])))]
+    well = {"checks": {"storage": {"fault": ""}}}
+    (fault,) = changed_checks.tried(plans, [["lb1", well], ["lb2", {"msg": "MODULE FAILURE"}]], "pair")["faults"]
+    assert fault.startswith("lb2: pair_checks (storage) was to run once, and there is no result of it. With it lb2 ")
+
+
 def test_a_member_outside_the_limit_is_not_known_to_fail(tmp_path):
     found = judge(tmp_path, ["lb1"], {**STORAGE, "weight": -50}, outside=("lb2",))
     assert found["faults"] == [] and len(found["lines"]) == 1

@@ -198,11 +198,13 @@ def test_a_check_that_finds_something_to_do_is_a_change(found, is_so):
         ({"faults": ["haproxy.service is not active."]}, "haproxy.service is not active."),
         ({"msg": "MODULE FAILURE"}, "MODULE FAILURE"),
         ({}, "no answer"),
+        (None, "no answer"),
     ],
 )
 def test_a_backup_that_is_not_proved_stops_the_run_before_the_holder(proof, why):
     wave = {"members": ["lb1"], "proves": ["lb2"], "hands_over": []}
-    assert order.unproved(wave, [["lb1", {}], ["lb2", proof]]) == (
+    proofs = [["lb1", {}], ["lb2", proof]]
+    assert order.unproved(wave, proofs if proof is not None else proofs[:1]) == (
         [
             "lb2 has changed and could not take over, so lb1 is not changed and goes on serving: "
             f"{why} Mend that, and repeat the run."

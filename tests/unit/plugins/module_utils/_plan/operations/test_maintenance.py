@@ -163,6 +163,7 @@ def test_the_holder_hands_each_vip_to_the_next_that_could_take_over():
     [
         (seen(2, unable=DEAD), "lb2 could not take over: "),
         (seen(2, [VIP]), f"{VIP} has 2 holders"),
+        (seen(2, held_back=RECORD), "lb2 could not take over: its router is stopped since 2026-01-31 12:00 UTC"),
         (DOWN, "A maintenance needs all members. lb2 cannot be reached"),
     ],
 )

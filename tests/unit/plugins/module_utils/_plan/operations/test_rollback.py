@@ -142,6 +142,22 @@ def test_what_cannot_be_done_is_refused(given, to, sentence):
     assert found.faults == [sentence] and found.members == []
 
 
+@pytest.mark.parametrize("backup", ["", SECOND])
+@pytest.mark.parametrize("link", [False, True])
+def test_a_state_in_which_no_router_ran_takes_no_vip_away(link, backup):
+    """It was saved while the routers were stopped or failed, and one of them serves now."""
+    carries = [{"name": "vip", "addresses": ["192.0.2.10"], "priority": 254, "preempt": True, "state": ""}]
+    stopped = state(FIRST, link=link, router=False, backup=backup)
+    found = rollback.steps(pair(stopped, instances=carries))
+    assert found.members == [] and found.faults == [
+        f"In the state {FIRST} no router ran that could hold 192.0.2.10, so nobody would: choose another one, or "
+        "change the inventory and run onprem.lb.site."
+    ]
+    assert rollback.steps(pair(stopped, instances=carries, states=[state(FIRST, link=link)])).faults == []
+    mine = {"instances": carries, "unable": ["haproxy.service does not run."], "held_back": {}}
+    assert rollback.steps([member("lb1", **mine), pair(stopped, instances=carries)[1]]).faults[-1:] == found.faults
+
+
 def test_the_states_are_listed_with_their_dates():
     given = pair(state(FIRST), state(SECOND, present=True), states=(state(SECOND, present=True),))
     assert rollback.steps(given, only_list=True).lines == [
