@@ -116,6 +116,10 @@ def main():
     if module.params["state"] == "present" and not os.access(os.path.dirname(lock.PATH), os.W_OK):
         module.fail_json(msg=f"{lock.PATH} may not be written: this takes root, so set become: true.")
     try:
+        records.due()
+    except ValueError as damaged:
+        module.fail_json(msg=f"{damaged} Remove this file, and repeat the run.")
+    try:
         if not module.check_mode and module.params["state"] == "present":
             done = lock.take(lock.PATH, mine, module.params["replaces"])
             if done.is_new:  # what an earlier run must not change any more, this one may

@@ -29,7 +29,6 @@ from .._shared.engines import (
 from .._shared.pods import FOLLOW as FOLLOW_POD
 from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, unconfirmed
 from .reader import Reader
-from .states import records
 
 SILENT = ".silent"  # how the track file ends by which keepalived learns that haproxy hangs
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
@@ -86,7 +85,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(reader.text(members_record)) if members_record else {},
         "not_following": not_following(reader),
-        "undo": unconfirmed.sentence(records.due(), records.returned()),
+        "undo": unconfirmed.read(),
     }
 
 

@@ -1,12 +1,22 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Says what becomes, or became, of a change that no run has confirmed. Pure."""
+"""Says what becomes, or became, of a change that no run has confirmed."""
 
 from __future__ import annotations
 
 from typing import Any, Mapping
 
+from .states import records
+
 JOURNAL = "journalctl -u onprem-lb-undo"
+
+
+def read() -> str:
+    """Return what this member does, after its name; '' where every change is confirmed."""
+    try:
+        return sentence(records.due(), records.returned())
+    except ValueError as damaged:
+        return f"does not know what becomes of its last change: {damaged} Remove this file, and run onprem.lb.site."
 
 
 def sentence(due: Mapping[str, Any], returned: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import unconfirmed
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
 from ansible_collections.onprem.lb.plugins.module_utils._host.unconfirmed import sentence
 
 RUN = "20260131T120000Z"
@@ -39,3 +41,11 @@ def test_it_says_what_it_does_and_what_it_waits_for(due, returned, said):
 @pytest.mark.parametrize("due, returned", [(DUE, {}), (DUE, RETURNED), ({}, RETURNED)])
 def test_it_names_the_mend(due, returned):
     assert "onprem.lb.site" in sentence(due, returned)
+
+
+def test_a_damaged_record_is_named_with_its_mend(monkeypatch, tmp_path):
+    monkeypatch.setattr(records, "DUE", str(tmp_path / "due.json"))
+    monkeypatch.setattr(records, "RETURNED", str(tmp_path / "returned.json"))
+    assert unconfirmed.read() == ""
+    (tmp_path / "due.json").write_text("{")
+    assert f"{tmp_path}/due.json is damaged" in unconfirmed.read() and "onprem.lb.site" in unconfirmed.read()
