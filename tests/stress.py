@@ -26,6 +26,8 @@ import uuid
 from pathlib import Path
 from typing import Iterator, List, NamedTuple
 
+from suite.runner import signals_deferred
+
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "ONPREM_LB_STRESS"  # in the environment of each test process
 LOOPS = 4
@@ -123,8 +125,10 @@ class Freezer:
 
 @contextlib.contextmanager
 def load() -> Iterator[None]:
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _each in range(LOOPS)]
+    loops: List[subprocess.Popen] = []
     try:
+        with signals_deferred():
+            loops += [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _each in range(LOOPS)]
         yield
     finally:
         for loop in loops:
@@ -136,11 +140,11 @@ def run(seed: int, command: List[str]) -> int:
     """Run a command on a busy machine that stalls; return its exit code."""
     mark = uuid.uuid4().hex[:12]
     start = functools.partial(subprocess.Popen, command, cwd=ROOT, env={**os.environ, MARK: mark})
-    with load(), contextlib.closing(Freezer(seed, mark)) as freezer, start() as tests:
-        try:
-            code = tests.wait()
-        finally:
-            tests.terminate()  # after a signal: it ends its stages, and they clean up
+    with load(), contextlib.closing(Freezer(seed, mark)) as freezer, contextlib.ExitStack() as ending:
+        with signals_deferred():
+            tests = ending.enter_context(start())
+            ending.callback(tests.terminate)  # after a signal: it ends its stages, and they clean up
+        code = tests.wait()
     print(f"seed {seed}: exit code {code}, {freezer.count} freezes", flush=True)
     return code
 

@@ -111,7 +111,7 @@ class Runner:
         folder = stage.folder(self.logs)
         folder.mkdir(parents=True)
         self._line(f"{stage.name} ...")
-        with open(folder / "log", "wb") as log, _signals_deferred():
+        with open(folder / "log", "wb") as log, signals_deferred():
             process = subprocess.Popen(
                 stage.command,
                 stdin=subprocess.DEVNULL,
@@ -169,7 +169,7 @@ class Runner:
 
 
 @contextlib.contextmanager
-def _signals_deferred() -> Iterator[None]:
+def signals_deferred() -> Iterator[None]:
     """Defer signals, so that none ends this program after it has started a process and before it has recorded it."""
     deferred: List[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
