@@ -94,8 +94,11 @@ def test_only_the_first_offer_is_logged(host):
 def test_what_cannot_be_sent_is_a_sentence_once(host):
     host.netlink.put(VIP, "eth0")
     offer, time, said = made(host)
-    host.open_socket = None
-    offer._open_socket = lambda *_where: (_ for _ in ()).throw(PermissionError(1, "Operation not permitted"))
+
+    def refused(*_where):
+        raise PermissionError(1, "Operation not permitted")
+
+    offer._open_socket = refused
     for number in (1, 2):
         offer.make(number)
         time.advance(2 * SECOND)
