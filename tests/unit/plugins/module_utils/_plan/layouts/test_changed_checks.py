@@ -133,12 +133,13 @@ EXIT = "fails with exit code 1, and prints: no volume"
 ONE = "comes in a run of its own, after it."
 
 
-def judge(tmp_path, failing, check=STORAGE, before="", lives=("lb1", "lb2"), outside=()):
+def judge(tmp_path, failing, check=None, before="", lives=("lb1", "lb2"), outside=()):
     """Return what is said of a check that is new, which fails on some members.
 
+    :param check: STORAGE by default
     :param before: what the check of its name that runs there says
     """
-    members = running(tmp_path, "native", [], [check])
+    members = running(tmp_path, "native", [], [check or STORAGE])
     for one in members:
         one["outside_limit"] = one["name"] in outside
         if one["name"] not in lives:
