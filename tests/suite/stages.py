@@ -177,14 +177,6 @@ def molecule(request: Request) -> List[Stage]:
     ]
 
 
-def quick_molecule(request: Request) -> List[Stage]:
-    """The scenarios, one after the other: they take longest, and one of them runs beside all that computes."""
-    first, *others = QUICK_RUNS
-    return [
-        replace(stage, after=(*stage.after, first)) if stage.name in others else stage for stage in molecule(request)
-    ]
-
-
 def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
     """Return the stage of one run. The runs of a scenario share its lab, so they come one after the other.
 
@@ -240,7 +232,7 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [compiled, quick_molecule, netns, quick_unit, pythons, quick_check, cores]
+    parts = [compiled, quick_check, quick_unit, netns, pythons, cores, molecule]
     if request.full:
         parts = [compiled, check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
     return [stage for part in parts for stage in part(request)]

@@ -119,12 +119,6 @@ def test_netns_runs_through_sudo_without_root(privilege, first):
     assert {one.command[0] for one in for_group("netns", request(privilege=privilege))[2:]} == {first}
 
 
-def test_one_scenario_at_a_time_runs_beside_all_that_computes():
-    ordered, first, second = names("test"), *QUICK_RUNS
-    assert ordered.index(first) < min(ordered.index(name) for name in ("netns", "unit", "pythons"))
-    assert first in stage("test", second).after
-
-
 def test_each_unit_test_runs_once_in_the_quick_scope_and_under_every_python_in_the_full_one():
     assert "--controller-only" in stage("test", "unit").command
     for one in (stage("test", "unit", request(full=True)), stage("unit", "unit"), stage("stressed", "unit")):
