@@ -8,6 +8,8 @@ import contextlib
 import socket
 import threading
 
+from support.waiting import LIMIT_S
+
 
 class Server:
     """Serves one connection after the other in a thread. ``heard`` has the request of each."""
@@ -25,7 +27,7 @@ class Server:
 
     def __exit__(self, *_fault) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(5)
+        self._thread.join(LIMIT_S)
         self._socket.close()
         assert not self._thread.is_alive()
 
@@ -35,7 +37,7 @@ class Server:
                 connection = self._socket.accept()[0]
             except OSError:
                 return  # the socket was closed
-            connection.settimeout(3)
+            connection.settimeout(LIMIT_S)
             with connection, contextlib.suppress(OSError):
                 self._behave(connection, self.heard)
 
