@@ -56,9 +56,11 @@ def with_router(now: Snapshot, then: Snapshot) -> Snapshot:
     """
     if _asked(now) != _asked(then):
         return now._replace(openings=then.openings, interfaces=then.interfaces)
-    configs = {now.configs.get(KEEPALIVED), CONFIGS[UNITS[AGENT].router]}
-    paths = {file.path for file in [*now.files, *then.files]}
-    kept = {path for path in paths if path in configs or any(fnmatch.fnmatch(path, each) for each in OF_ROUTERS)}
+    kept = {
+        file.path
+        for file in [*now.files, *then.files]
+        if is_of_router(file.path, now.configs) or any(fnmatch.fnmatch(file.path, each) for each in OF_ROUTERS)
+    }
     units = {**then.units, **{name: now.units[name] for name in ROUTERS if name in now.units}}
     return with_files(now, then, kept)._replace(units=units, instances=now.instances)
 

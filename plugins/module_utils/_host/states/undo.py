@@ -242,10 +242,8 @@ class Undo:
     def _wait(self, now: Snapshot, stopped_at: Optional[float]) -> bool:
         """Wait until the router may start; `stays` says if that is with its present settings."""
         began, after, settle = time.monotonic(), self.due.after, self.due.settle
-        trusts_from, stays_from = (
-            began + undoing.first_is_over(after, settle),
-            began + undoing.first_stays(after, settle),
-        )
+        trusts_from = began + undoing.first_is_over(after, settle)
+        stays_from = began + undoing.first_stays(after, settle)
         then, said = self.then.instances, ""
         patience = undoing.Patience(then, settle, now.instances, stopped_at, trusts_from, stays_from)
         while (self.then.has_router or self._routers) and not self.ends:
