@@ -20,9 +20,9 @@ description:
     last Advertisement of this member, which tells the winner to announce its VIPs again, may have been lost in the
     kernel, which may have asked for the winner's MAC in vain. The program asks which peer holds the VIP, and sends it
     another one.
-  - C(hook answers CONFIG NAME FILE ADDRESS PORT) is for a service. It asks the balancer at a port every second
-    whether it answers, and writes that into the track file of this name, as 0 or 1. While it does not answer, the
-    VIPs that this member holds are offered to the others.
+  - C(hook answers CONFIG QUESTION...) is for a service. It asks all the time what a member must answer to hold a VIP,
+    such as its balancer, and writes 0 or 1 into a track file for each question. While one is not answered, the VIPs
+    that depend on it and that this member holds are offered to the others.
 options:
   path:
     description: The path of the program. The folder is created.

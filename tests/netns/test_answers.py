@@ -15,7 +15,7 @@ import sys
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from support.netns.keepaliveds import Cluster
 from support.netns.links import skip_reason
@@ -31,7 +31,7 @@ with socket.create_server(("127.0.0.1", int(PORT))) as server:
     while True:
         client = server.accept()[0]
         client.recv(100)
-        client.sendall(b"Name: stand-in\\n")
+        client.sendall(b"HTTP/1.1 200 OK\\r\\n\\r\\n")
         client.close()
 """
 KINDS = {
@@ -46,54 +46,67 @@ A_WHILE_S = 5  # more than a member waits that does not know better
 
 
 class Asked(Cluster):
-    """Members with a stand-in for haproxy, and what asks it."""
+    """Members with a stand-in for whatever must answer there, and what asks them."""
 
     def start(self, name):
-        port = self.plan.members[name].balancer.answer_port
+        for question in self.plan.members[name].questions:
+            self._stand_in(name, question["name"], question["port"])
+        super().start(name)
+        self.ask(name)
+
+    def _stand_in(self, name, what, port):
         command = ["ip", "netns", "exec", self.nodes[name].namespace, sys.executable, "-c"]
-        self.running[f"{name}'s balancer"] = subprocess.Popen(
+        self.running[f"{name}'s {what}"] = subprocess.Popen(
             [*command, STAND_IN.replace("PORT", str(port))], start_new_session=True
         )
         with inside(self.nodes[name].namespace):
             until(lambda: is_open("127.0.0.1", port), "the stand-in does not listen")
-        super().start(name)
-        self.ask(name, port)
 
     def signal(self, name, what, number):
         os.killpg(self.running[f"{name}'s {what}"].pid, number)
 
-    def silent(self, name):
-        """What the track file of a member says."""
-        file = self.folder / name / "silent"
+    def says(self, name, what=answers.NAME):
+        """What a track file of a member says."""
+        file = self.track_file(name, what)
         return file.read_text().strip() if file.exists() else ""
 
-    def hang(self, *names):
-        for name in names:
-            self.signal(name, "balancer", signal.SIGSTOP)
-        until(lambda: all(self.silent(name) == "1" for name in names), self.logs)
+    def hang(self, name, *those):
+        for what in those or [answers.NAME]:
+            self.signal(name, what, signal.SIGSTOP)
+        until(lambda: all(self.says(name, what) == "1" for what in those or [answers.NAME]), self.logs)
 
 
 @pytest.fixture
-def cluster_of(tmp_path):
-    """Start a pair; return it, with its VIP and who holds it."""
+def started(tmp_path):
+    """Start the members of a plan; return them."""
     if skip_reason("keepalived"):
         pytest.skip(skip_reason("keepalived"))
     made = []
 
-    def start(**settings):
-        plan = pair.plan([member(1, **settings), member(2, **settings)])
+    def start(plan):
         assert not plan.faults, plan.faults
-        cluster = Asked(plan, tmp_path / "pair", threading.Event())
+        cluster = Asked(plan, tmp_path / "members", threading.Event())
         made.append(cluster)
         cluster.__enter__()
+        return cluster
+
+    yield start
+    for cluster in made:
+        cluster.__exit__()
+
+
+@pytest.fixture
+def cluster_of(started):
+    """Start a pair; return it, with its VIP and who holds it."""
+
+    def start(**settings):
+        cluster = started(pair.plan([member(1, **settings), member(2, **settings)]))
         vip = settings.get("vips", [VIP])[0]
         until(lambda: any(cluster.settle({vip: name}, 1) for name in ("lb1", "lb2")), cluster.logs)
         holder = cluster.view(vip).holders[0]
         return cluster, vip, holder, "lb2" if holder == "lb1" else "lb1"
 
-    yield start
-    for cluster in made:
-        cluster.__exit__()
+    return start
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,8 +124,8 @@ def test_where_none_answers_the_holder_keeps_it_until_one_answers_again(kind, cl
     cluster.hang(holder)
     # No matter for how long: whoever answers first holds it, and until then who held it.
     stays(lambda: holder in cluster.view(vip).holders, A_WHILE_S)
-    cluster.signal(other, "balancer", signal.SIGCONT)
-    until(lambda: cluster.silent(other) == "0", cluster.logs)
+    cluster.signal(other, answers.NAME, signal.SIGCONT)
+    until(lambda: cluster.says(other) == "0", cluster.logs)
     assert cluster.settle({vip: other}), cluster.logs()
 
 
@@ -127,10 +140,10 @@ def test_one_that_dies_gives_it_up_although_no_other_answers(cluster_of):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_without_anybody_who_asks_the_holder_keeps_it_even_if_it_hangs(number, cluster_of):
     cluster, vip, holder, _other = cluster_of()
-    until(lambda: cluster.silent(holder) == "0")
-    cluster.signal(holder, "question", number)
-    cluster.signal(holder, "balancer", signal.SIGSTOP)
-    stays(lambda: cluster.silent(holder) == "0" and holder in cluster.view(vip).holders, A_WHILE_S)
+    until(lambda: cluster.says(holder) == "0")
+    cluster.signal(holder, "questions", number)
+    cluster.signal(holder, answers.NAME, signal.SIGSTOP)
+    stays(lambda: cluster.says(holder) == "0" and holder in cluster.view(vip).holders, A_WHILE_S)
 
 
 def test_a_track_file_that_is_gone_takes_nothing_away(cluster_of):
@@ -138,8 +151,8 @@ def test_a_track_file_that_is_gone_takes_nothing_away(cluster_of):
     cluster, vip, holder, other = cluster_of()
     cluster.hang(holder)
     assert cluster.settle({vip: other}), cluster.logs()
-    cluster.signal(holder, "question", signal.SIGKILL)
-    (cluster.folder / holder / "silent").unlink()
+    cluster.signal(holder, "questions", signal.SIGKILL)
+    cluster.track_file(holder, answers.NAME).unlink()
     assert cluster.settle({vip: "lb1"}), cluster.logs()  # its priority is the highest one again
 
 
@@ -152,3 +165,38 @@ def test_a_reload_forgets_nothing(cluster_of):
     until(lambda: (cluster.folder / holder / "log").read_text().count("Reload complete") > reloaded, cluster.logs)
     stays(lambda: other in cluster.view(vip).holders, A_WHILE_S)
     assert answers.NAME in (cluster.folder / holder / "keepalived.conf").read_text()
+
+
+INGRESS = "192.0.2.11"
+OF_CLUSTER = {"cluster_name": "lab", "masters": ["lb1", "lb2", "lb3"], "api_vips": [VIP], "ingress_vips": [INGRESS]}
+
+
+@pytest.fixture
+def masters(started):
+    """Start three masters, which do not preempt; lb1 holds both VIPs."""
+    cluster = started(ipi.plan([{**member(number), "settings": OF_CLUSTER} for number in (1, 2, 3)]))
+    for name in ("lb2", "lb3"):
+        cluster.hang(name, "chk_api", "chk_ingress")
+    assert cluster.settle({VIP: "lb1", INGRESS: "lb1"}), cluster.logs()
+    return cluster
+
+
+def goes_on(cluster, name, *those):
+    for what in those:
+        cluster.signal(name, what, signal.SIGCONT)
+    until(lambda: all(cluster.says(name, what) == "0" for what in those), cluster.logs)
+
+
+def test_each_vip_of_a_cluster_moves_to_a_master_that_answers_for_it_however_many_checks_fail(masters):
+    goes_on(masters, "lb2", "chk_ingress")
+    goes_on(masters, "lb3", "chk_api")
+    masters.hang("lb1", "chk_api", "chk_haproxy", "chk_ingress")
+    assert masters.settle({VIP: "lb3", INGRESS: "lb2"}), masters.logs()
+    assert "Entering FAULT STATE" not in masters.logs()
+
+
+def test_where_no_master_answers_the_holder_keeps_the_vips_until_one_does(masters):
+    masters.hang("lb1", "chk_api", "chk_ingress")
+    stays(lambda: masters.view(VIP).holders == masters.view(INGRESS).holders == ["lb1"], A_WHILE_S)
+    goes_on(masters, "lb3", "chk_ingress")
+    assert masters.settle({VIP: "lb1", INGRESS: "lb3"}), masters.logs()

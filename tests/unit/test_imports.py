@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (
         "_shared",
-        "_agent.config.schema",
+        *("_agent.checks.settings", "_agent.config.schema"),
         *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings"),
         "_agent.follow.config",
@@ -99,7 +99,10 @@ MAY_IMPORT = {
     ),
     "_agent.direct.buckets": (),
     "_agent.direct.rulesets": ("_agent.direct.buckets",),
-    "_agent.sidecar": ("_agent.keepalived.last_will", "_agent.keepalived.peers", *AGENT_PARTS),
+    "_agent.sidecar": (
+        *("_agent.keepalived.answers", "_agent.keepalived.last_will", "_agent.keepalived.peers"),
+        *("_agent.vrrp.config", *AGENT_PARTS),
+    ),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),
     "_agent.runtime": (),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
@@ -30,7 +31,7 @@ from .._shared.pods import FOLLOW as FOLLOW_POD
 from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, unconfirmed
 from .reader import Reader
 
-SILENT = ".silent"  # how the track file ends by which keepalived learns that haproxy hangs
+FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
 WILDCARDS = ("0.0.0.0", "::")
@@ -108,8 +109,8 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
         for instance, why in daemon.in_fault.items() if daemon.active else ():
             yield f"{instance} is in FAULT{': ' + why if why else ''}."
     for path, value in down.items():
-        what = "does not answer" if path.endswith(SILENT) else "is down"
-        yield f"{path} says {value}, that the balancer {what}."
+        check = FAILING.search(path)
+        yield f"{path} says {value}, that {f'the check {check[1]} fails' if check else 'the balancer is down'}."
     if own.silent:
         yield own.silent
 

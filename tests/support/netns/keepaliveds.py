@@ -12,6 +12,7 @@ FAULT. A switch that fails does not do that.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -20,7 +21,6 @@ import sys
 import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
@@ -29,7 +29,6 @@ from support.waiting import LIMIT_S
 
 STEADY = 0.4  # seconds: longer than the second round of announcements, or a late announcement of the loser, takes
 AUTH_PASS = "0f3a9c1e"
-FILES = {answers.NAME: "silent"}  # by track file: its name in the member's folder
 EVENTS = ("haproxy_killed", "keepalived_stopped", "keepalived_killed", "host_cut")
 ROUTER_ENDS = {"keepalived_stopped": "stop", "keepalived_killed": "kill"}
 
@@ -82,14 +81,17 @@ class Cluster:
         settings = {
             "instances": router.instances,
             "scripts": [{**script, "command": f"{shutil.which('test')} -e {own}/alive"} for script in router.scripts],
-            "track_files": [
-                {**file, "path": str(own / FILES.get(file["name"], "down"))} for file in router.track_files
-            ],
+            "track_files": [{**file, "path": str(self.track_file(name, file["name"]))} for file in router.track_files],
             "auth_pass": auth_pass,
         }
         (own / "keepalived.conf").write_text(
             render(settings, name, self.hook, keepalived_config_path=str(own / "keepalived.conf"))
         )
+
+    def track_file(self, name, tracked):
+        """Return where a member has a track file."""
+        asked = {question["name"] for question in self.plan.members[name].questions}
+        return self.folder / name / (tracked if tracked in asked else "down")
 
     def reload(self, name):
         self.running[name].send_signal(signal.SIGHUP)
@@ -140,20 +142,17 @@ class Cluster:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
-    def ask(self, name, port):
-        """Start what asks a member's balancer whether it answers, as its unit does."""
+    def ask(self, name):
+        """Start what asks all the time what a member must answer, as its unit does."""
         own = self.folder / name
         command = ["ip", "netns", "exec", self.nodes[name].namespace, sys.executable, "-IS", str(self.hook), "answers"]
+        questions = [
+            json.dumps({**question, "file": str(self.track_file(name, question["name"]))})
+            for question in self.plan.members[name].questions
+        ]
         with open(own / "answers.log", "a") as log:
-            self.running[f"{name}'s question"] = subprocess.Popen(
-                [
-                    *command,
-                    str(own / "keepalived.conf"),
-                    answers.NAME,
-                    str(own / FILES[answers.NAME]),
-                    "127.0.0.1",
-                    str(port),
-                ],
+            self.running[f"{name}'s questions"] = subprocess.Popen(
+                [*command, str(own / "keepalived.conf"), *questions],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -19,7 +19,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pai
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 
 from support import rendering
-from support.netns.keepaliveds import AUTH_PASS, FILES, Cluster
+from support.netns.keepaliveds import AUTH_PASS, Cluster
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
 from support.plans.pairs import member
@@ -44,9 +44,7 @@ class Pair(Cluster):
         """The router's settings of a member, whose balancer writes its down file in a folder of the test."""
         planned = self.plan.members[name].router
         instances = [{**each, **self.changes} for each in planned.instances]
-        files = [
-            {**file, "path": str(self.folder / name / FILES.get(file["name"], "down"))} for file in planned.track_files
-        ]
+        files = [{**file, "path": str(self.track_file(name, file["name"]))} for file in planned.track_files]
         checks = {"track_files": files}
         if not any(each["track_files"] for each in instances):
             checks = {"scripts": [], "track_files": []}  # some keepaliveds end at a file that no instance tracks
@@ -84,7 +82,7 @@ class Native(Pair):
         with inside(self.nodes[name].namespace):
             until(lambda: is_open("127.0.0.1", self.plan.members[name].balancer.answer_port), "haproxy does not answer")
         super().start(name)
-        self.ask(name, self.plan.members[name].balancer.answer_port)
+        self.ask(name)
 
 
 class Terse(Native):

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from functools import partial
 from types import MappingProxyType
 
@@ -74,6 +76,7 @@ def resolver_of_cluster(what):
     return getattr(found, what)
 
 
+QUESTIONS = {"haproxy_answers": "haproxy", "chk_ingress": "http"}  # the type of each, by its name
 RESOLVER = {"dnsmasq.conf": "config", "hosts": "hosts", "Corefile": "corefile", "resolved.conf": "resolved"}
 
 
@@ -401,11 +404,9 @@ CASES = {
     "answers.service": lambda: render(
         "layout",
         "answers.service.j2",
-        program="/usr/local/lib/onprem-lb-keepalived/hook",
-        config="/etc/keepalived/keepalived.conf",
-        tracked="haproxy_answers",
-        file="/run/onprem-lb-haproxy.silent",
-        port=9444,
+        command="/usr/local/lib/onprem-lb-keepalived/hook answers /etc/keepalived/keepalived.conf "
+        + " ".join(shlex.quote(json.dumps({"name": name, "type": kind})) for name, kind in QUESTIONS.items()),
+        files=[f"/run/onprem-lb-{name}.failing" for name in QUESTIONS],
     ),
     "shutdown.service": lambda: render(
         "layout",

@@ -106,10 +106,7 @@ def test_metrics_and_what_follows_are_set_up_where_they_are_wanted_and_removed_w
     assert metrics in paths(written) and only("lb1", written, "agent_archive") == ["agent_archive"]
 
 
-ASKED = {
-    "balancer": {**MEMBER["balancer"], "answer_port": 9444},
-    "router": {**MEMBER["router"], "track_files": [{"name": "haproxy_answers", "path": "/run/x"}]},
-}
+ASKED = {"questions": [{"name": "chk_api", "file": "/run/chk_api.failing", "path": "/it's%20up"}]}
 ASKS, HOOK = "/etc/systemd/system/onprem-lb-answers.service", "/usr/local/lib/onprem-lb-keepalived/hook"
 
 
@@ -129,16 +126,28 @@ def asking(play):
     "member, exists, wanted",
     [
         (ASKED, False, [("present", "started")]),
-        ({**ASKED, "engine": "agent"}, True, [("absent", "stopped")]),  # it has migrated
-        ({**ASKED, "engine": "agent"}, False, []),
-        ({}, True, [("absent", "stopped")]),  # it is not to be asked any more
-        ({**ASKED, "router": {**ASKED["router"], "instances": []}}, True, [("absent", "stopped")]),
+        ({}, True, [("absent", "stopped")]),  # nothing is to be asked any more
+        ({}, False, []),
     ],
-    ids=["native", "migrated", "agent", "no port", "no router"],
+    ids=["questions", "no more questions", "never any"],
 )
-def test_haproxy_is_asked_where_keepalived_tracks_what_it_answers(member, exists, wanted):
+def test_what_a_plan_asks_is_asked_all_the_time(member, exists, wanted):
     units = ["onprem-lb-answers.service"] if exists else []
     assert asking(configured(member=member, __layout_host=host_info("lb1", existing_units=units))) == wanted
+
+
+def test_its_unit_has_each_question_as_one_word_of_the_command():
+    play = configured(member=ASKED, __layout_host=host_info("lb1", existing_units=[]))
+    (unit,) = [
+        file["content"]
+        for call in play.of("config_files")
+        for file in call.given.get("files", [])
+        if file["path"] == ASKS and call.on == "lb1"
+    ]
+    (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    assert line.startswith(f"ExecStart={HOOK} answers /etc/keepalived/keepalived.conf ")
+    assert line.endswith("""'{"name": "chk_api", "file": "/run/chk_api.failing", "path": "/it\\'s%%20up"}'""")
+    assert "ExecStopPost=/bin/rm --force /run/chk_api.failing" in unit
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from __future__ import annotations
 from typing import Callable, Optional, Tuple
 
 from ..runtime.loop import Loop
-from . import http, rise_fall, tls
+from . import rise_fall
+from .dialogues import network_probe
 from .files import File
-from .network import Dialogue, NetworkProbe, Sequence, after, connect_only
 from .outcome import Outcome, Probe
 from .periodic import PeriodicProbe
 from .processes import Process
 from .scripts import Script
-from .settings import FILE, HTTP, PROCESS, SCRIPT, TCP, Check, Step
+from .settings import FILE, PROCESS, SCRIPT, Check
 from .subprocesses import Children
 
 OnResult = Callable[[bool, int, str], None]  # up, value, detail
@@ -80,21 +80,4 @@ def probe_of(loop: Loop, check: Check, children: Children, run_now: Callable[[],
         return File(loop, check.file, run_now)
     if check.type == SCRIPT:
         return Script(loop, children, check.command, check.user, check.timeout)
-    probes = [
-        NetworkProbe(loop, check.address, step.port, check.timeout, _dialogue(check, step)) for step in check.sequence
-    ]
-    return probes[0] if len(probes) == 1 else Sequence(probes)
-
-
-def _dialogue(check: Check, step: Step) -> Dialogue:
-    """Return what follows once the connection of a step is there."""
-    plain = connect_only if step.type == TCP else _http(check, step)
-    if step.type not in (TCP, HTTP):
-        plain = tls.dialogue(step.sni or step.host or check.address, check.verify, check.ca, plain)
-    return after(step.greeting.encode("latin-1"), plain)
-
-
-def _http(check: Check, step: Step) -> Dialogue:
-    default_port = 80 if step.type == HTTP else 443
-    host = http.host_header(step.host or check.address, step.port, default_port)
-    return http.dialogue(host, step.path, step.status)
+    return network_probe(loop, check)

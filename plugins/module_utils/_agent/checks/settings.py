@@ -9,6 +9,7 @@ from typing import Any, List, NamedTuple, Tuple
 PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE = "process", "tcp", "http", "https", "script", "file", "interface"
 CHECK_TYPES = (PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE)
 NETWORK_TYPES = (TCP, HTTP, HTTPS)
+HAPROXY = "haproxy"  # its runtime socket at a port, which is asked beside keepalived only
 
 GOOD_STATUS = ("200-399",)
 

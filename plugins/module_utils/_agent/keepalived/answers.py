@@ -1,19 +1,22 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Asks the balancer beside keepalived whether it answers, and tells keepalived by a track file.
+"""Asks beside keepalived what a member must answer to hold a VIP, and tells keepalived by a track file for each.
 
-Nothing is started for a question, and what this process is late by counts for nothing (`checks.patience`). The file has
-1 while the balancer does not answer, and its weight takes the priority away. Otherwise it has 0, also while this does
-not know: when it has just started. systemd removes the file when this has ended, which keepalived takes for 0.
+Nothing is started for a question, and what this process is late by counts for nothing (`checks.patience`). A file has 1
+while its question is not answered, and its weight takes the priority away. Otherwise it has 0, also while this does not
+know: when it has just started. systemd removes the files when this has ended, which keepalived takes for 0.
 """
 
 from __future__ import annotations
 
-from typing import Callable, Optional
+import json
+from typing import Any, Callable, Iterable, NamedTuple, Optional
 
 from ..checks import network, rise_fall
-from ..checks.outcome import Outcome
+from ..checks.dialogues import network_probe
+from ..checks.outcome import Outcome, Probe
 from ..checks.periodic import PeriodicProbe
+from ..checks.settings import HAPROXY, Check
 from ..net import netlink, sockets
 from ..runtime import realtime
 from ..runtime.log import Log
@@ -23,56 +26,79 @@ from . import conf
 from .offers import Offers
 from .senders import reason
 
-QUESTION = b"show info\n"
-# How long an answer may take, and how many in a row decide.
-INTERVAL, LIMIT, COUNT = MILLION, MILLION // 2, 2
-ANSWERS, SILENT = "0\n", "1\n"
+SHOW_INFO = b"show info\n"
+ANSWERED, MISSING = "0\n", "1\n"
 
 
-def question(stream: network.Stream) -> network.Steps:
+class Question(NamedTuple):
+    """What is asked, and the track file that says whether it is answered."""
+
+    file: str  # its path; its name is that of the check
+    check: Check
+
+
+def question(file: str, interval: float, timeout: float, **same: Any) -> Question:
+    """Return what to ask.
+
+    :param interval: in seconds, as the timeout
+    :param same: ``name``, ``type``, ``address``, ``port``, ``rise``, ``fall``, and a web server's ``path`` and ``host``
+    """
+    times = {"interval": round(interval * MILLION), "timeout": round(timeout * MILLION)}
+    return Question(file, Check(**{**same, **times}))
+
+
+def probe_of(loop: Loop, check: Check) -> Probe:
+    if check.type == HAPROXY:
+        return network.NetworkProbe(loop, check.address, check.port, check.timeout, show_info)
+    return network_probe(loop, check)
+
+
+def show_info(stream: network.Stream) -> network.Steps:
     """Ask as a user does at haproxy's runtime socket; any line is an answer."""
     stream.expect("no answer")
-    yield from stream.send(QUESTION)
+    yield from stream.send(SHOW_INFO)
     if not (yield from stream.receive(1)):
         raise network.BadResponse("closed without an answer")
     return "answered"
 
 
 class Verdicts:
-    """Counts outcomes, and says what follows from each."""
+    """Counts the outcomes of a question, and says what follows from each."""
 
-    def __init__(self, write: Callable[[str], None], offer: Callable[[int], None], log: Log) -> None:
+    def __init__(self, check: Check, write: Callable[[str], None], offer: Callable[[int], None], log: Log) -> None:
         """
         :param write: writes the track file
         :param offer: offers the VIPs to the other members after so many missing answers; after 0, no more
         """
-        self._write, self._offer, self._log = write, offer, log
+        self._check, self._write, self._offer, self._log = check, write, offer, log
         self._state = rise_fall.RiseFall(True)  # so that the first failure does not decide
-        self._silent = 0  # answers that were missing since it counts as silent
+        self._missing = 0  # answers since the check has failed
         self._written: Optional[str] = None
-        self._put(ANSWERS)
+        self._put(ANSWERED)
 
     def take(self, outcome: Outcome) -> None:
-        before, self._state = self._state, rise_fall.count(self._state, outcome.success, COUNT, COUNT)
+        check, before = self._check, self._state
+        self._state = rise_fall.count(before, outcome.success, check.rise, check.fall)
         if self._state.up != before.up:
             self._log.warning(
-                "The balancer answers again." if self._state.up else f"The balancer does not answer: {outcome.detail}."
+                f"{check.name} succeeds again." if self._state.up else f"{check.name} fails: {outcome.detail}."
             )
-        self._put(ANSWERS if self._state.up else SILENT)
-        self._silent = 0 if self._state.up else self._silent + 1
-        self._offer(self._silent)
+        self._put(ANSWERED if self._state.up else MISSING)
+        self._missing = 0 if self._state.up else self._missing + 1
+        self._offer(self._missing)
 
     def _put(self, text: str) -> None:
         """Write the file where it differs, or where it could not be written before."""
         if text == self._written:
             return
+        name = self._check.name
         try:
             self._write(text)
         except OSError as error:
-            self._log.fault("file", f"The track file cannot be written: {reason(error)}.")
+            self._log.fault(name, f"The track file of {name} cannot be written: {reason(error)}.")
             return
         self._written = text
-        self._log.cured("file", "The track file is written again.")
+        self._log.cured(name, f"The track file of {name} is written again.")
 
 
 def writer(path: str) -> Callable[[str], None]:
@@ -91,25 +117,33 @@ def _keep_alive(loop: Loop, notifier: Notifier) -> None:
         loop.after(notifier.watchdog, lambda: _keep_alive(loop, notifier))
 
 
-def main(config: str, name: str, file: str, address: str, port: str) -> int:
-    """Ask until a signal ends this process.
+def ask(loop: Loop, log: Log, config: str, questions: Iterable[Question]) -> None:
+    """Ask for as long as the loop runs.
 
     :param config: the path of keepalived's configuration
-    :param name: of the track file there
-    :param file: its path
     """
-    loop, log = Loop(), Log()
 
-    def read() -> str:
+    def read_config() -> str:
         with open(config, encoding="utf-8", errors=conf.UNDECODED) as text:
             return text.read()
 
-    made = Offers(loop, log, read, name, netlink.Netlink, sockets.open_socket)
-    verdicts = Verdicts(writer(file), made.make, log)
-    probe = network.NetworkProbe(loop, address, int(port), LIMIT, question)
-    PeriodicProbe(loop, INTERVAL, probe, verdicts.take).start()
+    for file, check in questions:
+        offers = Offers(loop, log, read_config, check.name, netlink.Netlink, sockets.open_socket)
+        verdicts = Verdicts(check, writer(file), offers.make, log)
+        PeriodicProbe(loop, check.interval, probe_of(loop, check), verdicts.take).start()
+
+
+def main(config: str, *questions: str) -> int:
+    """Ask until a signal ends this process.
+
+    :param questions: each in JSON, as `question` takes it
+    """
+    loop, log = Loop(), Log()
+    asked = [question(**json.loads(each)) for each in questions]
+    ask(loop, log, config, asked)
     missing = realtime.schedule()
-    log.info(f"Asks the balancer at {address}:{port}" + (f", without {missing}." if missing else "."))
+    names = ", ".join(each.check.name for each in asked)
+    log.info(f"Asks {names}" + (f", without {missing}." if missing else "."))
     _keep_alive(loop, Notifier())
     loop.run()
     return 0

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..checks import settings
 from ..config import fields, file
-from ..config.schema import Faults, Field, anything, list_of, port, read, text
+from ..config.schema import Faults, Field, anything, list_of, one_of, port, read, read_list, text
+from ..keepalived.answers import Question, question
+from ..vrrp.config import EVERY_CHECK, HTTP
 
 Command = Tuple[str, ...]
 
@@ -36,11 +39,13 @@ class Router(NamedTuple):
     :ivar fifo: which its container holds open
     :ivar keepalived: its configuration, if it is keepalived
     :ivar notify_fifo: to which keepalived writes its changes of state (vrrp_notify_fifo)
+    :ivar questions: what this member must answer to hold a VIP, which keepalived learns by track files
     """
 
     fifo: str
     keepalived: str = ""
     notify_fifo: str = ""
+    questions: Tuple[Question, ...] = ()
 
 
 class Settings(NamedTuple):
@@ -69,6 +74,13 @@ ROUTER = {
     "fifo": Field(fields.path, required=True),
     "keepalived": Field(fields.optional(fields.path), ""),
     "notify_fifo": Field(fields.optional(fields.path), ""),
+    "questions": Field(list_of(anything), []),
+}
+QUESTION = {
+    **EVERY_CHECK,
+    **HTTP,
+    "type": Field(one_of(settings.HAPROXY, settings.HTTP, settings.HTTPS), required=True),
+    "file": Field(fields.path, required=True),
 }
 CONFIGURATION = {
     "first": _COMMANDS,
@@ -84,6 +96,8 @@ def _read(data: Any, faults: Faults) -> Parts:
     for key, schema in (("balancer", BALANCER), ("router", ROUTER)):
         if whole[key] is not None:
             whole[key] = read(schema, whole[key], key, faults)
+    if whole["router"]:
+        whole["router"]["questions"] = read_list(QUESTION, whole["router"]["questions"], "router.questions", faults)
     return whole
 
 
@@ -97,7 +111,9 @@ def _settings(found: Parts) -> Settings:
     if balancer:
         commands = {key: _commands(balancer[key]) for key in ("start_commands", "stop_commands")}
         balancer = Balancer(**{**balancer, **commands})
-    return Settings(_commands(found["first"]), balancer, Router(**router) if router else None, found["alive_file"])
+    if router:
+        router = Router(**{**router, "questions": tuple(question(**each) for each in router["questions"])})
+    return Settings(_commands(found["first"]), balancer, router, found["alive_file"])
 
 
 def _commands(given: List[List[str]]) -> Tuple[Command, ...]:

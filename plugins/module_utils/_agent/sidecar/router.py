@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What keepalived leaves undone, when it was killed and when it has yielded: see `keepalived.last_will` and `.peers`.
 
+And what its member must answer to hold a VIP: see `keepalived.answers`.
+
 The agent needs nobody for either. Of both it is known here whether they run.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from ..keepalived import last_will, peers
+from ..keepalived import answers, last_will, peers
 from ..runtime.background import SUCCESS, Background
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Loop
@@ -22,7 +24,7 @@ TELL_FOR = 10 * MILLION  # microseconds
 
 
 class RouterWatch:
-    """Carries out keepalived's last will, and tells the peers of an instance that it has yielded."""
+    """Carries out keepalived's last will, tells the peers of one that has yielded, and asks what it tracks."""
 
     def __init__(self, loop: Loop, settings: Router, log: Log) -> None:
         self._loop, self._settings, self._log = loop, settings, log
@@ -36,6 +38,7 @@ class RouterWatch:
         self._life.open()
         if not self._life.is_held:  # it has ended while nobody looked
             self._execute()
+        answers.ask(self._loop, self._log, self._settings.keepalived, self._settings.questions)
 
     @property
     def runs(self) -> bool:

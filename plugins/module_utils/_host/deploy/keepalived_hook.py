@@ -4,8 +4,8 @@
 
 ``hook ended CONFIG`` carries out the last will of a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
 tells the peers of an instance that it has yielded. Clients wait for both, so it is small: Python compiles it at each
-start. A run that replaces kube-vip calls ``hook take-over CONFIG``. ``hook answers CONFIG NAME FILE ADDRESS PORT`` is
-a service: it asks the balancer whether it answers, and writes the track file of this name.
+start. A run that replaces kube-vip calls ``hook take-over CONFIG``. ``hook answers CONFIG QUESTION...`` is a service:
+it asks what a member must answer to hold a VIP, and writes a track file for each question.
 """
 
 from __future__ import annotations
@@ -43,11 +43,15 @@ TAKEN_OVER = ("keepalived/predecessor.py",)
 YIELDED = ("keepalived/peers.py", "net/arp.py", "net/ndisc.py", "net/neighbours.py")
 ASKING = (
     "checks/__init__.py",
+    "checks/dialogues.py",
+    "checks/http.py",
     "checks/network.py",
     "checks/outcome.py",
     "checks/patience.py",
     "checks/periodic.py",
     "checks/rise_fall.py",
+    "checks/settings.py",
+    "checks/tls.py",
     "keepalived/answers.py",
     "keepalived/offers.py",
     "runtime/loop.py",

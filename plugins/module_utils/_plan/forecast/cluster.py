@@ -9,7 +9,6 @@ from typing import Any, Collection, Dict, List, NamedTuple, Tuple
 
 from ..._agent.vrrp.core import machine, packet, tracking
 from ..._shared import engines
-from ..model import answers
 from . import simulator
 
 SECOND = machine.SECOND
@@ -113,7 +112,8 @@ def _trackers(instance: Dict[str, Any], scripts: Named, files: Named) -> List[Tr
     for item in instance["track_files"]:  # the kernel reports a change at once
         weight = item["weight"]
         passes, fails = tracking.file(weight, 0), tracking.file(weight, 1)
-        found.append(_polling(item, passes, fails, files.get(item["name"], {"interval": 0})))
+        asked = files.get(item["name"], {})
+        found.append(_polling(item, passes, fails, asked)._replace(offers=bool(asked and weight)))
     for item in instance["track_interfaces"]:  # as well
         weight = item["weight"]
         found.append(Tracker(item["name"], tracking.check(weight, True), tracking.check(weight, False), 0, 0, 0))
@@ -126,9 +126,7 @@ def _polling(
     period = script.get("interval", 0)
     death, life = (_micro(period * script.get(count, 1)) for count in ("fall", "rise"))
     hang = _micro(hang_detection(period, script.get("timeout", period), script.get("fall", 1)))
-    return Tracker(
-        item["name"], passes, fails, death, life, hang, item["name"] == answers.NAME and bool(item["weight"])
-    )
+    return Tracker(item["name"], passes, fails, death, life, hang, item.get("offers", False))
 
 
 def hang_detection(interval: float, timeout: float, fall: int) -> float:

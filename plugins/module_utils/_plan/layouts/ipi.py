@@ -14,7 +14,7 @@ from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines, events
 from ..dns import names
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
-from ..model import url_checks
+from ..model import answers, url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
 from . import (
     checks,
@@ -78,23 +78,45 @@ class Ipi(NamedTuple):
         tracked = self.cluster.preset.events and name in self.cluster.balancing
         return self.cluster.settings["down_file"] if tracked else ""
 
-    def router(self, name: str, _engine: str) -> Router:
+    def router(self, name: str, engine: str) -> Router:
         down_file = self._down_file(name)
+        scripts = [self._script(check) for check in self._own_checks(name) if not self._is_asked(check)]
+        asked = self.asked(name)
         return Router(
-            instances=[self._instance(name, vip) for vip in self.cluster.carried_by(name)],
-            scripts=[*self._scripts(name), *self.checked.scripts(name)],
+            instances=[self._instance(name, vip, engine) for vip in self.cluster.carried_by(name)],
+            scripts=[*scripts, *answers.scripts(engine, asked), *self.checked.scripts(name)],
             track_files=[
                 *([{"name": DOWN, "path": down_file}] if down_file else []),
+                *answers.track_files(engine, asked),
                 *(self.direct.track_files if self.direct and name in self.direct.interfaces else []),
             ],
         )
 
-    def _instance(self, name: str, vip: Vip) -> Dict[str, Any]:
+    def asked(self, name: str) -> List[answers.Check]:
+        return [self._script(check) for check in self._own_checks(name) if self._is_asked(check)]
+
+    def _own_checks(self, name: str) -> List[Check]:
+        """Return the layout's own checks of every VIP that a node may carry, each once."""
+        carried = self.cluster.carried_by(name)
+        return [*{check.name: check for vip in carried for check in self.cluster.checks_of(vip, name)}.values()]
+
+    def _is_asked(self, check: Check) -> bool:
+        """Whether it is run all the time, as in `answers`."""
+        asks = self.cluster.preset.lowers and not check.weight
+        return asks and answers.is_askable(self._script(check)["any_of"])
+
+    def _instance(self, name: str, vip: Vip, engine: str) -> Dict[str, Any]:
         settings, preset, placements = self.cluster.settings, self.cluster.preset, self.cluster.placements
         is_api = vip in self.cluster.api.vips
         version = 3 if vip.version == 6 else settings["vrrp_version"]
         role = "api" if is_api else "ingress"
         tracked = self.checked.tracked(name, vip)
+        # The bootstrap host is the last to hold the VIP, whoever comes when.
+        preempt = preset.preempt or bool(is_api and self.cluster.bootstrap)
+        checks = self.cluster.checks_of(vip, name)
+        asked = [self._script(check) for check in checks if self._is_asked(check)]
+        lowered = answers.weight([self.priority(other, vip) for other in vip.order], preempt)
+        asking = answers.tracked(engine, asked, lowered)
         named = f"{self.cluster.api.cluster}_{role}_vip" if self._names_passwords and version == 2 else ""
         return {
             "name": vip.name,
@@ -104,8 +126,7 @@ class Ipi(NamedTuple):
             "version": version,
             "priority": self.priority(name, vip),
             "advert_interval": settings["advert_interval"],
-            # The bootstrap host is the last to hold the VIP, whoever comes when.
-            "preempt": preset.preempt or bool(is_api and self.cluster.bootstrap),
+            "preempt": preempt,
             "preempt_delay": 0,
             "auth_pass": named[:PASSWORD_SIZE],
             "multicast": preset.multicast,
@@ -113,11 +134,13 @@ class Ipi(NamedTuple):
             "peers": [placements[other][vip.address].address for other in vip.order if other != name],
             "addresses": [vip.with_prefix],
             "track_scripts": [
-                *({"name": check.name, "weight": check.weight} for check in self.cluster.checks_of(vip, name)),
+                *({"name": check.name, "weight": check.weight} for check in checks if not self._is_asked(check)),
+                *asking["track_scripts"],
                 *tracked["track_scripts"],
             ],
             "track_files": [
                 *([{"name": DOWN, "weight": 0}] if is_api and preset.events else []),
+                *asking["track_files"],
                 *(self.direct.tracked(vip) if self.direct else []),
             ],
             "track_interfaces": tracked["track_interfaces"],
@@ -134,12 +157,6 @@ class Ipi(NamedTuple):
     @property
     def _names_passwords(self) -> bool:
         return self.cluster.preset.named_passwords and not self.cluster.settings["auth_pass"]
-
-    def _scripts(self, name: str) -> List[Dict[str, Any]]:
-        """Return the layout's own checks of every VIP that a node may carry, each once."""
-        carried = self.cluster.carried_by(name)
-        checks = {check.name: check for vip in carried for check in self.cluster.checks_of(vip, name)}
-        return [self._script(check) for check in checks.values()]
 
     def _script(self, check: Check) -> Dict[str, Any]:
         settings, preset = self.cluster.settings, self.cluster.preset
@@ -181,7 +198,7 @@ class Ipi(NamedTuple):
         found = []
         if name in self.cluster.balancing and "nft" in missing:
             found.append("nft is missing, which passes the API VIP's port on to the balancer: install nftables")
-        for script in self._scripts(name):
+        for script in map(self._script, self._own_checks(name)):
             if "curl" in missing and not url_checks.agent_check(script["any_of"]):
                 urls = ", ".join(sum(script["any_of"], []))
                 found.append(f"curl is missing, which the check {script['name']} needs to ask {urls}: install curl")
@@ -260,6 +277,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
             *ipi_direct.warnings(ipi.direct, settings["preset"]),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
+        asked=ipi.asked,
         snippet=ipi_api.snippet(cluster),
         follow=_follow(cluster, services, faults),
         resolver=resolver.of_cluster(settings, members, cluster.placements, faults),

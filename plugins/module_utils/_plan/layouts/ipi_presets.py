@@ -33,7 +33,7 @@ class Check(NamedTuple):
     interval: float
     rise: int
     fall: int
-    weight: int = 0  # FAULT
+    weight: int = 0  # FAULT, or what `answers` chooses
     timeout: float = 0  # 0: the interval
     sees_haproxy: bool = True  # fails when haproxy (or the router) dies
     sees_local_api: bool = False  # fails when this node's API server does
@@ -48,6 +48,7 @@ class Preset(NamedTuple):
     ingress_priority: int
     preempt: bool
     events: bool  # haproxy's unit writes the track file
+    lowers: bool  # a check without a weight lowers the priority, as in `answers`, and is no FAULT
     multicast: bool
     named_passwords: bool  # made of the cluster's name, and not secret
     api_checks: Tuple[Check, ...]
@@ -92,6 +93,7 @@ PRESETS = {
         ingress_priority=0,
         preempt=False,
         events=True,
+        lowers=True,
         multicast=False,
         named_passwords=False,
         # The VIP stays while any API server answers: haproxy handles a restart of the local one.
@@ -112,6 +114,7 @@ PRESETS = {
         ingress_priority=20,
         preempt=True,
         events=False,
+        lowers=False,
         multicast=False,
         named_passwords=True,
         api_checks=(
@@ -145,6 +148,7 @@ PRESETS = {
         ingress_priority=40,
         preempt=True,
         events=False,
+        lowers=False,
         multicast=True,
         named_passwords=True,
         api_checks=(

@@ -97,6 +97,10 @@ class Pair(NamedTuple):
         """Where the balancer is asked whether it hangs; 0 with a weight, for the same reason."""
         return 0 if self.settings["track_weight"] else int(self.settings["answer_port"])
 
+    @property
+    def asked(self) -> List[answers.Check]:
+        return answers.of_balancer(self.answer_port)
+
     def balancer(self, _name: str, _engine: str) -> Balancer:
         return Balancer(self.services, down_file=self.down_file, answer_port=self.answer_port)
 
@@ -114,10 +118,11 @@ class Pair(NamedTuple):
             "fall": self.settings["track_fall"],
         }
         files = [{"name": DOWN, "path": self.down_file}] if self.down_file else []
-        files += answers.track_files(engine, self.answer_port)
+        files += answers.track_files(engine, self.asked)
         files += self.direct.track_files if self.direct else []
-        scripts = [script, *answers.scripts(engine, self.answer_port), *self.checked.scripts(name)]
-        return Router([self._instance(name, vip, engine) for vip in self.vips], scripts, files, self._sync_groups)
+        scripts = [script, *answers.scripts(engine, self.asked), *self.checked.scripts(name)]
+        instances = [self._instance(name, vip, engine) for vip in self.vips]
+        return Router(instances, scripts, files, self._sync_groups)
 
     @property
     def _sync_groups(self) -> List[Dict[str, Any]]:
@@ -127,7 +132,7 @@ class Pair(NamedTuple):
     def _instance(self, name: str, vip: Vip, engine: str) -> Dict[str, Any]:
         settings, rank = self.settings, vip.order.index(name)
         lowered = 0 if self.checked.in_group else answers.weight(self.priorities, settings["preempt"])
-        asked = answers.tracked(engine, self.answer_port, lowered)
+        asked = answers.tracked(engine, self.asked, lowered)
         placement, tracked = self.placements[name][vip.address], self.checked.tracked(name, vip)
         # With a preempt delay, or without preemption, every member starts as Backup.
         is_master = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
@@ -228,6 +233,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *pair_direct.warnings(plane),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
+        asked=lambda _name: pair.asked,
         snippet=pair_api.snippet(settings, vips),
         follow=_follow(settings, services, vips, members, faults),
         resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),

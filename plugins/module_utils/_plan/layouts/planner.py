@@ -84,6 +84,7 @@ class Draft(NamedTuple):
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
     warnings: List[str] = []
     checks: Callable[[str], List[str]] = lambda _name: []  # the names of the user's checks on a member
+    asked: Callable[[str], List[answers.Check]] = lambda _name: []  # the checks that are run all the time
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
@@ -222,7 +223,9 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
     alone = way.sole_router
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
-        replaced_router = accepting_keepalived(answers.unasked(found.router(alone, replaced)), replaced)
+        replaced_router = accepting_keepalived(
+            answers.unasked(found.router(alone, replaced), found.asked(alone)), replaced
+        )
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
     return Plan(
@@ -331,6 +334,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             ),
             follow=following,
             resolver=resolver.planned(found.resolver, name, bool(following)),
+            questions=answers.questions(choice.engine, found.asked(name)),
             direct=found.direct.file(name) if found.direct else {},
             direct_server=found.direct.server(name) if found.direct else {},
             unused=unused.unused(member["host"], choice.engine, *runs),
@@ -379,7 +383,7 @@ def forecast_input(drafted: Plan) -> Dict[str, Any]:
         },
         "track": {
             "scripts": [script for member in drafted.members.values() for script in member.router.scripts],
-            "files": [answers.TIMED],
+            "files": [question for member in drafted.members.values() for question in member.questions],
         },
         "watched": drafted.watched,
     }

@@ -278,11 +278,7 @@ def _instance(instance: Settings, checksum: str) -> Settings:
 def _tracked(item: Settings) -> List[Settings]:
     """Return what an instance or a sync group tracks."""
     links = [{**each, "name": _link(each["name"])} for each in item["track_interfaces"]]
-    scripts = [
-        {**each, "offers": True} if each["name"] == answers.NAME and each["weight"] else each
-        for each in item["track_scripts"]
-    ]
-    return [*scripts, *item["track_files"], *links]
+    return [*item["track_scripts"], *item["track_files"], *links]
 
 
 def _link(interface: str) -> str:

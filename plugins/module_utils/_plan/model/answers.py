@@ -1,51 +1,77 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a balancer that hangs is noticed: its process is there, and it serves nobody. Pure.
+"""What a member must answer to hold a VIP, and who asks it: a process that runs all the time. Pure.
 
-`killall -0` finds such a process. So the balancer is also asked itself, at a port of 127.0.0.1, by a process that runs
-all the time and knows when it was itself late:
+A check that keepalived starts anew for each run counts its own starvation on a busy host as a failure. This process
+knows when it was itself late. A check that fails there lowers the priority, so that the VIP moves to a member whose
+checks succeed, and stays where none has any. The agent runs such checks itself, in the same way.
 
-- haproxy answers there as at its runtime socket. A frontend would not do: while haproxy has all the connections that it
-  may have, it accepts none there, and an overloaded member would lose its VIPs to the next one to be overloaded.
-- the agent answers there with a monitor, which takes no part in its limit of connections.
+Each check is ``{name, any_of, interval, timeout, rise, fall}``, with one URL. That of the balancer has its
+``haproxy_port`` too: haproxy answers there as at its runtime socket. A frontend would not do: while haproxy has all the
+connections that it may have, it accepts none there, and an overloaded member would lose its VIPs to the next one to be
+overloaded. The agent answers there with a monitor, which takes no part in its limit of connections.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
+from ..._agent.checks.settings import HAPROXY
 from ..._agent.config.schema import Field, integer
 from ..._shared.engines import AGENT
+from . import url_checks
 from .plan import Router
 
-NAME = "haproxy_answers"  # of keepalived's track file, and of the agent's check
-FILE = "/run/onprem-lb-haproxy.silent"  # the track file
+Check = Dict[str, Any]
+NAME = "haproxy_answers"  # of the check that finds a balancer that hangs: its process is there, and it serves nobody
+FILE = "/run/onprem-lb-{}.failing"  # keepalived's track file of a check
 PORT = 9444
 PORT_FIELD = Field(integer(0, 65535, "a port (0 for none)"), 0)
 ADDRESS = "127.0.0.1"
 # Two answers that are late by this much are no busy moment. The VIP leaves within 3 s: the first of them is asked for
 # within one interval, the second one interval later.
-INTERVAL, LIMIT, COUNT = 1, 0.5, 2
-TIMES = {"interval": INTERVAL, "timeout": LIMIT, "rise": COUNT, "fall": COUNT}
+TIMES = {"interval": 1, "timeout": 0.5, "rise": 2, "fall": 2}
 LARGEST = 253  # of the weights that are no FAULT
-TIMED = {"name": NAME, **TIMES}  # how long the file takes to say it
 
 
-def scripts(engine: str, port: int) -> List[Dict[str, Any]]:
-    """Return the check of a router that asks the balancer itself: that of the agent."""
-    return [{"name": NAME, **TIMES, "any_of": [[f"http://{ADDRESS}:{port}/"]]}] if port and engine == AGENT else []
+def of_balancer(port: int) -> List[Check]:
+    """Return the check that asks the balancer itself; none without a port."""
+    return [{"name": NAME, **TIMES, "any_of": [[f"http://{ADDRESS}:{port}/"]], "haproxy_port": port}] if port else []
 
 
-def track_files(engine: str, port: int) -> List[Dict[str, Any]]:
-    """Return the file by which keepalived learns it from a process that asks all the time."""
-    return [{"name": NAME, "path": FILE}] if port and engine != AGENT else []
+def is_askable(any_of: url_checks.AnyOf) -> bool:
+    """Whether it takes no program to ask this."""
+    return url_checks.agent_check(any_of) is not None
+
+
+def scripts(engine: str, checks: Sequence[Check]) -> List[Dict[str, Any]]:
+    """Return the checks as those of the router: the agent's."""
+    own = checks if engine == AGENT else []
+    return [{key: value for key, value in check.items() if key != "haproxy_port"} for check in own]
+
+
+def track_files(engine: str, checks: Sequence[Check]) -> List[Dict[str, Any]]:
+    """Return the files by which keepalived learns what the process says that asks."""
+    return [{"name": check["name"], "path": FILE.format(check["name"])} for check in checks if engine != AGENT]
+
+
+def questions(engine: str, checks: Sequence[Check]) -> List[Dict[str, Any]]:
+    """Return what the process asks beside keepalived, as `keepalived.answers.question` takes it."""
+    return [_question(check) for check in checks if engine != AGENT]
+
+
+def _question(check: Check) -> Dict[str, Any]:
+    port = check.get("haproxy_port")
+    of_haproxy = {"type": HAPROXY, "address": ADDRESS, "port": port}
+    how = of_haproxy if port else url_checks.agent_check(check["any_of"]) or {}
+    return {"name": check["name"], "file": FILE.format(check["name"]), **{key: check[key] for key in TIMES}, **how}
 
 
 def weight(priorities: Sequence[int], preempt: bool) -> int:
-    """Return what a balancer that does not answer adds to its member's priority; 0 is a FAULT.
+    """Return what a check that fails adds to its member's priority; 0 is a FAULT.
 
-    Any member that answers then has more than any that does not: the VIP moves to one that answers. Those that do not
-    keep their order, so that it stays where none answers. Priorities that are too far apart have no room for that, and
+    Any member whose checks succeed then has more than any other: the VIP moves to one of them. The others keep their
+    order, so that it stays where none is better. Priorities that are too far apart have no room for that, and
     need more of it where nobody preempts: see `offers.patience`.
     """
     distance, room = max(priorities) - min(priorities), min(priorities) - 1
@@ -54,31 +80,31 @@ def weight(priorities: Sequence[int], preempt: bool) -> int:
     return -(distance + 1) if room and preempt and distance < LARGEST else 0
 
 
-def tracked(engine: str, port: int, change: int) -> Dict[str, List[Dict[str, Any]]]:
+def tracked(engine: str, checks: Sequence[Check], change: int) -> Dict[str, List[Dict[str, Any]]]:
     """Return what an instance tracks.
 
     :param change: of the priority; 0 where that counts for nothing, as in a sync group: there a failure is a FAULT
     """
-    found = [{"name": NAME, "weight": change}] if port else []
-    own = "track_scripts" if engine == AGENT else "track_files"
-    return {"track_scripts": [], "track_files": [], own: found}
-
-
-def unasked(router: Router) -> Router:
-    """Return a router that does not ask: its balancer is not set up again, and may have no port for it yet."""
-    instances = [
-        {
-            **each,
-            **{
-                kind: [item for item in each[kind] if item["name"] != NAME] for kind in ("track_scripts", "track_files")
-            },
-        }
-        for each in router.instances
-    ]
-    own = {
-        kind: [each for each in getattr(router, kind) if each["name"] != NAME] for kind in ("scripts", "track_files")
+    if engine != AGENT:
+        return {"track_scripts": [], "track_files": [{"name": check["name"], "weight": change} for check in checks]}
+    offers = {"offers": True} if change else {}
+    return {
+        "track_scripts": [{"name": check["name"], "weight": change, **offers} for check in checks],
+        "track_files": [],
     }
-    return router._replace(instances=instances, **own)
+
+
+def unasked(router: Router, checks: Sequence[Check]) -> Router:
+    """Return a router that does not ask: its balancer is not set up again, and may have no port for it yet."""
+    asked = {check["name"] for check in checks}
+
+    def others(items: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
+        return [item for item in items if item["name"] not in asked]
+
+    instances = [
+        {**each, **{kind: others(each[kind]) for kind in ("track_scripts", "track_files")}} for each in router.instances
+    ]
+    return router._replace(instances=instances, scripts=others(router.scripts), track_files=others(router.track_files))
 
 
 def monitors(port: int) -> List[Dict[str, Any]]:

@@ -122,7 +122,11 @@ def read_instances(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults
 def _read_tracked(item: Dict[str, Any], place: str, faults: Faults) -> None:
     """Read what an instance or a sync group tracks."""
     for kind in TRACKING:
-        item[kind] = read_list(rules.TRACKED, rules.spelled_out(item[kind]), f"{place}.{kind}", faults)
+        item[kind] = [*map(_plain, read_list(config.TRACKED, rules.spelled_out(item[kind]), f"{place}.{kind}", faults))]
+
+
+def _plain(tracked: Dict[str, Any]) -> Dict[str, Any]:
+    return {key: value for key, value in tracked.items() if key != "offers" or value}
 
 
 def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
@@ -188,6 +192,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     for instance in instances:
         place = f"{prefix}_instances ({instance['name']})"
         faults.extend(_undefined(instance, scripts, files, place))
+        faults.extend(_offering(instance, place) if prefix == "keepalived" else [])
         tracked = [item["name"] for item in instance["track_interfaces"]]
         if instance["interface"] in tracked and not instance["dont_track_primary"]:
             faults.append(f"{place}.track_interfaces has its own interface, which is always tracked: leave it out.")
@@ -207,6 +212,11 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
         "connects": any(not process_of(script) for script in scripts),
         "faults": [as_role_variables(fault, prefix) for fault in faults],
     }
+
+
+def _offering(instance: Mapping[str, Any], place: str) -> Faults:
+    tracked = ((kind, item) for kind in TRACKING for item in instance[kind] if item.get("offers"))
+    return [f"{place}.{kind} ({item['name']}).offers is for the agent only: leave it out." for kind, item in tracked]
 
 
 def _groups(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:

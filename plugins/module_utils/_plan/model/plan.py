@@ -118,6 +118,9 @@ class MemberPlan(NamedTuple):
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
     moves_from: str = ""  # the delivery that goes, where another one comes: unit or pod
     checks: List[Dict[str, Any]] = []  # those of the user that change, as `changed_checks.changed` returns them
+    questions: List[
+        Dict[str, Any]
+    ] = []  # what is asked all the time beside keepalived, as `keepalived.answers.question` has it
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 

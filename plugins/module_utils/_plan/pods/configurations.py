@@ -9,7 +9,7 @@ the sidecar of its changes and runs no program of its own for them, and the trac
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.engines import NATIVE
 from ..layouts import nft_redirect
@@ -55,14 +55,21 @@ def has_sidecar(plan: MemberPlan) -> bool:
 
 
 def router(plan: MemberPlan) -> Router:
-    """Return the router with the track file of its pod."""
-    files = [{**each, "path": paths.DOWN_FILE} for each in plan.router.track_files]
+    """Return the router with the track files of its pod."""
+    asked = {each["name"]: each["file"] for each in questions(plan)}
+    files = [{**each, "path": asked.get(each["name"], paths.DOWN_FILE)} for each in plan.router.track_files]
     return plan.router._replace(track_files=files)
+
+
+def questions(plan: MemberPlan) -> List[Dict[str, Any]]:
+    """Return what the sidecar asks beside keepalived."""
+    return [{**each, "file": f"{paths.RUN.path}/{each['name']}.failing"} for each in plan.questions]
 
 
 def down_file(plan: MemberPlan) -> str:
     """Return the track file; '' where the router tracks none, as in the presets that poll."""
-    return paths.DOWN_FILE if has_balancer(plan) and plan.router.track_files else ""
+    others = len(plan.router.track_files) > len(plan.questions)
+    return paths.DOWN_FILE if has_balancer(plan) and others else ""
 
 
 def haproxy_model(plan: MemberPlan, name: str) -> Dict[str, Any]:
@@ -119,7 +126,9 @@ def sidecar(plan: MemberPlan) -> Dict[str, Any]:
         found["balancer"] = _watched_balancer(plan)
     found["router"] = {"fifo": paths.ROUTER_FIFO}
     if plan.engine == NATIVE:
-        found["router"].update(keepalived=paths.KEEPALIVED_CONFIG, notify_fifo=paths.NOTIFY_FIFO)
+        found["router"].update(
+            keepalived=paths.KEEPALIVED_CONFIG, notify_fifo=paths.NOTIFY_FIFO, questions=questions(plan)
+        )
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Iterator
 SECOND = 1_000_000
 EVERY = SECOND  # while it holds them
 FIRST = 3  # offers in a row; each message may be lost
-RARELY = 10  # seconds between those after that
+RARELY = 4  # seconds between those after that: one whose checks succeed again is not kept waiting
 SETTLED = SECOND // 20  # from the lower priority to the first offer: who takes over must not meet the higher one
 
 

@@ -169,10 +169,9 @@ def test_a_down_file_is_a_reason(host):
 
 
 def test_a_balancer_that_hangs_beside_keepalived_is_a_reason(host):
-    silent = host.folder / "haproxy.silent"
-    silent.write_text("1\n")
-    said = [*member.unable({}, member.Own(), {str(silent): "1"}, {})]
-    assert said == [f"{silent} says 1, that the balancer does not answer."]
+    path = "/run/onprem-lb-haproxy_answers.failing"
+    said = [*member.unable({}, member.Own(), {path: "1"}, {})]
+    assert said == [f"{path} says 1, that the check haproxy_answers fails."]
 
 
 def test_a_balancer_that_does_not_answer_is_a_reason(host, engine):

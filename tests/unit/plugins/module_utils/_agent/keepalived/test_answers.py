@@ -25,12 +25,18 @@ class Log:
         pass
 
 
+BALANCER = {"name": "haproxy_answers", "file": "/run/answers", "type": "haproxy", "address": "127.0.0.1", "port": 9444}
+TIMES = {"interval": 1, "timeout": 0.5, "rise": 2, "fall": 2}
+
+CHECK = answers.question(**BALANCER, **TIMES).check
+
+
 class Host:
     """Takes what is written, and what is offered."""
 
     def __init__(self):
         self.log, self.written, self.missing, self.refused = Log(), [], [], None
-        self.verdicts = answers.Verdicts(self.write, self.missing.append, self.log)
+        self.verdicts = answers.Verdicts(CHECK, self.write, self.missing.append, self.log)
 
     def write(self, text):
         if self.refused:
@@ -63,8 +69,8 @@ def test_the_answers_that_are_missing_are_counted_from_the_lower_priority_on_unt
 def test_the_log_has_a_line_for_each_change():
     host = Host().take(MISSING, MISSING, *[MISSING] * 30, ANSWERED, ANSWERED)
     assert host.log.said == [
-        "The balancer does not answer: no answer within 0.5 s.",
-        "The balancer answers again.",
+        "haproxy_answers fails: no answer within 0.5 s.",
+        "haproxy_answers succeeds again.",
     ]
 
 
@@ -75,7 +81,7 @@ def test_a_file_that_cannot_be_written_is_a_sentence_and_is_written_once_it_can_
     host.refused = None
     host.take(MISSING)
     assert host.written == ["0", "1"]
-    assert "The track file cannot be written: Permission denied." in host.log.said
+    assert "The track file of haproxy_answers cannot be written: Permission denied." in host.log.said
 
 
 @given(st.lists(st.booleans(), max_size=60))
@@ -84,7 +90,7 @@ def test_the_file_has_a_1_only_after_two_answers_in_a_row_were_missing(answered)
     for each in answered:
         host.take(ANSWERED if each else MISSING)
         run = run + 1 if each == silent else 0
-        silent, run = (not silent, 0) if run == answers.COUNT else (silent, run)
+        silent, run = (not silent, 0) if run == CHECK.fall else (silent, run)
         assert host.written[-1] == str(int(silent))
 
 
@@ -107,10 +113,10 @@ class Stream:
 def test_any_answer_is_one_and_a_connection_that_is_closed_is_none():
     stream = Stream(b"N")
     with pytest.raises(StopIteration) as ended:
-        next(answers.question(stream))
+        next(answers.show_info(stream))
     assert (ended.value.value, stream.sent, stream.missing) == ("answered", b"show info\n", "no answer")
     with pytest.raises(answers.network.BadResponse, match="closed without an answer"):
-        next(answers.question(Stream(b"")))
+        next(answers.show_info(Stream(b"")))
 
 
 def test_the_track_file_is_written_in_its_place(tmp_path):

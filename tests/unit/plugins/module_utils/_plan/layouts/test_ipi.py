@@ -60,7 +60,7 @@ def test_the_default_election_is_fast_and_stays_where_it_is():
     found = outages(plan)
     assert found["10.0.0.200", "haproxy_killed"] == 72
     assert found["10.0.0.200", "api_failing"] == 60 and "api_failing" not in str(plan.watched["haproxy"]["fatal"])
-    assert found["10.0.0.201", "router_stopped"] == found["10.0.0.201", "router_draining"] == 2072
+    assert found["10.0.0.201", "router_stopped"] == found["10.0.0.201", "router_draining"] == 2122
     assert found["10.0.0.201", "host_cut"] == 3072
 
 
@@ -71,7 +71,8 @@ def test_only_masters_balance_and_only_the_api():
     assert [server["address"] for server in service["servers"]] == ["10.0.0.34", "10.0.0.90", "10.0.0.99"]
     assert {server["port"] for server in service["servers"]} == {6443}
     worker = plan.members["worker-0"]
-    assert (worker.balancer.services, worker.balancer.monitors, worker.router.track_files) == ([], [], [])
+    assert (worker.balancer.services, worker.balancer.monitors) == ([], [])
+    assert [file["name"] for file in worker.router.track_files] == ["chk_ingress"]
     assert worker.expected.units == ["keepalived.service"]
 
 
@@ -102,11 +103,11 @@ def test_a_shard_has_its_own_vip_vrid_members_and_checks():
     }
     plan = planned(ingress_vips=["10.0.0.201", shard])
     found = instances(plan, "worker-0")["vmware_INGRESS_intranet"]
-    assert [item["name"] for item in found["track_scripts"]] == ["chk_vmware_ingress_intranet_1"]
+    assert [item["name"] for item in found["track_files"]] == ["chk_vmware_ingress_intranet_1"]
     assert "vmware_INGRESS_intranet" not in instances(plan, "master-0")
-    scripts = {script["name"]: script["any_of"] for script in plan.members["worker-0"].router.scripts}
-    assert scripts["chk_vmware_ingress_intranet_1"] == [["http://localhost:1937/healthz/ready"]]
-    assert instances(plan, "master-0")["vmware_INGRESS"]["track_scripts"] == [{"name": "chk_ingress", "weight": 0}]
+    asked = {each["name"]: (each["port"], each["path"]) for each in plan.members["worker-0"].questions}
+    assert asked["chk_vmware_ingress_intranet_1"] == (1937, "/healthz/ready")
+    assert [item["name"] for item in instances(plan, "master-0")["vmware_INGRESS"]["track_files"]] == ["chk_ingress"]
 
 
 @pytest.mark.parametrize("names_it", [{"name": "intranet"}, {"domain": "intranet.example"}], ids=str)
@@ -356,10 +357,27 @@ def test_a_node_without_packages_gets_the_agent_and_the_plan_says_why():
     assert [plan.members[name].engine for name in ("master-0", "master-2")] == ["native", "agent"]
 
 
+TRACKED = {"instances": [], "scripts": [], "track_files": []}
+
+
+def tracked(member):
+    """What each instance is without what it tracks, and that, by name: who asks is another one with each engine."""
+    return [
+        {
+            **{key: value for key, value in instance.items() if key not in ("track_scripts", "track_files")},
+            "tracked": {
+                item["name"]: item["weight"] for item in [*instance["track_scripts"], *instance["track_files"]]
+            },
+        }
+        for instance in member.router.instances
+    ]
+
+
 def test_the_election_means_the_same_with_either_engine():
     native, other = planned(), mixed("master-0", "master-2", "master-1", "worker-0")
     for name, member in native.members.items():
-        assert other.members[name].router == member.router
+        assert tracked(other.members[name]) == tracked(member)
+        assert other.members[name].router._replace(**TRACKED) == member.router._replace(**TRACKED)
         assert other.members[name].firewall == member.firewall
         assert other.members[name].balancer._replace(services=[]) == member.balancer._replace(services=[])
 

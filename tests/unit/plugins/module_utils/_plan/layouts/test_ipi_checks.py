@@ -65,10 +65,12 @@ def test_a_check_may_be_for_the_vips_of_one_role_alone(check, name, on_master, o
 
 
 def test_both_engines_get_it_beside_the_checks_of_the_preset():
-    router = planned(checks=[GATEWAY, {"interface": "eth1"}]).members["master-0"].router
+    given = [GATEWAY, {"interface": "eth1"}]
+    router = planned(checks=given).members["master-0"].router
     written = [line.strip() for line in keepalived(router._asdict(), "master-0").splitlines()]
-    assert "vrrp_script chk_api {" in written and "vrrp_script gateway-10.0.0.254 {" in written
+    assert "track_file chk_api {" in written and "vrrp_script gateway-10.0.0.254 {" in written
     assert f'script "{PING}"' in written and "eth1 weight 0" in written
+    router = planned(checks=given, engine="agent").members["master-0"].router
     found = agent.translate({**router._asdict(), "services": []})
     assert found["faults"] == []
     (api,) = [each for each in found["vrrp"]["instances"] if each["name"] == "vmware_API"]

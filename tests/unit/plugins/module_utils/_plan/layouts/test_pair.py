@@ -106,11 +106,15 @@ def test_both_engines_are_asked_where_they_answer_and_at_a_port_of_ones_own():
     asking = {script["name"]: script for script in lb1.router.scripts}
     assert asking["haproxy_alive"]["command"] == "/usr/bin/killall -0 haproxy"
     assert [*asking] == ["haproxy_alive"] and lb1.balancer.answer_port == 9555
-    assert lb1.router.track_files[1:] == [{"name": "haproxy_answers", "path": "/run/onprem-lb-haproxy.silent"}]
+    assert lb1.router.track_files[1:] == [{"name": "haproxy_answers", "path": "/run/onprem-lb-haproxy_answers.failing"}]
     assert {"name": "answer_port", "port": 9555} in lb1.expected.services
     agent = _pair.plan(pair(engine="agent", answer_port=9555)).members["lb1"]
     assert agent.router.track_files[1:] == []
-    assert agent.router.instances[0]["track_scripts"][1] == {"name": "haproxy_answers", "weight": -252}
+    assert agent.router.instances[0]["track_scripts"][1] == {
+        "name": "haproxy_answers",
+        "weight": -252,
+        "offers": True,
+    }
     assert agent.router.scripts[1]["any_of"] == [["http://127.0.0.1:9555/"]] and agent.balancer.answer_port == 9555
 
 

@@ -32,9 +32,21 @@ def test_haproxy_has_the_configuration_of_the_unit_and_logs_to_its_standard_outp
 
 def test_keepalived_has_that_of_its_unit_and_tells_the_sidecar():
     mine, units = differing(pods.text("keepalived.conf", nodes=pods.MASTERS), "ipi-default.keepalived.conf")
-    assert mine == ["    vrrp_notify_fifo /run/onprem-lb-vrrp/changes", "    file /run/onprem-lb-vrrp/haproxy.down"]
-    assert units.pop(0) == "    file /run/haproxy.down"
+    own = ("haproxy.down", "chk_api.failing", "chk_haproxy.failing", "chk_ingress.failing")
+    assert mine == [
+        "    vrrp_notify_fifo /run/onprem-lb-vrrp/changes",
+        *(f"    file /run/onprem-lb-vrrp/{file}" for file in own),
+    ]
+    units = [line for line in units if not line.startswith("    file /run/")]
     assert all("last Advertisement" in line or "notify_backup" in line for line in units)
+
+
+def test_the_sidecar_asks_beside_keepalived():
+    asked = json.loads(pods.text("sidecar.json", nodes=pods.MASTERS))["router"]["questions"]
+    assert [(each["name"], each["file"]) for each in asked] == [
+        (name, f"/run/onprem-lb-vrrp/{name}.failing") for name in ("chk_api", "chk_haproxy", "chk_ingress")
+    ]
+    assert "questions" not in json.loads(pods.text("sidecar.json", engine="agent"))["router"]
 
 
 def test_the_track_file_is_the_pods_wherever_that_of_the_units_is():

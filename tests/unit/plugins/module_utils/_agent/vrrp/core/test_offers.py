@@ -97,5 +97,5 @@ def test_any_member_that_answers_has_a_higher_priority_than_any_that_does_not(pr
     assert lowered[0] < min(priorities) and lowered == sorted(lowered, reverse=True)
 
 
-def test_an_offer_is_due_three_times_in_a_row_and_then_every_tenth_time():
-    assert [number for number in range(45) if offers.is_due(number)] == [1, 2, 3, 10, 20, 30, 40]
+def test_an_offer_is_due_three_times_in_a_row_and_then_every_fourth_time():
+    assert [number for number in range(20) if offers.is_due(number)] == [1, 2, 3, 4, 8, 12, 16]

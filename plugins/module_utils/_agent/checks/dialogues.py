@@ -1,0 +1,36 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The probe of a check over the network: one connection or several, and what is said through each."""
+
+from __future__ import annotations
+
+from ..runtime.loop import Loop
+from . import http, tls
+from .network import Dialogue, NetworkProbe, Sequence, after, connect_only
+from .outcome import Probe
+from .settings import HTTP, TCP, Check, Step
+
+
+def network_probe(loop: Loop, check: Check) -> Probe:
+    """Return the probe of a check of the types tcp, http and https.
+
+    :raises ImportError: for https if Python has no TLS
+    """
+    probes = [
+        NetworkProbe(loop, check.address, step.port, check.timeout, _dialogue(check, step)) for step in check.sequence
+    ]
+    return probes[0] if len(probes) == 1 else Sequence(probes)
+
+
+def _dialogue(check: Check, step: Step) -> Dialogue:
+    """Return what follows once the connection of a step is there."""
+    plain = connect_only if step.type == TCP else _http(check, step)
+    if step.type not in (TCP, HTTP):
+        plain = tls.dialogue(step.sni or step.host or check.address, check.verify, check.ca, plain)
+    return after(step.greeting.encode("latin-1"), plain)
+
+
+def _http(check: Check, step: Step) -> Dialogue:
+    default_port = 80 if step.type == HTTP else 443
+    host = http.host_header(step.host or check.address, step.port, default_port)
+    return http.dialogue(host, step.path, step.status)
