@@ -21,8 +21,8 @@ STATES = {
     "FAULT": machine.FAULT,
 }
 RESULTS = {"GOOD": True, "BAD": False}  # any other is none yet
-INSTANCE, SCRIPT = "VRRP Instance", "VRRP Script"
-HEAD = re.compile(rf" ({INSTANCE}|{SCRIPT}) = (\S+)")
+INSTANCE, SCRIPT, FILE = "VRRP Instance", "VRRP Script", "Track file"
+HEAD = re.compile(rf" ({INSTANCE}|{SCRIPT}|{FILE}) = (\S+)")
 SECTION = "------<"
 FIELD = re.compile(r"   (\S[^=:]*?) ?[=:] ?(.*)")
 ADDRESS = re.compile(r"     (\S+) dev \S+.*?( set)?")
@@ -43,7 +43,7 @@ Counts = Dict[Tuple[str, str], int]
 
 
 class Block(NamedTuple):
-    """An instance or a script of the data."""
+    """An instance, a script or a track file of the data."""
 
     kind: str
     name: str
@@ -59,7 +59,7 @@ def report(data: str, statistics: str) -> Optional[Report]:
         return None
     return {
         "instances": [_instance(block, counts[block.name]) for block in instances],
-        "checks": [_check(block) for block in blocks if block.kind == SCRIPT],
+        "checks": [_check(block) for block in blocks if block.kind in (SCRIPT, FILE)],
     }
 
 
@@ -112,7 +112,10 @@ def _discarded(counts: Counts) -> Dict[str, int]:
 
 
 def _check(block: Block) -> Report:
-    return {"name": block.name, "type": "script", "up": RESULTS.get(block.fields.get("Status", ""))}
+    status = block.fields.get("Status", "")
+    if block.kind == SCRIPT:
+        return {"name": block.name, "type": "script", "up": RESULTS.get(status)}
+    return {"name": block.name, "type": "file", "up": status == "0"}
 
 
 def _blocks(data: str) -> Iterator[Block]:

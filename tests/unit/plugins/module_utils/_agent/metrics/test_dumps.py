@@ -47,6 +47,7 @@ def test_it_tells_what_the_agent_tells():
         "checks": [
             {"name": "haproxy", "type": "script", "up": True},
             {"name": "load", "type": "script", "up": False},
+            {"name": "down", "type": "file", "up": True},
         ],
     }
 
@@ -55,6 +56,11 @@ def test_it_tells_what_the_agent_tells():
 def test_each_state_has_the_agents_name(word, state):
     found = dumps.report(DATA.replace("State = MASTER", f"State = {word}"), STATISTICS)
     assert found["instances"][1]["state"] == state
+
+
+def test_a_track_file_with_a_number_is_a_check_that_fails():
+    found = dumps.report(DATA.replace("Status = 0\n", "Status = 1\n"), STATISTICS)
+    assert found["checks"][2] == {"name": "down", "type": "file", "up": False}
 
 
 def test_a_check_without_a_result_has_none():
