@@ -46,6 +46,7 @@ class Own(NamedTuple):
     instances: List[Dict[str, Any]] = []  # ``{name, interface, addresses, priority, preempt}``
     states: Dict[str, in_force.State] = {}  # of the instances, while the router runs
     track_files: List[str] = []
+    failing: Dict[str, str] = {}  # the agent's checks that lower the priority, and why each fails
     servers: List[balancer.Server] = []
     silent: str = ""  # why the servers are not known
 
@@ -111,6 +112,8 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
     for path, value in down.items():
         check = FAILING.search(path)
         yield f"{path} says {value}, that {f'the check {check[1]} fails' if check else 'the balancer is down'}."
+    for name, why in own.failing.items():
+        yield f"The check {name} fails: {why}."
     if own.silent:
         yield own.silent
 
@@ -231,8 +234,17 @@ def _of_reports(config: str, router: Dict[str, Any], proxy: Dict[str, Any], serv
         instances=[*map(_instance, facts.agent_instances(config))],
         states={each["name"]: in_force.State(each["state"], each["since"]) for each in router.get("instances", [])},
         servers=balancer.of_report(proxy),
+        failing=_failing(config, router),
         silent="the agent's balancer does not answer at its socket." if serves and not proxy else "",
     )
+
+
+def _failing(config: str, router: Dict[str, Any]) -> Dict[str, str]:
+    """Return the checks that fail, and with which the router offers its VIPs to others."""
+    instances = facts.agent_config(config).get("instances", [])
+    offering = {item["name"] for each in instances for item in each.get("track", []) if item.get("offers")}
+    checks = [check for check in router.get("checks", []) if check["name"] in offering and check.get("up") is False]
+    return {check["name"]: check.get("detail") or "it failed" for check in checks}
 
 
 def of_pods(reader: Reader) -> Own:

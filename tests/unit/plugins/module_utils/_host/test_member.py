@@ -174,6 +174,16 @@ def test_a_balancer_that_hangs_beside_keepalived_is_a_reason(host):
     assert said == [f"{path} says 1, that the check haproxy_answers fails."]
 
 
+@pytest.mark.parametrize("engine", ["agent"], indirect=True)
+def test_an_agents_check_that_lowers_the_priority_is_a_reason(host):
+    failing = {"up": False, "detail": "no answer within 0.5 s"}
+    others = [{"name": "of the user", **failing}, {"name": "haproxy_answers", "up": True}]
+    host.reports["onprem-lb-vrrp"]["checks"] = others
+    assert host.read()["unable"] == []
+    host.reports["onprem-lb-vrrp"]["checks"] = [*others, {"name": "haproxy_answers", **failing}]
+    assert host.read()["unable"] == ["The check haproxy_answers fails: no answer within 0.5 s."]
+
+
 def test_a_balancer_that_does_not_answer_is_a_reason(host, engine):
     host.statistics = None
     host.reports.pop("onprem-lb-proxy")
