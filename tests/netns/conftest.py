@@ -10,6 +10,16 @@ from support.netns.links import temporary_link
 
 collection.make_importable()
 nothing_is_left = leaks.nothing_is_left
+# What takes longest. It begins first, because one process plays all tests of a file.
+LONGEST = (
+    *("drill_events", "direct_agent", "interop", "forecast", "direct", "direct_planes", "direct_proof", "vip_probe"),
+    *("vrrp_info", "direct_server", "direct_faults", "transition", "agent_upgrade", "leaks", "proxy_lifecycle"),
+)
+
+
+def pytest_collection_modifyitems(items):
+    begins = {f"test_{name}.py": at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: begins.get(item.path.name, len(begins)))
 
 
 @pytest.fixture
