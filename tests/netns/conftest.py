@@ -12,8 +12,8 @@ collection.make_importable()
 nothing_is_left = leaks.nothing_is_left
 # What takes longest. It begins first, because one process plays all tests of a file.
 LONGEST = (
-    *("drill_events", "direct_agent", "interop", "forecast", "direct", "direct_planes", "direct_proof", "vip_probe"),
-    *("vrrp_info", "direct_server", "direct_faults", "transition", "agent_upgrade", "leaks", "proxy_lifecycle"),
+    *("direct_agent", "direct_planes", "direct_proof", "direct_faults", "direct", "direct_server", "answers", "leaks"),
+    *("vrrp_info", "vip_probe", "interop", "forecast", "drill_events", "proxy_lifecycle", "agent_handover"),
 )
 
 
