@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Has Ansible do in its own process what needs no host. In the quick scope only: the full one runs as users do.
 
-Ansible starts a process for each task of each host, also where it includes tasks, computes a fact or skips. That takes
-a third of the controller's processor time. Tasks with modules have processes as ever, so that they run side by side.
+Ansible starts a process for each task of each host, also where it includes tasks, computes a fact or skips. In a dry
+run that takes a third of the controller's processor time. Modules have processes as ever, and run side by side.
 """
 
 from __future__ import annotations
