@@ -10,6 +10,16 @@ from support.netns.links import temporary_link
 
 collection.make_importable()
 nothing_is_left = leaks.nothing_is_left
+# What takes longest. It begins first, because one process plays all tests of a file.
+LONGEST = (
+    *("direct_agent", "direct_planes", "direct_proof", "direct_faults", "direct", "direct_server", "answers", "leaks"),
+    *("vrrp_info", "vip_probe", "interop", "forecast", "drill_events", "proxy_lifecycle", "agent_handover"),
+)
+
+
+def pytest_collection_modifyitems(items):
+    begins = {f"test_{name}.py": at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: begins.get(item.path.name, len(begins)))
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from .runner import Stage
 
 QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # these tests wait half of their time
+# These wait most of it. In the order of tests/netns/conftest.py, which begins with the files that take longest.
+NETNS_WORKERS = ("--numprocesses", "8", "--dist", "loadfile", "--no-loadscope-reorder")
 QUICK_CYCLES = ("pair:deployment", "pair:change", "pair:engine")  # a moment there, and one back
 CYCLES = (
     *QUICK_CYCLES,
@@ -125,7 +127,7 @@ def cores(request: Request) -> List[Stage]:
 
 def netns(request: Request) -> List[Stage]:
     """Tests with real sockets in network namespaces, as root."""
-    return [_as_root(request, _pytest(request, "netns", "tests/netns", *WORKERS))]
+    return [_as_root(request, _pytest(request, "netns", "tests/netns", *NETNS_WORKERS))]
 
 
 def timing(request: Request) -> List[Stage]:

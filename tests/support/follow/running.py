@@ -17,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import st
 
 from support.paths import MODULE_UTILS
 from support.proxy.proxies import LIMIT
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 HAPROXY = """\
 global
@@ -100,7 +100,7 @@ class Follow:
         return self._log.read_text()
 
     def report(self):
-        return status_socket.fetch(self.socket)
+        return status_socket.fetch(self.socket, LIMIT_S)
 
     def lines(self, part):
         return [line for line in self.log.splitlines() if part in line]

@@ -188,7 +188,7 @@ class Agent(Daemon):
             return self.report()
 
     def report(self):
-        return status_socket.fetch(self.socket)
+        return status_socket.fetch(self.socket, LIMIT_S)
 
     def prepare(self):
         settings = {

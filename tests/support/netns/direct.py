@@ -351,7 +351,7 @@ class Plane:
         return self._log.read_text()
 
     def report(self):
-        return status_socket.fetch(self.socket)
+        return status_socket.fetch(self.socket, LIMIT_S)
 
     def table(self, **wanted):
         """Return the report on the table as soon as it has some values."""
