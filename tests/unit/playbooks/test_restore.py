@@ -41,7 +41,9 @@ def test_what_a_backup_has_is_compared_first_then_saved_and_then_restored(tmp_pa
     play = restored(tmp_path)
     assert play.code == 0
     assert imports(play) == [("lb1", True), ("lb2", True), ("lb1", False), ("lb2", False)]
-    assert play.did("member_state")[-2:] == ["lb1 member_state confirmed", "lb2 member_state confirmed"]
+    done = play.did("member_state")
+    assert done.index("lb2 member_state armed") < done.index("lb1 member_state restored")
+    assert done[-2:] == ["lb1 member_state confirmed", "lb2 member_state confirmed"]
 
 
 def test_no_password_of_the_backup_is_shown(tmp_path):
