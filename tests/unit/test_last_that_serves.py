@@ -112,6 +112,13 @@ def test_a_keepalived_that_was_killed_is_started_again_however_often():
     assert {"Restart=always", "RestartSec=250ms", "StartLimitIntervalSec=0"} <= {*unit.splitlines()}
 
 
+def test_who_asks_the_balancer_is_started_again_and_leaves_no_verdict_behind():
+    """keepalived takes a track file that is not there for 0; one that hangs is ended by systemd's watchdog."""
+    unit = (ROLES / "layout/templates/answers.service.j2").read_text()
+    lines = {"ExecStopPost=/bin/rm --force {{ file }}", "WatchdogSec=30s", "Restart=always", "StartLimitIntervalSec=0"}
+    assert lines <= {*unit.splitlines()}
+
+
 # Who asks for the time of day. What most of them get is only shown, or is in a log.
 TIMES_OF_DAY = {
     "_agent/cli.py: _formatted",
