@@ -110,6 +110,8 @@ def test_one_that_could_not_is_named_and_the_members_return_to_what_they_ran():
     assert changes(play)[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
     assert play.did("member_lock")[-2:] == ["lb1 member_lock absent", "lb2 member_lock absent"]
     assert "run again" not in str(play.said)
+    stale = rolled_back(unable_for(1000, stale=["keepalived has not loaded its file."]))
+    assert stale.code == 2 and "keepalived has not loaded its file." in str(stale.faults())
 
 
 @pytest.mark.parametrize("holders, count", [((), "no holder"), (("lb1", "lb2"), "2 holders: lb1, lb2")])
