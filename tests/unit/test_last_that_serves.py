@@ -17,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ord
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.documents import headings
-from support.paths import DOCS, GOLDEN, MODULE_UTILS, ROOT
+from support.paths import DOCS, MODULE_UTILS, ROLES, ROOT
 from support.plans.transitions import living
 
 PAGE = DOCS / "last-one.md"
@@ -108,8 +108,15 @@ def test_nobody_hands_over_to_a_member_that_does_not_answer():
 
 
 def test_a_keepalived_that_was_killed_is_started_again_however_often():
-    unit = (GOLDEN / "keepalived.unit.conf").read_text()
+    unit = (ROLES / "keepalived/templates/unit.conf.j2").read_text()
     assert {"Restart=always", "RestartSec=250ms", "StartLimitIntervalSec=0"} <= {*unit.splitlines()}
+
+
+def test_who_asks_the_balancer_is_started_again_and_leaves_no_verdict_behind():
+    """keepalived takes a track file that is not there for 0; one that hangs is ended by systemd's watchdog."""
+    unit = (ROLES / "layout/templates/answers.service.j2").read_text()
+    lines = {"ExecStopPost=/bin/rm --force {{ file }}", "WatchdogSec=30s", "Restart=always", "StartLimitIntervalSec=0"}
+    assert lines <= {*unit.splitlines()}
 
 
 # Who asks for the time of day. What most of them get is only shown, or is in a log.

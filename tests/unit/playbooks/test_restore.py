@@ -11,7 +11,7 @@ from support.recorded_plays import run
 
 BACKUP, PASSWORD = "20260131T120000Z", "Zq7Zq7Zq"
 STATE = {"id": BACKUP, "purpose": "a backup", "backup": BACKUP, "engine": "native", "is_present": False}
-STATE.update(files=["/etc/haproxy/haproxy.cfg"], changes_link=False, has_router=True, settle=5.0)
+STATE.update(files=["/etc/haproxy/haproxy.cfg"], changes_link=False, could_serve=True, settle=5.0)
 
 
 def restored(tmp_path, names=("lb1", "lb2"), imported=None, check=False, **of_state):
@@ -41,7 +41,9 @@ def test_what_a_backup_has_is_compared_first_then_saved_and_then_restored(tmp_pa
     play = restored(tmp_path)
     assert play.code == 0
     assert imports(play) == [("lb1", True), ("lb2", True), ("lb1", False), ("lb2", False)]
-    assert play.did("member_state")[-2:] == ["lb1 member_state confirmed", "lb2 member_state confirmed"]
+    done = play.did("member_state")
+    assert done.index("lb2 member_state armed") < done.index("lb1 member_state restored")
+    assert done[-2:] == ["lb1 member_state confirmed", "lb2 member_state confirmed"]
 
 
 def test_no_password_of_the_backup_is_shown(tmp_path):

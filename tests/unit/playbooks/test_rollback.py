@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.recorded_hosts import PAIR, PAIR_VARIABLES, locked, seen
 from support.recorded_plays import run
 
@@ -13,7 +14,7 @@ STEPS = ("systemd_service", "member_state", "pause")
 
 def state(**values):
     usual = {"id": ID, "purpose": "setting the pair up", "backup": "", "engine": "native", "is_present": False}
-    usual.update(files=["/etc/haproxy/haproxy.cfg"], changes_link=False, has_router=True, settle=5.0)
+    usual.update(files=["/etc/haproxy/haproxy.cfg"], changes_link=False, could_serve=True, settle=5.0)
     return {**usual, **values}
 
 
@@ -109,6 +110,22 @@ def test_one_that_could_not_is_named_and_the_members_return_to_what_they_ran():
     assert changes(play)[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
     assert play.did("member_lock")[-2:] == ["lb1 member_lock absent", "lb2 member_lock absent"]
     assert "run again" not in str(play.said)
+    stale = rolled_back(unable_for(1000, stale=["keepalived has not loaded its file."]))
+    assert stale.code == 2 and "keepalived has not loaded its file." in str(stale.faults())
+
+
+@pytest.mark.parametrize("holders, count", [((), "no holder"), (("lb1", "lb2"), "2 holders: lb1, lb2")])
+def test_where_a_vip_has_no_holder_after_it_or_two_the_members_return_to_what_they_ran(holders, count):
+    readings = []
+
+    def member_info(call):
+        readings.append(call)
+        held = [{"address": "192.0.2.10", "seconds": 1}] if call.on in holders else []
+        return seen(call) if len(readings) <= 2 else seen(call, held=held)
+
+    play = rolled_back({"member_info": member_info})
+    assert play.code == 2 and f"192.0.2.10 has {count}" in str(play.faults())
+    assert changes(play)[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
 
 
 def test_a_failed_return_of_one_member_ends_the_run_on_all_of_them():

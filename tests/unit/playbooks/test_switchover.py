@@ -83,6 +83,28 @@ def test_a_move_that_takes_some_seconds_is_waited_for():
     assert switched(Stuck(5)).code == 0
 
 
+class Yielding(Living):
+    """A pair without preemption: who has resigned is Backup as soon as its router runs again."""
+
+    holder = "lb1"
+
+    def seen(self, call):
+        found = super().seen(call)
+        held = [{"address": "192.0.2.10", "seconds": 1}] if call.on == self.holder else []
+        return {**found, "held": held, "instances": [{**each, "preempt": False} for each in found["instances"]]}
+
+    def moved(self, call):
+        self.holder = "lb2"
+        return {"changed": True}
+
+
+def test_a_router_that_becomes_backup_starts_again_by_its_own_host_even_if_the_run_dies():
+    play = switched(Yielding())
+    (event,) = play.of("drill_event")
+    assert play.code == 0 and event.on == "lb1" and records(play) == []
+    assert event.given["command"] == {"inject": STOP, "revert": START} and event.given["revert_after"] == 2
+
+
 def test_a_router_that_was_stopped_in_vain_starts_again_and_nothing_holds_it_back():
     play = switched(Stuck(1000))
     assert play.code == 2 and released(play)

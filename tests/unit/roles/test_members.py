@@ -39,8 +39,8 @@ def test_a_plan_is_made_without_one_that_is_silent_but_not_without_one_that_fail
     assert failing.code == 2 and "lb9 is outside --limit, but the plan is for all members" in str(failing.faults())
 
 
-def departed(host, retired="", **values):
-    left = {"name": "lb9", "address": "192.0.2.9"}
+def departed(host, retired="", irreplaceable=(), **values):
+    left = {"name": "lb9", "address": "192.0.2.9", "irreplaceable": [*irreplaceable]}
     return stage("departed.yml", {"host_info": host}, settings={"retired": retired}, __layout_departed=left, **values)
 
 
@@ -55,6 +55,18 @@ def test_the_router_of_a_member_that_has_left_stops_wherever_it_holds_a_vip():
     assert play.did("member_pods")[0] == "lb1 member_pods stopped"
     other = departed(found(instances=[{"addresses": ["192.0.2.99/32"]}]))
     assert other.code == 0 and other.did("systemd_service", "member_pods") == []
+
+
+def test_the_last_router_that_serves_does_not_stop_unless_that_is_accepted():
+    alone = ["192.0.2.10", "192.0.2.11"]
+    refused = departed(found(), irreplaceable=alone)
+    assert refused.code == 2 and refused.did("systemd_service", "member_pods") == []
+    assert "no router of another member serves 192.0.2.10 yet" in str(refused.faults())
+    assert "take it out after that run, or accept an outage with -e pair_retired=lb9." in str(refused.faults())
+    stopped = [f"{name} systemd_service stopped keepalived.service" for name in ("lb1", "lb2")]
+    assert departed(found(), "lb9", alone).did("systemd_service") == stopped
+    assert departed(found(), irreplaceable=["192.0.2.11"]).did("systemd_service") == stopped, "it does not have it"
+    assert departed(found(active_units=[]), irreplaceable=alone).code == 0, "it serves nothing"
 
 
 @pytest.mark.parametrize("answer", [{"unreachable": True}, {"failed": True, "msg": "no python"}, host_info("lb1")])

@@ -56,7 +56,7 @@ def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
         "is_present": state.saved.digest == now.digest,
         "files": changes.of_files(now, state.saved).paths,
         "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
-        "has_router": state.saved.has_router,
+        "could_serve": state.saved.could_serve,
         "settle": settle([*state.saved.instances, *now.instances]),
     }
 

@@ -116,6 +116,14 @@ class Snapshot(NamedTuple):
     def has_router(self) -> bool:
         return any(self.units[name].active for name in ROUTERS if name in self.units)
 
+    @property
+    def could_serve(self) -> bool:
+        """Whether a router ran that could hold VIPs: beside a balancer that was set up and did not run, none can."""
+        balancer = UNITS[self.engine or NATIVE].balancer
+        is_set_up = any(file.path.startswith(f"/etc/systemd/system/{balancer}") for file in self.files)
+        runs = balancer in self.units and self.units[balancer].active
+        return self.has_router and (runs or not is_set_up)
+
 
 def on_the_link(instances: Iterable[Instance]) -> List[Tuple[Any, ...]]:
     """Return what routers share with the others on their link; version 3 has no password."""

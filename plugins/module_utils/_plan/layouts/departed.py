@@ -8,21 +8,27 @@ run leaves a record of the members on all of them. Where there is none yet, the 
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Set, Tuple
 
+from ..._shared.engines import ROUTERS
 from ..model.plan import Departed
+from . import changes
 
 Members = Dict[str, List[str]]
 
 
-def departed(members: List[Dict[str, Any]]) -> List[Departed]:
+def departed(members: List[Dict[str, Any]], vips: Iterable[str]) -> List[Departed]:
     """Return the former members, each once.
 
     A member that has only been renamed still has its address, and one with a new address still has its name.
 
     :param members: as in `planner`
+    :param vips: the plan's
     """
-    found = {former[0]: Departed(name, former[0]) for name, former in _former(members)}
+    hosts = [member["host"] for member in members if {*ROUTERS} & {*member["host"].get("active_units", [])}]
+    running = changes.vips([instance for host in hosts for instance in host.get("instances", [])])
+    irreplaceable = [vip for vip in vips if vip not in running]
+    found = {former[0]: Departed(name, former[0], irreplaceable) for name, former in _former(members)}
     return list(found.values())
 
 

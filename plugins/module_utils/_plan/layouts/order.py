@@ -23,7 +23,7 @@ class Wave(NamedTuple):
 
     members: List[str]
     proves: List[str] = []  # the members of the wave before: each must be able to take over
-    hands_over: List[str] = []  # those of this wave whose routers stop, so that the others take over
+    hands_over: List[str] = []  # those of this wave whose routers stop, so that one that is proved takes over
 
 
 def order(given: List[Turn]) -> List[List[str]]:
@@ -150,7 +150,7 @@ def _of_plan(plan: Mapping[str, Any], changing: Collection[str], restarting: Col
     for before, wave in zip([[], at_first, *later], [at_first, *later]):
         proves = [name for name in before if members[name]["proof"]]
         stopping = [name for name in wave if members[name]["interrupted"] or name in restarting]
-        found.append(Wave(wave, proves, stopping if plan["order"] else []))
+        found.append(Wave(wave, proves, stopping if plan["order"] and proves else []))
     return found
 
 

@@ -244,7 +244,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
         joining=way.joining,
         waiting=static_pods.waiting(members, planned),
         undo=undo(members, planned, way, judged.held),
-        departed=departed(members),
+        departed=departed(members, [vip.address for vip in found.vips]),
         record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
         engines=engine_choice.table(carrying, way.migrating),
         snippet=found.snippet,
@@ -254,14 +254,16 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
 def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way) -> List[str]:
     """Return what the user should know of the members, and of the way to the plan."""
     members, found = judged.members, judged.found
+    vips = [vip.address for vip in found.vips]
     leaving = [
-        f"{each.name} was a member and is none any more: its router is stopped first." for each in departed(members)
+        f"{each.name} was a member and is none any more: its router is stopped first."
+        for each in departed(members, vips)
     ]
     return [
         *silent.sentences(members),
         *found.warnings,
         *follow.differing(found.follow, members),
-        *meanwhile.given_up(members, [vip.address for vip in found.vips]),
+        *meanwhile.given_up(members, vips),
         *leaving,
         *way.warnings,
         *meanwhile.handovers(planned, way.order),

@@ -130,6 +130,7 @@ class Departed(NamedTuple):
 
     name: str
     address: str
+    irreplaceable: List[str] = []  # the VIPs that no router of a present member is known to serve
 
 
 class Undo(NamedTuple):

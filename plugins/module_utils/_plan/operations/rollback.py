@@ -90,7 +90,7 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
             f"{', '.join(others)} has no state {chosen}, and the others would no longer agree with it: it would hold "
             "the VIPs beside them. Change the inventory and run onprem.lb.site."
         )
-    orphans = [vip for vip in layout.configured if layout.holders(vip) and not _has_router(layout, found, vip)]
+    orphans = [vip for vip in layout.configured if layout.holders(vip) and not _could_serve(layout, found, vip)]
     if orphans:
         faults.append(
             f"In the state {chosen} no router ran that could hold {', '.join(orphans)}, so nobody would: choose "
@@ -99,15 +99,15 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
     return faults
 
 
-def _has_router(layout: Layout, found: States, vip: str) -> bool:
-    """Whether a router that carries a VIP runs once these states are back."""
+def _could_serve(layout: Layout, found: States, vip: str) -> bool:
+    """Whether a router that carries a VIP could hold it once these states are back."""
     carrying = [member for member in layout.members if member.election(vip)]
-    return any(found[member.name]["has_router"] if member.name in found else not member.reasons for member in carrying)
+    return any(found[member.name]["could_serve"] if member.name in found else not member.reasons for member in carrying)
 
 
 def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Steps:
     link = any(state["changes_link"] for state in found.values())
-    routers = [member for member in layout.members if member.name in found and found[member.name]["has_router"]]
+    routers = [member for member in layout.members if member.name in found and found[member.name]["could_serve"]]
     sole = max(routers, key=lambda member: len(member.held)) if link and routers else None
     first = sole.name if sole else ""
     what = _described(next(iter(found.values())))

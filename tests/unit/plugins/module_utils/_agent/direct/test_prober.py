@@ -171,7 +171,7 @@ def test_an_answer_that_is_too_late_is_reset_and_counts_for_nothing(proven):
     proven.answers.clear()
     proven.prober.want(LINK, TARGETS)
     before = proven.prober.paths[A]
-    proven.waiting = [(late, mac)]
+    proven.waiting = [(late._replace(flags=RST), mac)]
     proven.arrives()
     assert proven.prober.paths[A] == before and proven.sent[-1][0] == RST
 

@@ -114,8 +114,9 @@ def test_the_next_api_server_is_asked_when_the_first_is_away(server, start, api,
 
 def test_what_was_missed_while_a_watch_was_cut_is_made_good(server, follow, haproxy):
     server.cut()
+    server.remove("b")
     server.put(node("c", "10.0.0.3"))
-    until(lambda: haproxy.present() == THREE)
+    until(lambda: haproxy.present() == {"first": "10.0.0.1", "c": "10.0.0.3"}, lambda: follow.log)
     assert len(server.lists()) == 1
 
 

@@ -10,7 +10,7 @@ import stat
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import snapshot, store
-from support.states import CONFIGS, INSTANCE, KEEPALIVED_UNIT, Systemd, file, native
+from support.states import CONFIGS, HAPROXY_UNIT, INSTANCE, KEEPALIVED_UNIT, STOPPED, Systemd, file, native
 
 KEEPALIVED = """
 vrrp_instance vip {
@@ -96,6 +96,14 @@ def test_only_what_is_compared_on_the_link_makes_routers_differ():
     assert all(shared(**changes) == shared() for changes in same)
     assert all(shared(**changes) != shared() for changes in other)
     assert shared(version=3, auth_pass="a") == shared(version=3, auth_pass="b")
+
+
+def test_a_router_could_serve_beside_a_balancer_that_ran_and_without_one():
+    assert native().could_serve and not native(keepalived=STOPPED).could_serve
+    dead = native(haproxy=STOPPED)
+    assert not dead.could_serve, "its router is in FAULT"
+    without = [file for file in dead.files if file.path != HAPROXY_UNIT]
+    assert dead._replace(files=without).could_serve, "it has no balancer of this collection"
 
 
 def test_two_states_are_the_same_whatever_the_order_of_their_files():

@@ -189,6 +189,8 @@ def test_where_no_router_runs_a_check_may_ask_for_what_the_run_sets_up(tmp_path)
 
 
 def test_of_the_members_with_a_router_all_are_every_member(tmp_path):
+    (alone,) = judge(tmp_path, ["lb1"], {**STORAGE, "weight": -50}, lives=("lb1",))["faults"]
+    assert alone.startswith("lb1:") and "It fails on every member" in alone
     found = judge(tmp_path, ["lb1", "lb2"], {**STORAGE, "weight": -50}, lives=("lb1",))
     assert [fault[:4] for fault in found["faults"]] == ["lb1:"] and [line[:4] for line in found["lines"]] == ["lb2:"]
 

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import departed as _departed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Departed
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import ROUTERS
 from support.plans.pairs import member, pair, running
 
 RECORD = {"lb1": ["192.0.2.1"], "lb2": ["192.0.2.2"], "lb3": ["198.51.100.3", "192.0.2.3"]}
@@ -16,6 +18,7 @@ def departed(record=None, peers=(), members=None):
     members = members or pair()
     for one in members:
         one["host"].update(members=record or {}, instances=[running(peers=list(peers))])
+        one["host"].setdefault("active_units", ["keepalived.service"])
     plan = _pair.plan(members)
     assert plan.faults == []
     return plan.departed
@@ -27,6 +30,19 @@ def test_a_member_that_is_recorded_and_no_longer_planned_has_departed():
 
 def test_without_a_record_a_former_member_is_known_by_its_address_among_the_peers():
     assert departed(peers=["192.0.2.2", "192.0.2.3"]) == [Departed("192.0.2.3", "192.0.2.3")]
+
+
+def test_it_is_the_last_one_that_serves_as_long_as_no_router_of_another_one_is_known_to_carry_the_vip():
+    def left(*units):
+        members = pair()
+        for one, active in zip(members, units):
+            one["host"].update(members=RECORD, active_units=active, instances=[running(peers=[])])
+        (found,) = _departed.departed(members, ["192.0.2.10", "192.0.2.11"])
+        return found.irreplaceable
+
+    assert left([], ["haproxy.service"]) == ["192.0.2.10", "192.0.2.11"]
+    for router in ROUTERS:
+        assert left([], [router]) == left([router], []) == ["192.0.2.11"], "which it does not carry"
 
 
 @pytest.mark.parametrize(

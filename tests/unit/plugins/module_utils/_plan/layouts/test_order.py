@@ -157,6 +157,16 @@ def test_a_holder_that_would_stop_serving_hands_its_vips_over_first(program):
     assert last.startswith(f"On the way: lb2's change stops {program}, so it first hands its VIPs over,")
 
 
+@pytest.mark.parametrize("changes, hands_over", [({"preempt": False}, ["lb1"]), ({"auth_pass": "an0ther1"}, [])])
+def test_nobody_hands_over_before_another_one_is_proved(changes, hands_over):
+    """A killed run has left the other one's router stopped; where all routers change together, it starts then."""
+    members = living(**changes)
+    members[1]["host"]["active_units"] = ["haproxy.service"]
+    plan = _pair.plan(members)
+    (_backups, holder) = order.waves([as_data(plan)], ["lb1", "lb2"], restarting=["lb1"])
+    assert plan.faults == [] and (holder.members, holder.hands_over) == (["lb1"], hands_over)
+
+
 def test_where_a_vip_has_two_holders_all_change_at_one_time_and_nobody_hands_over():
     members = hold(adopted("lb1", keepalived={"stop": True}), {"lb2": [VIP]})
     assert waves(members, ["lb1", "lb2"]) == [order.Wave(["lb1", "lb2"])]

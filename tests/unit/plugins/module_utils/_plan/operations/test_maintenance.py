@@ -131,8 +131,13 @@ HELD_BACK = seen(1, held_back=record())
             ["lb2"],
             f"{VIP} has 2 holders: lb1, lb2. See 'Several members hold the VIP' in docs/symptoms.md.",
         ),
+        (
+            pair(seen(1), seen(2)),
+            ["lb2"],
+            f"{VIP} has no holder: see 'Nobody holds the VIP' in docs/symptoms.md.",
+        ),
     ],
-    ids=["other unable", "other lacks it", "other held back", "down", "limit", "alone", "split"],
+    ids=["other unable", "other lacks it", "other held back", "down", "limit", "alone", "split", "nobody"],
 )
 def test_what_would_leave_nobody_is_refused_in_one_sentence_before_anything(given, wanted, sentence):
     assert plan(given, wanted, WORK).faults[-1:] == [sentence]

@@ -20,7 +20,7 @@ def state(name, present=False, link=False, engine="native", router=True, backup=
         "is_present": present,
         "files": [] if present else ["/etc/haproxy/haproxy.cfg"],
         "changes_link": link,
-        "has_router": router,
+        "could_serve": router,
         "settle": 5,
     }
 

@@ -83,6 +83,9 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
     assert (found.stop, found.start, found.expected) == ([], ["lb2"], {"lb2": [VIP]})
 
 
+UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf since it changed."
+
+
 @pytest.mark.parametrize(
     "given, to, sentence",
     [
@@ -101,6 +104,11 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
             pair(seen(1, held_back=RECORD, unable=["haproxy.service does not run."]), seen(2, [VIP])),
             "lb1",
             "lb1 could not take over: haproxy.service does not run.",
+        ),
+        (
+            pair(HOLDS, seen(2, router="keepalived.service", stale=["haproxy.service has not.", UNLOADED])),
+            "lb2",
+            f"lb2 could not take over: {UNLOADED}",
         ),
         (
             pair(HOLDS, DOWN),
@@ -129,7 +137,18 @@ def test_who_no_longer_outranks_the_target_takes_part_again():
             "-e switchover_to.",
         ),
     ],
-    ids=["unknown", "alone", "unable", "held back and unable", "down", "limit", "lacks it", "not set up", "pairs"],
+    ids=[
+        "unknown",
+        "alone",
+        "unable",
+        "held back and unable",
+        "not loaded",
+        "down",
+        "limit",
+        "lacks it",
+        "not set up",
+        "pairs",
+    ],
 )
 def test_what_cannot_be_done_is_refused_in_one_sentence(given, to, sentence):
     assert steps(given, to) == Steps([sentence])
