@@ -115,7 +115,12 @@ def test_a_keepalived_that_was_killed_is_started_again_however_often():
 def test_who_asks_the_balancer_is_started_again_and_leaves_no_verdict_behind():
     """keepalived takes a track file that is not there for 0; one that hangs is ended by systemd's watchdog."""
     unit = (ROLES / "layout/templates/answers.service.j2").read_text()
-    lines = {"ExecStopPost=/bin/rm --force {{ file }}", "WatchdogSec=30s", "Restart=always", "StartLimitIntervalSec=0"}
+    lines = {
+        "ExecStopPost=/bin/rm --force {{ files | join(' ') }}",
+        "WatchdogSec=30s",
+        "Restart=always",
+        "StartLimitIntervalSec=0",
+    }
     assert lines <= {*unit.splitlines()}
 
 
