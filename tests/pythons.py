@@ -104,7 +104,7 @@ def create_environment(interpreter: Interpreter) -> Path:
     recipe = f"{interpreter.path} {TOOLS}\n{versions.read_text()}"
     if not ready.exists() or ready.read_text() != recipe:
         run(interpreter.path, "-m", "venv", "--clear", str(folder)).check_returncode()
-        install = ("-m", "pip", "install", "--quiet", "--constraint", str(versions), *TOOLS)
+        install = ("-m", "pip", "install", "--quiet", "--no-compile", "--constraint", str(versions), *TOOLS)
         run(str(python), *install).check_returncode()
         # Compiles what the tests import: the workers begin together, and would each compile all of it.
         run(str(python), *pytest_of(), "--collect-only", "-qq")

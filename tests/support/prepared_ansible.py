@@ -14,10 +14,12 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import marshal
 import os
 import sys
 import traceback
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -72,15 +74,25 @@ def prepare() -> None:
     for name in ("action", "become", "callback", "connection", "filter", "shell", "strategy", "test"):
         list(getattr(loader, f"{name}_loader").all(class_only=True))
     importlib.import_module("ansible.plugins.strategy").WorkerProcess = Worker
+    sys.path.append(str(Path(__file__).parent.parent))
+    importlib.import_module("support.remembered").remember()
 
 
 def play(run: Run) -> int:
-    """Run Ansible's main() in a copy of this process; return its exit code."""
+    """Run Ansible's main() in a copy of this process, and keep what it has compiled; return its exit code."""
+    codes = importlib.import_module("support.remembered").codes
+    known, (read, write) = {*codes}, os.pipe()
     child = os.fork()
     if child:
+        os.close(write)
+        with open(read, "rb") as pipe:
+            codes.update(marshal.loads(pipe.read() or marshal.dumps({})))
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
-        os._exit(main_of_ansible(run))
+        code = main_of_ansible(run)
+        with open(write, "wb") as pipe:
+            pipe.write(marshal.dumps({key: codes[key] for key in codes if key not in known}))
+        os._exit(code)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

@@ -20,7 +20,6 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 from unittest import mock
 
 from ansible import context
-from ansible._internal._templating._jinja_bits import AnsibleEnvironment, _TemplateCompileContext
 from ansible.cli import CLI
 from ansible.errors import AnsibleConnectionFailure
 from ansible.executor import task_executor
@@ -37,7 +36,7 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
 
-from support import keywords, prepared_ansible
+from support import keywords, prepared_ansible, remembered
 from support.paths import COLLECTIONS, PLAYBOOKS
 
 COLLECTION = "onprem.lb."
@@ -56,11 +55,6 @@ OPTIONS = {
 OPTIONS.update(dict.fromkeys(("syntax", "listhosts", "listtasks", "listtags", "start_at_task")))
 get_handler = task_executor.TaskExecutor._get_action_handler_with_module_context
 resolve_conditional = Task._resolve_conditional
-compile_template = AnsibleEnvironment.compile
-load_from_file = DataLoader.load_from_file
-UNCHANGED = {"vars", "defaults", "meta"}  # folders
-codes: Dict[Any, Any] = {}
-files: Dict[Any, Any] = {}
 
 Facts = Dict[str, Any]
 
@@ -224,8 +218,7 @@ def replaced(done: Play) -> Iterator[None]:
         mock.patch.object(ActionBase, "_execute_module", module_of(done)),
         mock.patch.object(TaskQueueManager, "load_callbacks", lambda _manager: None),
         mock.patch.object(Task, "_resolve_conditional", resolve),
-        mock.patch.object(AnsibleEnvironment, "compile", compiled),
-        mock.patch.object(DataLoader, "load_from_file", load),
+        *(mock.patch.object(*replaced) for replaced in remembered.REPLACED),
         # Ansible keeps those of the first run in a process, or of whoever reads an inventory before.
         mock.patch.object(load_options_vars, "options_vars", None, create=True),
     ]
@@ -261,25 +254,6 @@ def resolve(task: Task, conditional: List[Any], variables: Facts, **given: Any) 
         if not holds:
             return False
     return True
-
-
-def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
-    """Compile a template once, and not at each of its uses."""
-    lexing = _TemplateCompileContext.current(optional=True)
-    key = (source if isinstance(source, str) else repr(source), lexing and lexing.escape_backslashes)
-    if key not in codes:
-        codes[key] = compile_template(environment, source, *given, **options)
-    return codes[key]
-
-
-def load(loader: DataLoader, file_name: str, *given: Any, **options: Any) -> Any:
-    """Load a file; the variables of roles and playbooks, which nobody changes, once and without copies."""
-    if not UNCHANGED & {*Path(file_name).parts}:
-        return load_from_file(loader, file_name, *given, **options)
-    key = (file_name, given, *sorted(options.items()))
-    if key not in files:
-        files[key] = load_from_file(loader, file_name, *given, **{**options, "unsafe": True})
-    return files[key]
 
 
 def call_of(task: Task, variables: Facts, module: str, given: Facts) -> Call:

@@ -58,6 +58,11 @@ class Network:
         return () if (sender, receiver) in self.blocked else (DELAY,)
 
 
+Entry = Tuple[int, int, int, Any]  # when, a serial number, the instance (-1 is none), and what: a timer's is an int
+# What a copy of a simulation has of its own.
+FORKED = ("states", "holding", "history", "changes", "running", "network", "_paused", "_agenda", "_timers", "_queued")
+
+
 class Moment(NamedTuple):
     """A change that is visible on the link."""
 
@@ -89,8 +94,11 @@ class Simulation:
         self.changes: List[Tuple[int, int, effects.StateChanged]] = []
         self.running: Set[str] = set()
         self._paused: Dict[str, int] = {}
-        self._agenda: List[Tuple[int, int, int, Any]] = []
+        self._agenda: List[Entry] = []
         self._serial = 0
+        self._timers: Dict[int, Entry] = {}  # of each instance, the one that was set last
+        self._queued: Dict[int, int] = {}  # when the agenda looks at an instance's timer next: not after it runs out
+        self._packets: Dict[Tuple[int, int], machine.Received] = {}
         self._grouped = {instance: members for members in groups for instance in members}
         self._receivers = [
             [at for at, other in enumerate(instances) if other.member != instance.member and other.accepts(instance)]
@@ -100,7 +108,7 @@ class Simulation:
     def fork(self) -> Simulation:
         """Return an independent copy."""
         other = copy.copy(self)
-        for name in ("states", "holding", "history", "changes", "running", "_paused", "_agenda", "network"):
+        for name in FORKED:
             setattr(other, name, copy.copy(getattr(self, name)))
         return other
 
@@ -203,19 +211,40 @@ class Simulation:
         """Advance the clock."""
         agenda = self._agenda
         while agenda and agenda[0][0] <= until:
-            self.now, serial, instance, what = heapq.heappop(agenda)
+            entry = heapq.heappop(agenda)
+            self.now, _serial, instance, what = entry
             if instance < 0:
                 what(self)
+            elif isinstance(what, int) and not self._is_due(entry):
                 continue
-            resumes = self._paused.get(self.instances[instance].member, 0)
-            if resumes > self.now:
-                heapq.heappush(agenda, (resumes, serial, instance, what))
+            elif self._paused and self._paused.get(self.instances[instance].member, 0) > self.now:
+                self._queue((self._paused[self.instances[instance].member], *entry[1:]))
             elif isinstance(what, int):
-                if what == self.states[instance].deadline:  # else the timer was set again since
+                if what == self.states[instance].deadline:  # else the timer was stopped since
                     self.inject(instance, machine.Timeout())
             elif self.instances[instance].member in self.running:
                 self.inject(instance, what)
         self.now = until
+
+    def _is_due(self, entry: Entry) -> bool:
+        """Whether an instance's timer runs out. One that was set again since is looked at when that one does."""
+        at, serial, instance, _deadline = entry
+        if self._queued.get(instance) != at:
+            return False
+        del self._queued[instance]
+        last = self._timers[instance]
+        if last[1] != serial:
+            self._queue(last)
+        return last[1] == serial
+
+    def _queue(self, entry: Entry) -> None:
+        """Note an entry. Of an instance's timers only the one that is looked at first counts."""
+        at, _serial, instance, what = entry
+        if isinstance(what, int):
+            if self._queued.get(instance, at + 1) <= at:
+                return
+            self._queued[instance] = at
+        heapq.heappush(self._agenda, entry)
 
     def inject(self, instance: int, event: machine.Event) -> None:
         """Inject an event into one instance, now."""
@@ -251,7 +280,10 @@ class Simulation:
 
     def _send(self, instance: int, priority: int) -> None:
         sender = self.instances[instance]
-        event = machine.Received(sender.advertisement._replace(priority=priority), sender.router.source)
+        event = self._packets.get((instance, priority))
+        if event is None:
+            event = machine.Received(sender.advertisement._replace(priority=priority), sender.router.source)
+            self._packets[instance, priority] = event
         for receiver in self._receivers[instance]:
             for delay in self.network.delays(sender.member, self.instances[receiver].member, self.now):
                 self._put(self.now + delay, receiver, event)
@@ -264,18 +296,24 @@ class Simulation:
     def _arm(self, instance: int, before: Optional[int]) -> None:
         deadline = self.states[instance].deadline
         if deadline is not None and deadline != before:
-            self._put(self._global(instance, deadline), instance, deadline)
+            self._serial += 1
+            self._timers[instance] = (self._global(instance, deadline), self._serial, instance, deadline)
+            self._queue(self._timers[instance])
 
     def _put(self, at: int, instance: int, what: Any) -> None:
         self._serial += 1
         heapq.heappush(self._agenda, (at, self._serial, instance, what))
 
     def _local(self, instance: int) -> int:
+        if not self.drift:
+            return self.now
         gained = self.drift.get(self.instances[instance].member, 0)
         return self.now + self.now * gained // MILLION
 
     def _global(self, instance: int, local: int) -> int:
         """Return when the member's clock will show a time; rounded up, so that its timer is never early."""
+        if not self.drift:
+            return local
         gained = self.drift.get(self.instances[instance].member, 0)
         return -(-local * MILLION // (MILLION + gained)) if gained else local
 

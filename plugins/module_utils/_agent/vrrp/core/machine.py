@@ -220,7 +220,8 @@ def _received_in_backup(router: VirtualRouter, state: State, event: Received, no
         return after, [RemoveAddresses(), *effects]
     if theirs < ours and _preempts(router, state, now):
         return state, []  # discarded without touching the timer, which runs out soon
-    if router.version == 3:  # version 2 has discarded another interval before it came here (RFC 3768 section 7.1)
+    # version 2 has discarded another interval before it came here (RFC 3768 section 7.1)
+    if router.version == 3 and state.active_interval != event.advertisement.interval:
         state = state._replace(active_interval=event.advertisement.interval)
     deadline = now + active_down_interval(router, state)
     preempt_at = _preempt_at(router, state, theirs < ours, now)

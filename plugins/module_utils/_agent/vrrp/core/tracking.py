@@ -44,4 +44,5 @@ def effective(base: int, readings: Mapping[str, PriorityDelta]) -> int:
     """Return the priority to advertise. The address owner's never changes, and no other reaches 0 or 255."""
     if base == OWNER or not readings:
         return base
-    return max(LOWEST, min(HIGHEST, base + sum(change or 0 for change in readings.values())))
+    change = sum(filter(None, readings.values()))
+    return max(LOWEST, min(HIGHEST, base + change)) if change else base

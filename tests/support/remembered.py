@@ -1,0 +1,93 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Ansible finds out anew for each task of each host, found out once in a process: it is the same each time.
+
+A test plays hundreds of tasks, and half of their time goes into this.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from types import CodeType
+from typing import Any, Dict, List, Tuple
+
+from ansible._internal._templating._jinja_bits import AnsibleEnvironment, _TemplateCompileContext
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import Jinja2Loader, PluginLoader
+from ansible.vars import manager
+
+UNCHANGED = {"vars", "defaults", "meta"}  # folders
+compile_template = AnsibleEnvironment.compile
+load_from_file = DataLoader.load_from_file
+find_plugin = PluginLoader.find_plugin_with_context
+find_filter = Jinja2Loader.get_with_context
+clean_facts = manager.clean_facts
+codes: Dict[Tuple[str, bool], CodeType] = {}
+files: Dict[Any, Any] = {}
+plugins: Dict[Any, Any] = {}
+filters: Dict[Any, Any] = {}
+
+
+def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
+    """Compile a template once, and not at each of its uses."""
+    if given or options or environment.overlayed:
+        return compile_template(environment, source, *given, **options)
+    lexing = _TemplateCompileContext.current(optional=True)
+    text = str.__str__(source) if isinstance(source, str) else repr(source)
+    key = (text, bool(lexing and lexing.escape_backslashes))
+    if key not in codes:
+        codes[key] = compile_template(environment, source)
+    return codes[key]
+
+
+def load(loader: DataLoader, file_name: str, *given: Any, **options: Any) -> Any:
+    """Load a file; the variables of roles and playbooks, which nobody changes, once and without copies."""
+    if not UNCHANGED & {*Path(file_name).parts}:
+        return load_from_file(loader, file_name, *given, **options)
+    key = (file_name, given, *sorted(options.items()))
+    if key not in files:
+        files[key] = load_from_file(loader, file_name, *given, **{**options, "unsafe": True})
+    return files[key]
+
+
+def found(loader: PluginLoader, name: str, *given: Any, **options: Any) -> Any:
+    """Find a plugin that has its full name, for which no list of collections is searched."""
+    if name.count(".") < 2 or given or {*options} - {"collection_list"}:
+        return find_plugin(loader, name, *given, **options)
+    if (loader.package, name) not in plugins:
+        plugins[loader.package, name] = find_plugin(loader, name, **options)
+    return copy.copy(plugins[loader.package, name])
+
+
+def found_filter(loader: Jinja2Loader, name: str, *given: Any, **options: Any) -> Any:
+    """Find a filter or a test, or that it is none: Jinja2's own are searched in the collections first, at each use."""
+    key = (loader.type, name)
+    if key not in filters:
+        try:
+            filters[key] = find_filter(loader, name, *given, **options)
+        except KeyError:
+            filters[key] = None
+    if filters[key] is None:
+        raise KeyError(name)
+    return filters[key]
+
+
+def cleaned(facts: Dict[str, Any]) -> Dict[str, Any]:
+    """Clean facts, if there are any: otherwise it takes a look at every connection plugin."""
+    return clean_facts(facts) if facts else {}
+
+
+REPLACED: List[Tuple[Any, str, Any]] = [
+    (AnsibleEnvironment, "compile", compiled),
+    (DataLoader, "load_from_file", load),
+    (PluginLoader, "find_plugin_with_context", found),
+    (Jinja2Loader, "get_with_context", found_filter),
+    (manager, "clean_facts", cleaned),
+]
+
+
+def remember() -> None:
+    """Replace these in a process that does nothing but run Ansible."""
+    for owner, name, function in REPLACED:
+        setattr(owner, name, function)
