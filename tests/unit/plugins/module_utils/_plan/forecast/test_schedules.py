@@ -99,3 +99,15 @@ def test_after_a_crash_the_other_member_is_active_within_the_settling_time():
     sim.crash("lb1")
     sim.run(sim.now + simulator.settling_time(sim.instances))
     assert sim.active() == [1]
+
+
+def test_a_router_that_is_suspended_says_nothing_and_is_relieved():
+    sim = simulator.Simulation(instances(200, 100))
+    for member in ("lb1", "lb2"):
+        sim.start(member)
+    sim.run(10 * machine.SECOND)
+    sim.pause("lb1", 30 * machine.SECOND)
+    sim.run(20 * machine.SECOND)
+    assert sim.active() == [0, 1]  # the first one does not know of it yet
+    sim.run(40 * machine.SECOND)
+    assert sim.active() == [0]
