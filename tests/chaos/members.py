@@ -20,11 +20,10 @@ from typing import Any, Callable, Dict, List, Optional
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE, DOWN
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
 from support import rendering
-from support.netns.keepaliveds import FILES
 from support.netns.links import Node
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
@@ -201,7 +200,8 @@ class Member:
                 {**script, "command": asks} if script["name"] == ALIVE else script for script in router.scripts
             ],
             "track_files": [
-                {**file, "path": str(self.folder / FILES.get(file["name"], "down"))} for file in router.track_files
+                {**file, "path": str(self.folder / ("down" if file["name"] == DOWN else file["name"]))}
+                for file in router.track_files
             ],
         }
 
@@ -246,9 +246,9 @@ class Member:
 
     def _asking(self) -> List[str]:
         """Return what asks haproxy whether it answers; the agent asks itself."""
-        config, file = str(self.folder / "keepalived.conf"), str(self.folder / FILES[answers.NAME])
-        port = str(self.plan.balancer.answer_port)
-        return [sys.executable, "-IS", str(self.hook), "answers", config, answers.NAME, file, "127.0.0.1", port]
+        questions = answers.questions("native", answers.of_balancer(self.plan.balancer.answer_port))
+        words = [json.dumps({**each, "file": str(self.folder / each["name"])}) for each in questions]
+        return [sys.executable, "-IS", str(self.hook), "answers", str(self.folder / "keepalived.conf"), *words]
 
     def _listens(self) -> bool:
         with inside(self.node.namespace), socket.socket() as probe:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import itertools
 import json
 import os
 import re
@@ -188,7 +189,10 @@ def test_an_outage_and_the_time_without_a_holder_are_measured(serving, address):
     assert shortest(length, report) <= report["takeover"]["outage_ms"] <= longest
     assert report["takeover"]["response_gap_ms"] >= shortest(length, report)
     assert shortest(length, report) <= report["no_holder_ms"] <= longest
-    assert [step["holders"] for step in report["timeline"]] == [["lb1"], [], ["lb2"]]
+    seen = [step["holders"] for step in report["timeline"]]
+    # One that is late with an answer is missed for a moment, and seen again.
+    assert [holders for holders, _steps in itertools.groupby(filter(None, seen))] == [["lb1"], ["lb2"]]
+    assert seen[seen.index(["lb2"]) - 1] == []
     assert report["failback"]["failed"] == 0
     assert report["failback"]["tried"] > 0
 
