@@ -81,14 +81,15 @@ def _irreplaceable(layout: Layout, member: Member, proved: Sequence[str] = ()) -
     lacking = [vip for vip in layout.configured if not _takers(layout, member, vip, proved)]
     if not lacking:
         return []
-    reasons = " ".join(other.fault for other in others if other.fault) or "the configurations of the others lack it."
+    known = [reason for other in others for reason in ([other.fault] if other.fault else other.unloaded)]
+    reasons = " ".join(known) or "the configurations of the others lack it."
     return [f"Without {member.name} nobody could hold {', '.join(lacking)}, so it stays as it is: {reasons} Mend that."]
 
 
 def _takers(layout: Layout, member: Member, vip: str, proved: Sequence[str] = ()) -> List[str]:
     """Return the members that could hold a VIP without this one, the preferred one first."""
     others = [other for other in layout.members if other is not member]
-    fit = [other.name for other in others if other.name in proved or not other.reasons]
+    fit = [other.name for other in others if other.name in proved or not (other.reasons or other.unloaded)]
     return [name for name in layout.by_priority(vip) if name in fit]
 
 

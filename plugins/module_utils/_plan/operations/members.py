@@ -48,6 +48,12 @@ class Member(NamedTuple):
         return [*stopped, *self.seen.get("unable", [])]
 
     @property
+    def unloaded(self) -> List[str]:
+        """What its router has not loaded. Its VIPs are read from the file, so nobody knows which ones it could hold."""
+        router = self.seen.get("router", "")
+        return [line for line in self.seen.get("stale", []) if line.startswith(f"{router} ")]
+
+    @property
     def fault(self) -> str:
         """A sentence that says why it cannot be counted on; '' if it can."""
         if self.problem:

@@ -71,9 +71,7 @@ def holders_after(layout: Layout, stopped: Collection[str], restarted: Collectio
 
 def unable(member: Member) -> List[str]:
     """Say why a member could not take over, once its router runs if it is held back."""
-    # Its VIPs are read from the file. What its router has loaded instead is not known.
-    unloaded = [line for line in member.seen["stale"] if line.startswith(f"{member.seen['router']} ")]
-    reasons = [*member.seen["unable"], *unloaded]
+    reasons = [*member.seen["unable"], *member.unloaded]
     return [f"{member.name} could not take over: {' '.join(reasons)}"] if reasons else []
 
 

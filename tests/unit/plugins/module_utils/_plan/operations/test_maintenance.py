@@ -88,6 +88,7 @@ def test_who_takes_the_vip_back_comes_last_of_three():
 
 
 HELD_BACK = seen(1, held_back=record())
+UNLOADED = "keepalived.service runs with another file than /etc/keepalived/keepalived.conf."
 
 
 @pytest.mark.parametrize(
@@ -103,6 +104,11 @@ HELD_BACK = seen(1, held_back=record())
             ["lb1"],
             f"Without lb1 nobody could hold {VIP}, so it stays as it is: the configurations of the others lack it. "
             "Mend that.",
+        ),
+        (
+            pair(HOLDS, seen(2, router="keepalived.service", stale=[UNLOADED])),
+            ["lb1"],
+            f"Without lb1 nobody could hold {VIP}, so it stays as it is: {UNLOADED} Mend that.",
         ),
         (
             pair(HELD_BACK, seen(2, [VIP])),
@@ -137,7 +143,7 @@ HELD_BACK = seen(1, held_back=record())
             f"{VIP} has no holder: see 'Nobody holds the VIP' in docs/symptoms.md.",
         ),
     ],
-    ids=["other unable", "other lacks it", "other held back", "down", "limit", "alone", "split", "nobody"],
+    ids=["other unable", "other lacks it", "other has not loaded it", "other held back", "down", "limit", "alone", "split", "nobody"],
 )
 def test_what_would_leave_nobody_is_refused_in_one_sentence_before_anything(given, wanted, sentence):
     assert plan(given, wanted, WORK).faults[-1:] == [sentence]
