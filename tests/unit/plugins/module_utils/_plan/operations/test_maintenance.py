@@ -143,7 +143,17 @@ UNLOADED = "keepalived.service runs with another file than /etc/keepalived/keepa
             f"{VIP} has no holder: see 'Nobody holds the VIP' in docs/symptoms.md.",
         ),
     ],
-    ids=["other unable", "other lacks it", "other has not loaded it", "other held back", "down", "limit", "alone", "split", "nobody"],
+    ids=[
+        "other unable",
+        "other lacks it",
+        "other has not loaded it",
+        "other held back",
+        "down",
+        "limit",
+        "alone",
+        "split",
+        "nobody",
+    ],
 )
 def test_what_would_leave_nobody_is_refused_in_one_sentence_before_anything(given, wanted, sentence):
     assert plan(given, wanted, WORK).faults[-1:] == [sentence]
