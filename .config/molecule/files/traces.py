@@ -26,7 +26,7 @@ FILES = {
         f"{UNITS}/keepalived.service.d/onprem-lb.conf",
         "/usr/local/lib/onprem-lb-keepalived",
         "/run/keepalived.loaded",
-        "/run/onprem-lb-haproxy.silent",
+        "/run/onprem-lb-*.failing",
         f"{UNITS}/onprem-lb-answers.service",
         f"{UNITS}/*.wants/onprem-lb-answers.service",
         "/etc/onprem-lb-packages.json",
