@@ -33,6 +33,7 @@ from . import (
     takeover,
 )
 from .reader import Reader
+from .states import records
 
 Asked = Mapping[str, Any]
 Found = Dict[str, Any]
@@ -142,7 +143,12 @@ def _of_units(asked: Asked, reader: Reader) -> List[Dict[str, Any]]:
 
 
 def checks(asked: Asked, reader: Reader) -> Dict[str, Dict[str, str]]:
-    """Return the digest of each script that the router of each engine runs, by its name."""
+    """Return the digest of each script that the router of each engine runs, by its name.
+
+    Those that an interrupted run has written are proved by nobody, so while its undo is armed there are none.
+    """
+    if records.is_armed():
+        return {NATIVE: {}, AGENT: {}}
     native = keepalived_conf.scripts(reader.text(asked["keepalived_config"]))
     agents = facts.agent_checks(reader.text(asked["agent_config"]))
     return {

@@ -25,6 +25,11 @@ def due() -> Dict[str, Any]:
     return read(DUE)
 
 
+def is_armed() -> bool:
+    """Whether an undo is armed or under way, also by a record that is damaged."""
+    return os.path.exists(DUE)
+
+
 def returned() -> Dict[str, Any]:
     """Return the record of the return that has begun, or is over, since the last run; {} if there is none."""
     return read(RETURNED)

@@ -22,6 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     takeover,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
 from support.kubelets import BALANCER, ROUTER, Kubelet
@@ -417,3 +418,12 @@ def test_the_checks_that_run_are_told_as_digests_alone(host, tmp_path):
     found = look({"keepalived_config": str(path), "named": {"script_user": "watch"}})
     assert [*found["checks"]["native"]] == ["storage"] and "s3cret" not in str(found)
     assert found["script_user"] == "watch"
+
+
+def test_the_checks_of_a_run_that_was_interrupted_are_not_known_to_be_good(host, tmp_path, monkeypatch):
+    path = tmp_path / "keepalived.conf"
+    path.write_text('vrrp_script storage {\n    script "/usr/bin/true"\n}\n')
+    monkeypatch.setattr(records, "DUE", str(tmp_path / "due.json"))
+    assert [*look({"keepalived_config": str(path)})["checks"]["native"]] == ["storage"]
+    (tmp_path / "due.json").write_text("")
+    assert look({"keepalived_config": str(path)})["checks"] == {"native": {}, "agent": {}}
