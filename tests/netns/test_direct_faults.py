@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from support.netns.direct import PORT, Cluster, Lasting, Plane, behind_balancers, running_plane
-from support.netns.links import VIP, VIP6, skip_reason, temporary_link
+from support.netns.links import families, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import LIMIT_S, until
 
@@ -80,11 +80,6 @@ server.serve_forever()
 
 def answer_at_length(host):
     assert host.python(LONG_SERVER, host.name, PORT).stdout.readline() == "ready\n"
-
-
-@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def vip(request):
-    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +163,7 @@ def test_a_server_that_reboots_loses_its_own_connections_alone_and_comes_back(pl
     assert sum(lasting.lost().values()) == lasting.shares[third.name]
 
 
+@families
 def test_a_smaller_mtu_on_the_way_is_found_by_the_servers_themselves(vip, tmp_path):
     """A router on the way says that a packet is too big, to the VIP, which is no server's."""
     with temporary_link(5) as link:

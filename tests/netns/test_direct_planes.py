@@ -28,17 +28,12 @@ from support.netns.direct import (
     behind_balancers,
 )
 from support.netns.direct import masters as masters_at
-from support.netns.links import VIP, VIP6, skip_reason
+from support.netns.links import families, skip_reason
 from support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
 PROXY = "proxy of {}"
 FEW = 50  # connections that fit into a small set
-
-
-@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def vip(request):
-    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +91,7 @@ def names(*hosts):
     return {host.name for host in hosts}
 
 
+@families
 def test_connections_of_the_host_itself_outlive_the_start(cluster, start):
     host = cluster.balancers[0]
     before, opener = Lasting(cluster), Opener(cluster)
@@ -110,6 +106,7 @@ def test_connections_of_the_host_itself_outlive_the_start(cluster, start):
     assert before.lost() == {}, "this host's connections need no table"
 
 
+@families
 def test_those_to_which_a_redirect_leads_outlive_it_as_well(masters, start):
     holder, *others = masters.hosts
     before, opener = Lasting(masters), Opener(masters)
