@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module", params=[VIP, VIP6] if FULL else [VIP], ids=str)
 def vip(request):
-    """In the quick scope IPv4 alone. A test of what IPv6 has for itself asks for both: `support.netns.links.families`."""
+    """In the quick scope IPv4 alone. A test of what IPv6 has for itself has both: `support.netns.links.families`."""
     return request.param
 
 
