@@ -13,7 +13,7 @@ import os
 import signal
 
 import pytest
-from support.netns.direct import TABLE, Lasting, Plane, behind_balancers, running_plane
+from support.netns.direct import BUCKETS, TABLE, Lasting, Plane, behind_balancers, running_plane
 from support.netns.links import families, skip_reason
 from support.waiting import LIMIT_S, until
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nf
 
 @pytest.fixture(scope="module")
 def the_cluster(vip):
-    with behind_balancers(vip) as made:
+    with behind_balancers(vip, buckets=BUCKETS) as made:
         yield made
 
 
@@ -143,7 +143,7 @@ def test_a_bad_file_is_refused_and_the_old_one_stays_in_force(plane, cluster):
 def test_another_number_of_buckets_is_refused(plane):
     plane.write(buckets=8192)
     plane.process.send_signal(signal.SIGHUP)
-    until(lambda: "api has 8192 buckets, and 4096 are in force" in plane.log)
+    until(lambda: f"api has 8192 buckets, and {BUCKETS} are in force" in plane.log)
 
 
 def test_a_drained_server_gets_no_new_connection_and_loses_none(plane, cluster, capsys):

@@ -15,6 +15,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import FEWEST
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 from support.netns.direct import (
     CONNECTIONS,
@@ -170,7 +171,7 @@ def test_a_restart_leaves_nothing_to_the_host_but_its_own_connections(cluster, s
 def test_connections_that_do_not_fit_into_the_set_go_to_the_servers(cluster):
     host = cluster.balancers[0]
     table = rulesets.whole(cluster.table(host, cluster.servers(*cluster.hosts), left=True))
-    cluster.load(host, table.replace(f"size {rulesets.OWN_PER_BUCKET * 4096};", f"size {FEW};"))
+    cluster.load(host, table.replace(f"size {rulesets.OWN_PER_BUCKET * FEWEST};", f"size {FEW};"))
     lasting = Lasting(cluster)
     assert lasting.shares.pop(host.name) == FEW
     assert set(lasting.shares) == names(*cluster.hosts)

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
-from support.netns.direct import PORT, SERVER, Lasting, Plane, behind_balancers
+from support.netns.direct import BUCKETS, PORT, SERVER, Lasting, Plane, behind_balancers
 from support.netns.direct import masters as masters_at
 from support.netns.links import VIP, families, skip_reason
 from support.netns.namespaces import inside
@@ -27,7 +27,7 @@ ETH_P_ALL = 3
 
 @pytest.fixture(scope="module")
 def the_cluster(vip):
-    with behind_balancers(vip) as made:
+    with behind_balancers(vip, buckets=BUCKETS) as made:
         yield made
 
 
@@ -167,7 +167,7 @@ def counted(host, name):
 
 def test_masters_that_are_balancers_answer_probes_themselves(tmp_path):
     """The second plane would hand a probe of the first one on to another server."""
-    with masters_at(VIP) as masters:
+    with masters_at(VIP, buckets=BUCKETS) as masters:
         masters.arrange(tmp_path)
         planes = []
         try:
