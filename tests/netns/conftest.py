@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 from support import collection, leaks
-from support.netns.links import temporary_link
+from support.netns.links import VIP, VIP6, temporary_link
+from support.scope import FULL
 
 collection.make_importable()
 nothing_is_left = leaks.nothing_is_left
@@ -20,6 +21,12 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     begins = {f"test_{name}.py": at for at, name in enumerate(LONGEST)}
     items.sort(key=lambda item: begins.get(item.path.name, len(begins)))
+
+
+@pytest.fixture(scope="module", params=[VIP, VIP6] if FULL else [VIP], ids=str)
+def vip(request):
+    """In the quick scope IPv4 alone. A test of what IPv6 has for itself has both: `support.netns.links.families`."""
+    return request.param
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
 from support.netns.direct import PORT, Lasting, behind_balancers
 from support.netns.direct import masters as masters_at
-from support.netns.links import VIP, VIP6, skip_reason
+from support.netns.links import families, skip_reason
 from support.netns.namespaces import inside
 from support.waiting import stays, until
 
@@ -20,9 +20,6 @@ pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nf
 
 STRANGERS = 20
 IPV4, IPV6 = 0x0800, 0x86DD  # EtherTypes
-
-
-families = pytest.mark.parametrize("vip", [VIP, VIP6], ids=["IPv4", "IPv6"], scope="module")
 
 
 @pytest.fixture(scope="module")

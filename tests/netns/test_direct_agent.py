@@ -13,16 +13,16 @@ import os
 import signal
 
 import pytest
-from support.netns.direct import TABLE, Lasting, Plane, behind_balancers, running_plane
-from support.netns.links import VIP, VIP6, skip_reason
+from support.netns.direct import BUCKETS, TABLE, Lasting, Plane, behind_balancers, running_plane
+from support.netns.links import families, skip_reason
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
 
 
-@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def the_cluster(request):
-    with behind_balancers(request.param) as made:
+@pytest.fixture(scope="module")
+def the_cluster(vip):
+    with behind_balancers(vip, buckets=BUCKETS) as made:
         yield made
 
 
@@ -49,6 +49,7 @@ def names(*hosts):
     return {host.name for host in hosts}
 
 
+@families
 def test_a_server_that_dies_is_out_of_the_table_at_once(plane, cluster):
     first, second, third = cluster.hosts
     lasting = Lasting(cluster)
@@ -110,11 +111,13 @@ def test_the_tables_of_others_are_none_of_its_business(plane, cluster):
     assert plane.table(whole=2), "the other tables would have counted before"
 
 
+@families
 def test_macs_that_nobody_knows_are_asked_for(unchecked, cluster):
     until(lambda: unchecked.macs() == {host.mac for host in cluster.hosts}, lambda: unchecked.log)
     assert set(Lasting(cluster).shares) == names(*cluster.hosts)
 
 
+@families
 def test_the_table_follows_a_mac_that_changes(plane, cluster):
     host = cluster.hosts[0]
     new = "02:00:00:00:01:01"
@@ -140,7 +143,7 @@ def test_a_bad_file_is_refused_and_the_old_one_stays_in_force(plane, cluster):
 def test_another_number_of_buckets_is_refused(plane):
     plane.write(buckets=8192)
     plane.process.send_signal(signal.SIGHUP)
-    until(lambda: "api has 8192 buckets, and 4096 are in force" in plane.log)
+    until(lambda: f"api has 8192 buckets, and {BUCKETS} are in force" in plane.log)
 
 
 def test_a_drained_server_gets_no_new_connection_and_loses_none(plane, cluster, capsys):

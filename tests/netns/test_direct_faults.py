@@ -14,8 +14,8 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
-from support.netns.direct import PORT, Cluster, Lasting, Plane, behind_balancers, running_plane
-from support.netns.links import VIP, VIP6, skip_reason, temporary_link
+from support.netns.direct import BUCKETS, PORT, Cluster, Lasting, Plane, behind_balancers, running_plane
+from support.netns.links import families, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import LIMIT_S, until
 
@@ -82,14 +82,9 @@ def answer_at_length(host):
     assert host.python(LONG_SERVER, host.name, PORT).stdout.readline() == "ready\n"
 
 
-@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def vip(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
 def the_cluster(vip):
-    with behind_balancers(vip, strangers=1) as made:
+    with behind_balancers(vip, strangers=1, buckets=BUCKETS) as made:
         yield made
 
 
@@ -114,7 +109,9 @@ def names(*hosts):
 
 def test_a_flood_of_syns_cuts_no_connection_and_new_ones_succeed_after_it(vip, tmp_path):
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(behind_balancers(vip, strangers=1))  # its servers answer the SYNs for a minute
+        cluster = stack.enter_context(
+            behind_balancers(vip, strangers=1, buckets=BUCKETS)
+        )  # its servers answer the SYNs for a minute
         plane = stack.enter_context(running_plane(cluster.arrange(tmp_path), tmp_path))
         lasting, attacker = Lasting(cluster), stranger(cluster)
         flood = attacker.python(FLOODER, cluster.vip, PORT, cluster.balancers[0].mac, attacker.mac, FLOOD)
@@ -168,6 +165,7 @@ def test_a_server_that_reboots_loses_its_own_connections_alone_and_comes_back(pl
     assert sum(lasting.lost().values()) == lasting.shares[third.name]
 
 
+@families
 def test_a_smaller_mtu_on_the_way_is_found_by_the_servers_themselves(vip, tmp_path):
     """A router on the way says that a packet is too big, to the VIP, which is no server's."""
     with temporary_link(5) as link:

@@ -15,6 +15,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import FEWEST
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
 from support.netns.direct import (
     CONNECTIONS,
@@ -28,17 +29,12 @@ from support.netns.direct import (
     behind_balancers,
 )
 from support.netns.direct import masters as masters_at
-from support.netns.links import VIP, VIP6, skip_reason
+from support.netns.links import families, skip_reason
 from support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))
 PROXY = "proxy of {}"
 FEW = 50  # connections that fit into a small set
-
-
-@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def vip(request):
-    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +92,7 @@ def names(*hosts):
     return {host.name for host in hosts}
 
 
+@families
 def test_connections_of_the_host_itself_outlive_the_start(cluster, start):
     host = cluster.balancers[0]
     before, opener = Lasting(cluster), Opener(cluster)
@@ -110,6 +107,7 @@ def test_connections_of_the_host_itself_outlive_the_start(cluster, start):
     assert before.lost() == {}, "this host's connections need no table"
 
 
+@families
 def test_those_to_which_a_redirect_leads_outlive_it_as_well(masters, start):
     holder, *others = masters.hosts
     before, opener = Lasting(masters), Opener(masters)
@@ -173,7 +171,7 @@ def test_a_restart_leaves_nothing_to_the_host_but_its_own_connections(cluster, s
 def test_connections_that_do_not_fit_into_the_set_go_to_the_servers(cluster):
     host = cluster.balancers[0]
     table = rulesets.whole(cluster.table(host, cluster.servers(*cluster.hosts), left=True))
-    cluster.load(host, table.replace(f"size {rulesets.OWN_PER_BUCKET * 4096};", f"size {FEW};"))
+    cluster.load(host, table.replace(f"size {rulesets.OWN_PER_BUCKET * FEWEST};", f"size {FEW};"))
     lasting = Lasting(cluster)
     assert lasting.shares.pop(host.name) == FEW
     assert set(lasting.shares) == names(*cluster.hosts)

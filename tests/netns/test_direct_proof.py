@@ -15,9 +15,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
-from support.netns.direct import PORT, SERVER, Lasting, Plane, behind_balancers
+from support.netns.direct import BUCKETS, PORT, SERVER, Lasting, Plane, behind_balancers
 from support.netns.direct import masters as masters_at
-from support.netns.links import VIP, VIP6, skip_reason
+from support.netns.links import VIP, families, skip_reason
 from support.netns.namespaces import inside
 from support.waiting import LIMIT_S, until
 
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nf
 ETH_P_ALL = 3
 
 
-@pytest.fixture(scope="module", params=[VIP, VIP6], ids=["IPv4", "IPv6"])
-def the_cluster(request):
-    with behind_balancers(request.param) as made:
+@pytest.fixture(scope="module")
+def the_cluster(vip):
+    with behind_balancers(vip, buckets=BUCKETS) as made:
         yield made
 
 
@@ -68,6 +68,7 @@ def half_open(host):
     return host.output("ss", "-Htn", "state", "syn-recv").splitlines()
 
 
+@families
 def test_a_server_without_the_vip_gets_nothing_and_status_says_what_to_do(plane, cluster):
     first, second, third = cluster.hosts
     assert plane.owners() == names(first, second)
@@ -79,6 +80,7 @@ def test_a_server_without_the_vip_gets_nothing_and_status_says_what_to_do(plane,
     assert plane.server(third)["state"] == "up", "its own address answers"
 
 
+@families
 def test_direct_server_brings_it_in_and_its_removal_takes_it_out(plane, cluster, tmp_path):
     first, second, third = cluster.hosts
     record = str(tmp_path / "record.json")
@@ -120,6 +122,7 @@ def test_the_last_servers_stay_although_they_do_not_answer_any_more(plane, clust
     assert "api has no path to a server: the last table stays." in plane.log
 
 
+@families
 def test_a_host_that_routes_is_no_server_although_another_one_answers(plane, cluster):
     """Its packets reach the host that has the VIP by now, which answers in its place."""
     _first, second, third = cluster.hosts
@@ -164,7 +167,7 @@ def counted(host, name):
 
 def test_masters_that_are_balancers_answer_probes_themselves(tmp_path):
     """The second plane would hand a probe of the first one on to another server."""
-    with masters_at(VIP) as masters:
+    with masters_at(VIP, buckets=BUCKETS) as masters:
         masters.arrange(tmp_path)
         planes = []
         try:
@@ -182,6 +185,7 @@ def test_masters_that_are_balancers_answer_probes_themselves(tmp_path):
                 plane.close()
 
 
+@families
 def test_the_kernel_of_the_balancer_leaves_the_port_of_the_probes_alone(plane, cluster):
     """A connection of the balancer itself to the VIP cannot have the port of the probes."""
     with inside(cluster.hosts[0].namespace):

@@ -119,7 +119,10 @@ def pythons(request: Request) -> List[Stage]:
 
 
 def cores(request: Request) -> List[Stage]:
-    """The archive, installed beside the supported versions of ansible-core. In the full scope they deploy to hosts."""
+    """The archive, installed beside the supported versions of ansible-core; by itself in the quick scope, too.
+
+    In the full scope they deploy to hosts.
+    """
     if request.full:
         return [replace(_pytest(request, "cores", "tests/cores"), needs=("setup", "images"))]
     return [_pytest(request, "cores", "tests/cores/test_installed.py")]
@@ -234,7 +237,7 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [compiled, quick_check, quick_unit, netns, pythons, cores, molecule]
+    parts = [compiled, quick_check, quick_unit, netns, pythons, molecule]
     if request.full:
         parts = [compiled, check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
     return [stage for part in parts for stage in part(request)]

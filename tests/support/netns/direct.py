@@ -14,16 +14,18 @@ import sys
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import FEWEST, Server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support.agent.programs import PATIENT, PYTHONPATH
 from support.netns.links import VIP, VIP6, temporary_link
 from support.paths import MODULE_UTILS
+from support.scope import FULL
 from support.waiting import LIMIT_S, until
 
-PORT, PROXY_PORT, CONNECTIONS, BUCKETS = 8443, 9445, 100, 4096
+PORT, PROXY_PORT, CONNECTIONS = 8443, 9445, 100
+BUCKETS = FEWEST if FULL else FEWEST // 4  # for tests that ask nft often: the more buckets, the longer it takes
 TABLE = ("netdev", "onprem_lb_direct")
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
 
@@ -127,8 +129,8 @@ class Cluster:
     :param proxy_port: to which redirects of the hosts lead
     """
 
-    def __init__(self, link, vip, balancers, hosts, serve=answer_with_its_name, proxy_port=0):
-        self.proxy_port, self.serve = proxy_port, serve
+    def __init__(self, link, vip, balancers, hosts, serve=answer_with_its_name, proxy_port=0, buckets=FEWEST):
+        self.proxy_port, self.serve, self.buckets = proxy_port, serve, buckets
         self.link, self.vip, self.client = link, vip, link.client
         self.balancers, self.hosts = list(balancers), list(hosts)
         self._balancers = tuple(balancers)
@@ -185,7 +187,7 @@ class Cluster:
         node.output("nft", "--file", str(path))
 
     def service(self, servers, **more):
-        return Service(self.vip, PORT, servers, BUCKETS, proxy_port=self.proxy_port, **more)
+        return Service(self.vip, PORT, servers, self.buckets, proxy_port=self.proxy_port, **more)
 
     def table(self, node, servers, **more):
         macs = {self.own(host): host.mac for host in self.hosts}
@@ -286,6 +288,7 @@ class Plane:
             "bind": self.cluster.vip,
             "port": PORT,
             "servers": hosts,
+            "buckets": self.cluster.buckets,
             "check": {"interval": 0.1, "timeout": 1, "fall": 2, "rise": 2},
             **changes,
         }

@@ -29,6 +29,7 @@ collection.make_importable()
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import announce, netlink  # noqa: E402
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
+families = pytest.mark.parametrize("vip", [VIP, VIP6], ids=["IPv4", "IPv6"], scope="module")
 PORT = 8443
 _serial = itertools.count()
 IPV6_ADDR_LINKLOCAL, IFA_F_TENTATIVE = 0x20, 0x40  # linux/ipv6.h, linux/if_addr.h

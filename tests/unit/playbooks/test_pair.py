@@ -96,7 +96,7 @@ def test_a_removal_needs_a_confirmation_and_removes_every_program():
     assert play.code == 0 and released(play), play.faults()
     lines = play.did("agent", "member_pods", "firewall_openings")
     assert lines[:2] == ["lb1 agent absent", "lb2 agent absent"] and "lb1 firewall_openings absent" in lines
-    dry = played(answers, "remove", check=True)
+    dry = played(answers, "remove", check=True, limit="lb1")
     assert dry.code == 0 and {call.check for call in dry.of("agent")} == {True}
 
 

@@ -76,7 +76,7 @@ def test_a_second_run_takes_back_what_the_node_has_no_more(written):
     home = written.parent
     fewer = CLUSTER.replace("[ipi_workers]\n", "m2 ansible_host=198.51.100.4\n[ipi_workers]\nm0\n", 1)
     fewer = fewer.replace("m0 ansible_host=198.51.100.1\n", "", 1).replace("\nm0\n", "\nm0 ansible_host=198.51.100.1\n")
-    code, said = play(home, fewer, PODS, "-e", "pods_output=~/out")
+    code, said = play(home, fewer, PODS, "-e", "pods_output=~/out", "--limit", "m0")
     assert code == 0, said
     manifests = [each.name for each in (written / "m0/etc/kubernetes/manifests").iterdir()]
     assert manifests == ["onprem-lb-router.yaml"]
@@ -105,7 +105,7 @@ def test_masters_follow_their_cluster_with_the_credentials_of_a_kubeconfig_that_
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
     follow = ("-e", "ipi_follow=true", "-e", "ipi_follow_kubeconfig=/etc/lb/kubeconfig")
     own = ("-e", "pods_kubeconfig=kubeconfig", "-e", "pods_output=out")
-    code, said = play(tmp_path, CLUSTER, PODS, *follow, *own, "--diff", "-vvv")
+    code, said = play(tmp_path, CLUSTER, PODS, *follow, *own, "--limit", "m0,w0", "--diff", "-vvv")
     assert code == 0, said
     assert "a-secret-token" not in said
     assert (tmp_path / "out/m0" / RESOURCES / "follow/token").read_text() == "a-secret-token"

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import pytest
 from support.playbooks import PAIR, play, play_anew
+from support.scope import FULL
+
+RUNS = {"refused": ("-e", "pair_track_weight=1"), **({"good": ()} if FULL else {})}
 
 
-@pytest.mark.parametrize("wrong", [(), ("-e", "pair_track_weight=1")], ids=["good", "refused"])
+@pytest.mark.parametrize("wrong", RUNS.values(), ids=RUNS)
 def test_a_run_ends_with_the_code_and_the_output_of_the_program(tmp_path, wrong):
     run = tmp_path, PAIR, "onprem.lb.forecast", "--forks", "1", *wrong  # of two workers any may be the first
     assert play(*run) == play_anew(*run)

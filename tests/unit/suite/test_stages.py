@@ -85,6 +85,11 @@ def test_by_themselves_six_runs_are_killed_in_the_quick_scope():
     ]
 
 
+def test_the_archive_is_installed_beside_other_cores_in_the_full_scope_or_by_itself():
+    assert "cores" not in names("test")
+    assert "cores" in names("test", request(full=True)) and names("cores")[-1] == "cores"
+
+
 def test_chosen_scenarios_replace_those_of_the_scope():
     assert names("molecule", request(runs=("mixed:debian13",))) == [
         "setup",
