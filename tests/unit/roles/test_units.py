@@ -126,10 +126,12 @@ def asking(play):
     "member, exists, wanted",
     [
         (ASKED, False, [("present", "started")]),
+        ({**ASKED, "pods": {"x": 1}}, False, []),  # the sidecar asks
+        ({**ASKED, "pods": {"x": 1}}, True, [("absent", "stopped")]),
         ({}, True, [("absent", "stopped")]),  # nothing is to be asked any more
         ({}, False, []),
     ],
-    ids=["questions", "no more questions", "never any"],
+    ids=["questions", "pods", "moved to pods", "no more questions", "never any"],
 )
 def test_what_a_plan_asks_is_asked_all_the_time(member, exists, wanted):
     units = ["onprem-lb-answers.service"] if exists else []
