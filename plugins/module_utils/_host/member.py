@@ -32,6 +32,7 @@ from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, 
 from .reader import Reader
 
 FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
+ASK = "onprem.lb.site starts onprem-lb-answers.service again, which writes it"
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
 WILDCARDS = ("0.0.0.0", "::")
@@ -83,7 +84,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "ports": ports(facts.listeners(), engine, every, own_address(addresses, own)),
         "servers": balancer.summary(own.servers),
         "held_back": record,
-        "unable": list(unable(daemons, own, _down(reader, own.track_files), record)) if engine else [NOT_SET_UP],
+        "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(reader.text(members_record)) if members_record else {},
         "not_following": not_following(reader),
@@ -98,10 +99,10 @@ def engine_of(reader: Reader) -> str:
     return routers[[*active, *routers][0]] if routers else ""
 
 
-def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, str]) -> Iterator[str]:
+def unable(daemons: Daemons, own: Own, values: Dict[str, str], record: Dict[str, str]) -> Iterator[str]:
     """Yield a sentence for each reason why this member could not take over.
 
-    :param down: what the track files say that are not 0
+    :param values: what the track files say
     :param record: of what has stopped the router on purpose, which is no reason here
     """
     for unit, daemon in daemons.items():
@@ -109,9 +110,12 @@ def unable(daemons: Daemons, own: Own, down: Dict[str, str], record: Dict[str, s
             yield f"{unit} does not run."
         for instance, why in daemon.in_fault.items() if daemon.active else ():
             yield f"{instance} is in FAULT{': ' + why if why else ''}."
-    for path, value in down.items():
+    for path, value in values.items():
         check = FAILING.search(path)
-        yield f"{path} says {value}, that {f'the check {check[1]} fails' if check else 'the balancer is down'}."
+        if value not in ("", "0"):
+            yield f"{path} says {value}, that {f'the check {check[1]} fails' if check else 'the balancer is down'}."
+        elif check and not value:  # which keepalived takes for an answer
+            yield f"{path} says nothing, so nobody knows whether the check {check[1]} succeeds: {ASK}."
     for name, why in own.failing.items():
         yield f"The check {name} fails: {why}."
     if own.silent:
@@ -179,9 +183,9 @@ def _with_state(instance: Dict[str, Any], states: Dict[str, in_force.State]) -> 
     return {**instance, "state": state.name if state else ""}
 
 
-def _down(reader: Reader, paths: List[str]) -> Dict[str, str]:
-    values = {path: reader.text(path).strip() for path in paths}
-    return {path: value for path, value in values.items() if value not in ("", "0")}
+def track_files(reader: Reader, own: Own) -> Dict[str, str]:
+    """Return what each track file says; '' where it is missing, or empty because /run is full."""
+    return {path: reader.text(path).strip() for path in own.track_files}
 
 
 def _instance(known: Dict[str, Any]) -> Dict[str, Any]:

@@ -406,7 +406,6 @@ CASES = {
         "answers.service.j2",
         command="/usr/local/lib/onprem-lb-keepalived/hook answers /etc/keepalived/keepalived.conf "
         + " ".join(shlex.quote(json.dumps({"name": name, "type": kind})) for name, kind in QUESTIONS.items()),
-        files=[f"/run/onprem-lb-{name}.failing" for name in QUESTIONS],
     ),
     "shutdown.service": lambda: render(
         "layout",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import socket
 import time
 
@@ -53,8 +54,10 @@ class Host:
         self.addresses = [VIP, "192.0.2.1"]
         for name in ("pair.lb1.keepalived.conf", "pair.haproxy.cfg", "pair.lb1.agent-vrrp.json"):
             text = (GOLDEN / name).read_text()
-            (folder / name).write_text(text.replace("/run/haproxy.down", str(folder / "down")))
-        (folder / "down").write_text("0\n")
+            text = text.replace("/run/haproxy.down", str(folder / "down"))
+            (folder / name).write_text(text.replace("/run/onprem-lb-", f"{folder}/onprem-lb-"))
+        for track_file in ("down", "onprem-lb-haproxy_answers.failing"):
+            (folder / track_file).write_text("0\n")
 
     @property
     def programs(self):
@@ -172,6 +175,16 @@ def test_a_balancer_that_hangs_beside_keepalived_is_a_reason(host):
     path = "/run/onprem-lb-haproxy_answers.failing"
     said = [*member.unable({}, member.Own(), {path: "1"}, {})]
     assert said == [f"{path} says 1, that the check haproxy_answers fails."]
+
+
+@pytest.mark.parametrize("engine", ["native"], indirect=True)
+@pytest.mark.parametrize("leave", [pathlib.Path.unlink, lambda file: file.write_text("")], ids=["missing", "empty"])
+def test_a_check_that_nobody_asks_is_a_reason(host, leave):
+    path = host.folder / "onprem-lb-haproxy_answers.failing"
+    assert host.read()["unable"] == []
+    leave(path)
+    (said,) = host.read()["unable"]
+    assert said.startswith(f"{path} says nothing, so nobody knows whether the check haproxy_answers succeeds: ")
 
 
 @pytest.mark.parametrize("engine", ["agent"], indirect=True)

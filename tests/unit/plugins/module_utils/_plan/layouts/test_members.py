@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
 from support.plans.pairs import member, pair, running
 
@@ -79,6 +80,13 @@ def test_priorities_fall_from_254_and_are_all_different(count):
     found = _members.priorities(count)
     assert found[:2] == [254, 253][:count]
     assert len(set(found)) == count and found == sorted(found, reverse=True) and found[-1] >= 1
+
+
+@pytest.mark.parametrize("preempt", [False, True])
+@pytest.mark.parametrize("count", [*range(2, 20), 40, 127])
+def test_however_many_members_there_are_a_check_that_fails_is_no_fault(count, preempt):
+    found = _members.priorities(count)
+    assert max(found) + answers.weight(found, preempt) < min(found)
 
 
 def test_from_the_third_on_no_member_can_be_as_quick_as_the_second():
