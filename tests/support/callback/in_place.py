@@ -15,7 +15,8 @@ from pathlib import Path
 from ansible.plugins import strategy
 from ansible.plugins.callback import CallbackBase
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # Ansible loads this file by its path
+# Ansible loads this file by its path, so what it imports of the tests comes after the path to them.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from support import prepared_ansible  # noqa: E402
 

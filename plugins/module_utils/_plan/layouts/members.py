@@ -38,7 +38,7 @@ def priorities(count: int) -> List[int]:
 
     The first two are close to 256, so that Skew_Time, the wait after a give-up, is some milliseconds. From the
     third on there is a distance, or two would be Active before they hear each other: at version 2 a point is 3.9 ms.
-    The last one has at least 128, or no weight would bring the first one below it, and a check that fails were a FAULT.
+    The last one has at least 128: otherwise no weight brings the first one below it, and a failing check is a FAULT.
     """
     step = max(1, min(25, 125 // max(1, count - 2)))
     return [HIGHEST - rank if rank < 2 else max(1, HIGHEST - 1 - step * (rank - 1)) for rank in range(count)]

@@ -4,7 +4,7 @@
 
 A check that keepalived starts anew for each run counts its own starvation on a busy host as a failure. This process
 knows when it was itself late. A check that fails there lowers the priority, so that the VIP moves to a member whose
-checks succeed, and stays where none has any. The agent runs such checks itself, in the same way.
+checks succeed, and stays where there is none. The agent runs such checks itself, in the same way.
 
 Each check is ``{name, any_of, interval, timeout, rise, fall}``, with one URL. That of the balancer has its
 ``haproxy_port`` too: haproxy answers there as at its runtime socket. A frontend would not do: while haproxy has all the

@@ -126,6 +126,7 @@ def _read_tracked(item: Dict[str, Any], place: str, faults: Faults) -> None:
 
 
 def _plain(tracked: Dict[str, Any]) -> Dict[str, Any]:
+    """Return what is tracked without the default of a key that the agent alone has."""
     return {key: value for key, value in tracked.items() if key != "offers" or value}
 
 
@@ -215,6 +216,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
 
 
 def _offering(instance: Mapping[str, Any], place: str) -> Faults:
+    """keepalived does not know offers: beside it another process makes them."""
     tracked = ((kind, item) for kind in TRACKING for item in instance[kind] if item.get("offers"))
     return [f"{place}.{kind} ({item['name']}).offers is for the agent only: leave it out." for kind, item in tracked]
 

@@ -21,6 +21,9 @@ def model(*instances, scripts=(), files=(), groups=(), auth_pass="", read=_insta
     return read(settings)
 
 
+AS_AGENT = {"track_files": [], "sync_groups": [], "daemon": {}, "auth_pass": ""}
+
+
 def test_a_good_instance_gets_every_default():
     found = model({**GOOD, "track_scripts": ["alive"]}, scripts=[ALIVE])
     assert found["faults"] == []
@@ -29,6 +32,15 @@ def test_a_good_instance_gets_every_default():
     assert instance["addresses"] == ["192.0.2.10/32"]
     assert instance["track_scripts"] == [{"name": "alive", "weight": 0}]
     assert found["scripts"][0]["interval"] == 2
+
+
+def test_offers_are_for_the_agent_alone():
+    given = {**GOOD, "track_scripts": [{"name": "alive", "weight": -9, "offers": True}]}
+    scripts = [{"name": "alive", "command": "/bin/true"}]
+    assert model(given, scripts=scripts)["faults"] == [
+        f"keepalived_instances ({GOOD['name']}).track_scripts (alive).offers is for the agent only: leave it out."
+    ]
+    assert _instances.model({**AS_AGENT, "instances": [given], "scripts": scripts}, prefix="agent")["faults"] == []
 
 
 def test_a_script_that_asks_urls_gets_its_command():
