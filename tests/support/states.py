@@ -22,6 +22,8 @@ INSTANCE = {
     "preempt": True,
     "advert_interval": 1.0,
     "auth_pass": "secret",
+    "multicast": False,
+    "source": "",
     "addresses": ["192.0.2.10/24"],
     "peers": ["192.0.2.12"],
 }

@@ -20,7 +20,7 @@ LOOPBACK = "lo"
 SYSTEMD = "/run/systemd/system"  # exists where systemd runs, sd_booted(3)
 SELINUX = "/sys/fs/selinux/enforce"  # exists where SELinux is enabled, enforcing or not
 OS_RELEASE = "/etc/os-release"
-# What the agent's configuration may leave out.
+# All that a run reads of a VRRP instance, of either engine; and what it is where a configuration leaves it out.
 INSTANCE: Dict[str, Any] = {
     "name": "",
     "interface": "",
@@ -30,6 +30,8 @@ INSTANCE: Dict[str, Any] = {
     "preempt": True,
     "advert_interval": 1,
     "auth_pass": "",
+    "multicast": False,
+    "source": "",
     "addresses": [],
     "peers": [],
 }

@@ -39,7 +39,7 @@ def member(number, **settings):
 def running(name="vip-192.0.2.10", **values):
     """An instance that a member runs already, as `host_info` returns it."""
     defaults = {"interface": "eth0", "vrid": 51, "version": 2, "advert_interval": 1.0, "auth_pass": ""}
-    defaults.update({"priority": 254, "preempt": True})
+    defaults.update({"priority": 254, "preempt": True, "multicast": False, "source": ""})
     return {"name": name, **defaults, "addresses": ["192.0.2.10/32"], "peers": ["192.0.2.2"], **values}
 
 

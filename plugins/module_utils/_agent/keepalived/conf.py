@@ -135,11 +135,10 @@ def _router(instance: Dict[str, Any], block: List[Statement]) -> Router:
     }
     advertised = tuple(each.address for each in held[HELD[0]] if each)
     return Router(
-        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass", "priority")},
+        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass", "source", "priority")},
         # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever is written.
         version=3 if any(":" in address for address in advertised) else instance["version"],
         interval=instance["advert_interval"],
-        source=next((words[1] for words, _nested in block if words[0] in SOURCES and len(words) > 1), ""),
         peers=tuple(instance["peers"]),
         advertised=advertised,
         held=tuple(each for name in HELD for each in held[name] if each),
@@ -165,6 +164,7 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
     secrets = {
         statement[0]: statement[1] for statement, _nested in _block(block, "authentication") if len(statement) > 1
     }
+    peers = [statement[0] for statement, _nested in _block(block, "unicast_peer")]
     return {
         "name": words[1] if len(words) > 1 else "",
         "interface": values.get("interface", ""),
@@ -174,8 +174,10 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
         "preempt": "nopreempt" not in flags,
         "advert_interval": _number(values.get("advert_int", "1")),
         "auth_pass": secrets.get("auth_pass", ""),
+        "multicast": not peers,
+        "source": next((values[name] for name in SOURCES if name in values), ""),
         "addresses": [statement[0] for statement, _nested in _block(block, "virtual_ipaddress")],
-        "peers": [statement[0] for statement, _nested in _block(block, "unicast_peer")],
+        "peers": peers,
     }
 
 

@@ -134,10 +134,16 @@ def on_the_link(instances: Iterable[Instance]) -> List[Tuple[Any, ...]]:
             float(instance["advert_interval"]),
             instance["auth_pass"][:PASSWORD_SIZE] if instance["version"] == 2 else "",
             tuple(sorted(address.partition("/")[0] for address in instance["addresses"])),
-            tuple(sorted(instance["peers"])),
+            _receivers(instance),
         )
         for instance in instances
     )
+
+
+def _receivers(instance: Instance) -> Tuple[str, ...]:
+    """Return whom a router sends to; nobody by name with multicast. A state of before did not say which it is."""
+    multicast = instance.get("multicast", not instance["peers"])
+    return () if multicast else tuple(sorted(instance["peers"]))
 
 
 def take(run: Run, configs: Dict[str, str], openings: List[str], interfaces: List[str], root: str = "") -> Snapshot:

@@ -96,7 +96,7 @@ def _password(vip: str, instance: Instance) -> str:
 
 
 def _way_to_send(vip: str, instance: Instance) -> str:
-    return "multicast" if instance.get("multicast", not instance["peers"]) else "unicast"
+    return "multicast" if instance["multicast"] else "unicast"
 
 
 def _list(vip: str, instance: Instance) -> str:

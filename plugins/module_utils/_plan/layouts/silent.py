@@ -110,9 +110,10 @@ def _instances(own: List[str], members: List[Member]) -> List[Dict[str, Any]]:
         sources = [info["address"] for info in each["host"]["addresses"]]
         for instance in each["host"].get("instances", []):
             peers = instance["peers"]
-            if not peers or set(own) & set(peers):
+            if instance["multicast"] or set(own) & set(peers):
                 others = [*(peer for peer in peers if peer not in own), *_recorded(each["name"], members)]
                 seen = [peer for peer in others if peer in sources or peer in peers] if peers else []
-                mirrored = {"peers": sorted(set(seen)), "priority": max(1, instance["priority"] - 1)}
+                source = next((peer for peer in peers if peer in own), "")
+                mirrored = {"peers": sorted(set(seen)), "source": source, "priority": max(1, instance["priority"] - 1)}
                 found.setdefault(instance["name"], {**instance, **mirrored})
     return list(found.values())

@@ -214,7 +214,7 @@ def _running(turn: Turn, instance: Instance) -> Instance:
     near = [each for each in turn.after if changes.key(each)[2] == at[2]]
     near.sort(key=lambda each: (changes.vips([each]).isdisjoint(changes.vips([instance])), changes.key(each) != at))
     source = near[0]["source"] if near else ("::" if at[2] else "0.0.0.0")
-    rest = {"preempt": False, "preempt_delay": 0, "multicast": not instance["peers"]}
+    rest = {"preempt": False, "preempt_delay": 0}
     return {**instance, **rest, "source": source}
 
 
@@ -241,4 +241,5 @@ def settle(running: List[Instance], planned: List[Instance], auth_pass: str) -> 
 def _on_the_link(instance: Instance) -> Tuple[Any, ...]:
     """Return what a router shares with the others on its link; version 3 has no password."""
     numbers = (instance["vrid"], instance["version"], float(instance["advert_interval"]))
-    return (*numbers, changes.password(instance), sorted(changes.vips([instance])), sorted(instance["peers"]))
+    peers = [] if instance["multicast"] else sorted(instance["peers"])
+    return (*numbers, changes.password(instance), sorted(changes.vips([instance])), peers)

@@ -132,9 +132,9 @@ def _sends_to(other: Turn, turn: Turn) -> bool:
     """Whether a router that runs is known to send its Advertisements to each Virtual Router that a member will have."""
     if not other.has_loaded:
         return False
-    running = {changes.key(instance)[1:]: instance["peers"] for instance in other.before}
-    peers = [(running.get(changes.key(instance)[1:]), instance["source"]) for instance in turn.after]
-    return all(found is not None and (not found or source in found) for found, source in peers)
+    running = {changes.key(instance)[1:]: instance for instance in other.before}
+    pairs = [(running.get(changes.key(instance)[1:]), instance["source"]) for instance in turn.after]
+    return all(found and (found["multicast"] or source in found["peers"]) for found, source in pairs)
 
 
 def _kept(given: List[Turn]) -> Set[Tuple[int, bool]]:

@@ -44,6 +44,8 @@ def test_what_this_collection_writes_is_read_back():
         "preempt": True,
         "advert_interval": 1.0,
         "auth_pass": "0f3a9c1e",
+        "multicast": False,
+        "source": "192.0.2.1",
         "addresses": ["192.0.2.10/32"],
         "peers": ["192.0.2.2"],
     }
@@ -60,6 +62,8 @@ def test_a_file_written_by_hand_is_read_too():
         "preempt": True,
         "advert_interval": 0.5,
         "auth_pass": "s3cret {",
+        "multicast": False,
+        "source": "",
         "addresses": ["192.0.2.10/24", "192.0.2.11"],
         "peers": ["192.0.2.2", "192.0.2.3"],
     }

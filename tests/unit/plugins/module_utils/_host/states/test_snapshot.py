@@ -92,10 +92,19 @@ def test_only_what_is_compared_on_the_link_makes_routers_differ():
         return snapshot.on_the_link([{**INSTANCE, **changes}])
 
     same = [{"name": "other"}, {"interface": "eth1"}, {"addresses": ["192.0.2.10/32"]}]
-    other = [{"vrid": 52}, {"version": 3}, {"advert_interval": 2}, {"auth_pass": "other"}, {"peers": []}]
+    other = [{"vrid": 52}, {"version": 3}, {"advert_interval": 2}, {"auth_pass": "other"}, {"peers": ["192.0.2.13"]}]
+    other += [{"multicast": True}]
     assert all(shared(**changes) == shared() for changes in same)
     assert all(shared(**changes) != shared() for changes in other)
     assert shared(version=3, auth_pass="a") == shared(version=3, auth_pass="b")
+    assert shared(multicast=True, peers=[]) == shared(multicast=True)
+
+
+@pytest.mark.parametrize("peers", [[], ["192.0.2.12"]])
+def test_a_state_that_does_not_say_whether_it_has_multicast_has_it_without_peers(peers):
+    of_before = {key: value for key, value in INSTANCE.items() if key != "multicast"}
+    now = {**INSTANCE, "multicast": not peers, "peers": peers}
+    assert snapshot.on_the_link([{**of_before, "peers": peers}]) == snapshot.on_the_link([now])
 
 
 def test_a_router_could_serve_beside_a_balancer_that_ran_and_without_one():
