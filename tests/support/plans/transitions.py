@@ -16,7 +16,17 @@ VIP = "192.0.2.10"
 
 
 def living(
-    count=2, engine="native", version="2.2.7", holder="lb1", before=None, joining=(), shared=(), to_engine="", **changes
+    count=2,
+    engine="native",
+    version="2.2.7",
+    holder="lb1",
+    before=None,
+    joining=(),
+    shared=(),
+    to_engine="",
+    moved=(),
+    keeps_source=False,
+    **changes,
 ):
     """The members of a pair as `host_info` returns them, with the settings of a run that changes it.
 
@@ -24,6 +34,8 @@ def living(
     :param joining: the members that run nothing yet
     :param shared: other VIPs that run in the same instance
     :param to_engine: the engine that the run gives them; by default the one that runs
+    :param moved: the members whose hosts have got another address
+    :param keeps_source: whether these still have the one that their routers send from
     """
     settings = {"auth_pass": PASSWORD, "engine": engine, **(before or {})}
     numbers = range(1, count + 1)
@@ -39,10 +51,20 @@ def living(
                 each["addresses"] = [*each["addresses"], *(f"{vip}/32" for vip in shared)]
             units = [*engines.UNITS[engine]]
             one["host"].update(instances=known, own_units=units, active_units=units, keepalived_version=version)
+        if one["name"] in moved:
+            _move(one["host"]["addresses"], keeps_source)
         if one["name"] == holder:
             mac = one["host"]["addresses"][1]["mac"]
             one["host"]["addresses"].append({"interface": "eth0", "address": VIP, "prefix": 32, "mac": mac})
     return members
+
+
+def _move(addresses, keeps_source):
+    """Give a host another address, which the plan takes."""
+    (old,) = [info for info in addresses if info["address"].startswith("192.0.2.")]
+    new = {**old, "address": f"192.0.2.10{old['address'][-1]}"}
+    addresses[addresses.index(old)] = new
+    addresses.extend([old] if keeps_source else [])
 
 
 def turns_of(members):

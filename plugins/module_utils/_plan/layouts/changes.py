@@ -13,7 +13,7 @@ A balancer has no such settings: at a reload it keeps its connections, whatever 
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines
@@ -33,6 +33,7 @@ class Pair(NamedTuple):
     after: Instance
     engine: str  # that runs
     compares_lists: bool  # whether a router on the link discards Advertisements with other addresses
+    keeps_source: bool  # whether the host still has the address that the running one sends from
 
 
 class Setting(NamedTuple):
@@ -79,6 +80,12 @@ def _by_unicast(pair: Pair) -> bool:
     return {_way_to_send(pair.vip, instance) for instance in (pair.before, pair.after)} == {"unicast"}
 
 
+def _at_both_sources(pair: Pair) -> bool:
+    """Whether a router is heard at its old address, and will not be heard there."""
+    on_another_link = pair.before["interface"] != pair.after["interface"]
+    return pair.keeps_source and (_by_unicast(pair) or on_another_link)
+
+
 def _always(pair: Pair) -> bool:
     return True
 
@@ -119,6 +126,7 @@ def _preemption(vip: str, instance: Instance) -> str:
 
 INTERVAL = ("the advertisement interval {:g} s", "{:g} s")
 LIST = ("the VIPs {}", "{}")
+SOURCE = ("the source {}", "{}")
 SETTINGS = (
     Setting(
         "VRID",
@@ -169,6 +177,23 @@ SETTINGS = (
         starts_anew=_by_keepalived,
     ),
     Setting(
+        "source",
+        SPLITS,
+        _of("source"),
+        SOURCE,
+        "by unicast, and on another link, a router hears only who sends to its address there, and keepalived's starts "
+        "anew (2.2.7)",
+        applies=_at_both_sources,
+        starts_anew=_by_keepalived,
+    ),
+    Setting(
+        "source",
+        HARMLESS,
+        _of("source"),
+        SOURCE,
+        "multicast is heard from any; a router whose address is gone is heard by nobody, and changes last",
+    ),
+    Setting(
         "VIPs of one VRID",
         SPLITS,
         _list,
@@ -201,13 +226,16 @@ SETTINGS = (
 )
 
 
-def between(running: List[Instance], planned: List[Instance], engine: str, compares_lists: bool) -> Iterator[Change]:
+def between(
+    running: List[Instance], planned: List[Instance], engine: str, compares_lists: bool, own: Collection[str]
+) -> Iterator[Change]:
     """Yield what changes on one member for each VIP that it runs and will run.
 
     :param running: its instances now, as `host_info` returns them
     :param planned: its instances in the plan, with their passwords
     :param engine: that runs there
     :param compares_lists: whether a router on the link discards Advertisements with other addresses
+    :param own: the addresses of the member's host
     """
     by_vip = {vip: instance for instance in running for vip in vips([instance])}
     by_key = {key(instance): instance for instance in running}
@@ -215,7 +243,7 @@ def between(running: List[Instance], planned: List[Instance], engine: str, compa
         for vip in sorted(vips([instance])):
             before = by_vip.get(vip, by_key.get(key(instance)))
             if before is not None:
-                yield from _changes(Pair(vip, before, instance, engine, compares_lists))
+                yield from _changes(Pair(vip, before, instance, engine, compares_lists, before["source"] in own))
 
 
 def _changes(pair: Pair) -> Iterator[Change]:

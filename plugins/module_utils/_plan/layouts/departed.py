@@ -49,17 +49,16 @@ def _former(members: List[Dict[str, Any]]) -> Iterator[Tuple[str, List[str]]]:
     names = {member["name"] for member in members}
     present = {info["address"] for member in members for info in member["host"]["addresses"]}
     present |= {member.get("address", "") for member in members}
-    explained = set(present)
+    routers = [instance for member in members for instance in member["host"].get("instances", [])]
+    explained = present | {instance["source"] for instance in routers}
     for record in (member["host"].get("members") or {} for member in members):
         for name, recorded in record.items():
             explained.update(recorded)
             if name not in names and recorded and present.isdisjoint(recorded):
                 yield name, recorded
-    for member in members:
-        for instance in member["host"].get("instances", []):
-            for peer in instance.get("peers", []):
-                if peer not in explained:
-                    yield peer, [peer]
+    for peer in (peer for instance in routers for peer in instance["peers"]):
+        if peer not in explained:
+            yield peer, [peer]
 
 
 def record(members: List[Dict[str, Any]], sources: Dict[str, List[str]]) -> Members:

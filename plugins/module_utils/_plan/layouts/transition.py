@@ -22,6 +22,7 @@ from .changes import SPLITS, Change, Instance
 from .turns import Turn, changed, joining, leaving, longest_gaps, starting
 
 IN_PLAY = 4  # more members of one kind tell nothing new; see `plays`
+AS_IT_RUNS = {"preempt": False, "preempt_delay": 0}  # who holds a VIP now keeps it
 
 
 class Way(NamedTuple):
@@ -193,8 +194,12 @@ def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -
 
 
 def _configurations(turn: Turn) -> List[List[simulator.Instance]]:
-    """Return what a member runs on the way: as now, the planned settings with this engine, and with the new one."""
-    now = [_running(turn, instance) for instance in turn.before if turn.runs and _can_be_played(instance)]
+    """Return what a member runs on the way: as now, the planned settings with this engine, and with the new one.
+
+    A router whose host has lost the address that it sends from is one that does not run: nobody hears it, nor it them.
+    """
+    plays = [each for each in turn.before if turn.runs and _can_be_played(each) and turn.is_heard(each)]
+    now = [{**instance, **AS_IT_RUNS} for instance in plays]
     on_the_way = (now, turn.running_engine), (turn.after, turn.running_engine), (turn.after, turn.engine)
     return [[_simulated(turn, instance, engine) for instance in instances] for instances, engine in on_the_way]
 
@@ -206,16 +211,6 @@ def _can_be_played(instance: Instance) -> bool:
     except (IndexError, ValueError):
         return False
     return bool(instance["advert_interval"] > 0)
-
-
-def _running(turn: Turn, instance: Instance) -> Instance:
-    """Return an instance that runs, with what `host_info` does not say of it. Who holds a VIP now keeps it."""
-    at = changes.key(instance)
-    near = [each for each in turn.after if changes.key(each)[2] == at[2]]
-    near.sort(key=lambda each: (changes.vips([each]).isdisjoint(changes.vips([instance])), changes.key(each) != at))
-    source = near[0]["source"] if near else ("::" if at[2] else "0.0.0.0")
-    rest = {"preempt": False, "preempt_delay": 0}
-    return {**instance, **rest, "source": source}
 
 
 def _simulated(turn: Turn, instance: Instance, engine: str) -> simulator.Instance:

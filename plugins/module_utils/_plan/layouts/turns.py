@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
+import ipaddress
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Set, Tuple
 
 from ..._shared.engines import POD, ROUTERS, UNIT
 from ..model.instances import with_password
@@ -29,6 +30,16 @@ class Turn(NamedTuple):
     is_silent: bool  # it does not answer
     keepalived: str  # its version, or nothing
     holds: List[str]  # the plan's VIPs that it holds
+    own: FrozenSet[str] = frozenset()  # the addresses of its host
+
+    def is_heard(self, instance: Instance) -> bool:
+        """Whether its host has the address that an instance sends from; assumed of one that does not answer."""
+        return self.is_silent or instance["source"] in self.own
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether its router runs, and the others hear it."""
+        return self.runs and all(map(self.is_heard, self.before))
 
     @property
     def held(self) -> int:
@@ -73,7 +84,7 @@ def turns(
     return [
         Turn(
             name=member["name"],
-            before=member["host"].get("instances", []),
+            before=[_with_source(instance, member["host"]) for instance in member["host"].get("instances", [])],
             runs=bool(member.get("silent") or {*ROUTERS} & {*member["host"].get("active_units", [])}),
             has_loaded=not member["host"].get("stale"),
             after=with_password(planned[member["name"]].router.instances, password),
@@ -84,16 +95,31 @@ def turns(
             is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
             holds=held_vips(member, vips),
+            own=frozenset(info["address"] for info in member["host"]["addresses"]),
         )
         for member in members
     ]
+
+
+def _with_source(instance: Instance, host: Mapping[str, Any]) -> Instance:
+    """Return an instance that runs with the address that it sends from, which its configuration need not name.
+
+    By default that is the first one of its interface, for IPv6 a link-local one.
+    """
+    if instance["source"]:
+        return instance
+    over_ipv6, virtual = changes.key(instance)[2], changes.vips(host["instances"])
+    on_link = [info["address"] for info in host["addresses"] if info["interface"] == instance["interface"]]
+    usable = [each for each in on_link if (":" in each) == over_ipv6 and each not in virtual]
+    usable.sort(key=lambda each: not ipaddress.ip_address(each).is_link_local)
+    return {**instance, "source": usable[0] if usable else ("::" if over_ipv6 else "0.0.0.0")}
 
 
 def changed(given: List[Turn]) -> Dict[str, List[Change]]:
     """Return what changes on each member that runs a router."""
     compares = any(turn.compares_lists for turn in given if turn.before)
     return {
-        turn.name: list(changes.between(turn.before, turn.after, turn.running_engine, compares))
+        turn.name: list(changes.between(turn.before, turn.after, turn.running_engine, compares, turn.own))
         for turn in given
         if turn.before
     }
@@ -110,14 +136,17 @@ def leaving(given: List[Turn], alone: str) -> List[str]:
 
 
 def joining(given: List[Turn]) -> List[str]:
-    """Return the members that have to run a Virtual Router which others run: they start it when all send to them."""
+    """Return the members that have to run a Virtual Router which others run: they start it when all send to them.
+
+    One whose host has no longer the address that its router sends from hears nobody, as if it did not run.
+    """
     kept = _kept(given)
     return [
         turn.name
         for turn in given
         if turn.after and not turn.is_left
-        if not turn.runs or kept & _routers(turn.after) - _routers(turn.before)
-        if not all(_sends_to(other, turn) for other in given if other.runs and other.name != turn.name)
+        if not turn.takes_part or kept & _routers(turn.after) - _routers(turn.before)
+        if not all(_sends_to(other, turn) for other in given if other.takes_part and other.name != turn.name)
     ]
 
 
