@@ -8,6 +8,7 @@ import copy
 from typing import Any, Dict, List, NamedTuple, Sequence
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
 
 from support.plans import clusters, pairs, pods
 
@@ -82,7 +83,10 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
         "track_events": [{"track_events": False}],
         "answer_port": [{"answer_port": 9555}, {"answer_port": 0}],
         "checks": [{"checks": [SCRIPT, {"gateway": "192.0.2.254", "weight": -60}, {"interface": "eth1"}]}],
-        "sync": [{"sync": True, "vips": ["192.0.2.10", "192.0.2.11"]}],
+        "sync": [
+            {"sync": True, "vips": ["192.0.2.10", "192.0.2.11"]},
+            {"sync": True, "vips": ["192.0.2.10", {"address": "192.0.2.11", "vrid": 77}]},
+        ],
         "notify": [{"notify": "/usr/local/bin/tell"}],
         "follow_services": [{**FOLLOWING, "follow_services": ["infra_nodes-80"]}],
         "subdomain": [{**DNS, "subdomain": "routes"}],
@@ -159,7 +163,7 @@ def members(layout: str, *given: Settings) -> List[Dict[str, Any]]:
     return [every[name] for name in settings.get("members", every)]
 
 
-def draft(layout: str, given: Sequence[Dict[str, Any]]) -> Any:
+def draft(layout: str, given: Sequence[Dict[str, Any]]) -> Plan:
     """Return the plan of members, which must have no fault."""
     plan = planner.draft(LAYOUTS[layout], [*given])
     assert plan.faults == [], plan.faults

@@ -45,6 +45,7 @@ def way(given: List[Turn], migrating: List[str], prefix: str, accepts_split: boo
     :param prefix: of the layout's variables
     """
     alone = sole_router(given)
+    migrating = sorted(migrating, key=lambda name: name == alone)  # it holds all VIPs by then
     together = order.routers_together(given, alone)
     found = Way([], [], alone, migrating, leaving(given, alone), joining(given), order.order(given), together)
     left = left_behind(given)

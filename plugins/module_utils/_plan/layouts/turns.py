@@ -31,6 +31,7 @@ class Turn(NamedTuple):
     keepalived: str  # its version, or nothing
     holds: List[str]  # the plan's VIPs that it holds
     own: FrozenSet[str] = frozenset()  # the addresses of its host
+    in_group: bool = False  # whether all its VIPs are in one sync group
 
     def is_heard(self, instance: Instance) -> bool:
         """Whether its host has the address that an instance sends from; assumed of one that does not answer."""
@@ -96,6 +97,7 @@ def turns(
             keepalived=member["host"].get("keepalived_version", ""),
             holds=held_vips(member, vips),
             own=frozenset(info["address"] for info in member["host"]["addresses"]),
+            in_group=bool(planned[member["name"]].router.sync_groups),
         )
         for member in members
     ]
@@ -203,22 +205,24 @@ def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
         moves = change.label == "priority" and _best_changes(given, change.vip)
         if here:
             kind = MOVES if moves else change.kind
-            gone = max(change.gone, _taken_over(given, change.vip, alone) if kind == SPLITS else 0)
+            gone = change.gone + (_taken_over(given, change.vip, alone) if kind == SPLITS else 0)
             result.setdefault(change.vip, []).append(Row(change.label, change.before, change.after, kind, gone, here))
-    for vip, row in [*_replaced(given), *_handed_over(given, alone)]:
+    moving = [*_left_to_the_sole_router(given, alone, result), *_with_their_group(given, result)]
+    for vip, row in [*_replaced(given, alone), *_handed_over(given, alone), *moving]:
         result.setdefault(vip, []).append(row)
     return result
 
 
-def _replaced(given: List[Turn]) -> List[Tuple[str, Row]]:
+def _replaced(given: List[Turn], alone: str) -> List[Tuple[str, Row]]:
     """Return a row for each VIP of members that change their engine or delivery."""
     found: Dict[Tuple[str, Tuple[str, str, str]], List[Turn]] = {}
     for turn in given:
         if turn.replaces and turn.is_changed:
             for vip in sorted(changes.vips(turn.before) & changes.vips(turn.after)):
                 found.setdefault((vip, turn.replacement), []).append(turn)
+    stopping = 1 + len(leaving(given, alone))
     return [
-        (vip, Row(*replacement, MOVES, _handover(given, vip), tuple(turn.name for turn in each)))
+        (vip, Row(*replacement, MOVES, _handover(given, vip, stopping), tuple(turn.name for turn in each)))
         for (vip, replacement), each in found.items()
     ]
 
@@ -227,49 +231,105 @@ def _handed_over(given: List[Turn], alone: str) -> List[Tuple[str, Row]]:
     """Return a row for each VIP of a member whose router stops because it gives a Virtual Router up."""
     stopped = [turn for turn in given if turn.name in leaving(given, alone)]
     return [
-        (vip, Row("member", turn.name, "another", MOVES, _handover(given, vip), (turn.name,)))
+        (vip, Row("member", turn.name, "another", MOVES, _handover(given, vip, len(stopped)), (turn.name,)))
         for turn in stopped
         for vip in turn.holds
     ]
 
 
-def _handover(given: List[Turn], vip: str) -> float:
-    """Return the longest Skew_Time of a member that takes a VIP over from one that stops, in seconds."""
+def _left_to_the_sole_router(given: List[Turn], alone: str, own: Mapping[str, List[Row]]) -> List[Tuple[str, Row]]:
+    """Return a row for each VIP that moves to the sole router although nothing of its own splits.
+
+    :param own: the rows of the settings, by VIP
+    """
+    splitting = {vip for vip, some in own.items() if any(row.kind == SPLITS for row in some)}
+    return [
+        (vip, Row("member", turn.name, alone, MOVES, _taken_over(given, vip, alone), (turn.name,)))
+        for turn in given
+        if alone and turn.is_changed and turn.name != alone
+        for vip in turn.holds
+        if vip not in splitting and _taken_over(given, vip, alone)
+    ]
+
+
+def _with_their_group(given: List[Turn], own: Mapping[str, List[Row]]) -> List[Tuple[str, Row]]:
+    """Return a row for each VIP whose sync group gets another one, or has one whose router starts anew.
+
+    That one begins as Backup, and all of the group with it: they are Active again when nobody was heard.
+
+    :param own: the rows of the settings, by VIP
+    """
+    found: Dict[Tuple[str, str, float], List[str]] = {}
+    for turn in given:
+        before, after = changes.vips(turn.before), changes.vips(turn.after)
+        anew = {vip for vip in before & after if any(row.gone and turn.name in row.members for row in own.get(vip, []))}
+        beginning = sorted(after - before | anew)
+        if turn.in_group and turn.is_changed and beginning:
+            gone = max(map(changes.active_down, turn.after))
+            for vip in sorted(before & after - {*beginning}):
+                found.setdefault((vip, f"with {', '.join(beginning)}", gone), []).append(turn.name)
+    return [
+        (vip, Row("sync group", what, what, MOVES, gone, tuple(names))) for (vip, what, gone), names in found.items()
+    ]
+
+
+def _handover(given: List[Turn], vip: str, stopping: int) -> float:
+    """Return the longest Skew_Time of a member that takes a VIP over when so many others stop, in seconds."""
     every = [[each for each in (*turn.before, *turn.after) if vip in changes.vips([each])] for turn in given]
     lowest = sorted((min(each["priority"] for each in own) for own in every if own), reverse=True)
     longest = max(changes.longest_skew(each) for own in every for each in own)
-    return (256 - lowest[min(1, len(lowest) - 1)]) / 256 * longest
+    return (256 - lowest[min(stopping, len(lowest) - 1)]) / 256 * longest
 
 
 def _taken_over(given: List[Turn], vip: str, alone: str) -> float:
-    """Return the Skew_Time of the sole router in seconds, where another member holds the VIP.
+    """Return for how many seconds a VIP that another member holds is gone until the sole router has taken it over.
 
-    It is the last one to take the VIP over: the others stop, and those with a higher priority may have it on the way.
+    It is the last one to do so: the others stop, and those with a higher priority may have it on the way. If its
+    Skew_Time is so long that it has its new settings before, it begins to wait anew, for all of its timer.
     """
     holder = next((turn.name for turn in given if vip in turn.holds), alone)
-    own = [each for turn in given if turn.name == alone for each in turn.before if vip in changes.vips([each])]
-    if holder == alone or not own:
+    own = [[_of_vip(some(turn), vip) for some in (_before, _after)] for turn in given if turn.name == alone]
+    if holder == alone or not own or not own[0][0]:
         return 0
-    return (256 - own[0]["priority"]) / 256 * changes.longest_skew(own[0])
+    before, after = own[0]
+    skew = (256 - before[0]["priority"]) / 256 * changes.longest_skew(before[0])
+    again = changes.active_down(after[0]) if after and skew > before[0]["advert_interval"] / 2 else 0
+    return float(skew + again)
+
+
+def _of_vip(instances: List[Instance], vip: str) -> List[Instance]:
+    return [each for each in instances if vip in changes.vips([each])]
 
 
 def _best_changes(given: List[Turn], vip: str) -> bool:
-    """Return whether another member has the highest priority afterwards."""
-    best = []
-    for some in (_before, _after):
-        known = {turn.name: each["priority"] for turn in given for each in some(turn) if vip in changes.vips([each])}
-        best.append(max(known, key=lambda name: known[name]) if known else "")
-    return best[0] != best[1]
+    """Return whether another member has the highest priority afterwards, or on the way: the best changes last."""
+    before, after = (
+        {turn.name: each["priority"] for turn in given for each in _of_vip(some(turn), vip)}
+        for some in (_before, _after)
+    )
+    if not before or not after:
+        return bool(before or after)
+    best = max(before, key=lambda name: before[name])
+    others = [priority for name, priority in after.items() if name != best]
+    return max(others, default=0) > min(before[best], after.get(best, 0))
 
 
 def longest_gaps(given: List[Turn], alone: str) -> Dict[str, float]:
     """Return for how many seconds each VIP that runs and will run is gone at most.
 
+    What splits may still go on when the sole router hands over, to change its engine.
+
     :param alone: as `rows` takes it
     """
     found = rows(given, alone)
     before, after = (changes.vips([each for turn in given for each in some(turn)]) for some in (_before, _after))
-    return {vip: max((row.gone for row in found.get(vip, [])), default=0) for vip in sorted(before & after)}
+    return {vip: sum(_longest(found.get(vip, []))) for vip in sorted(before & after)}
+
+
+def _longest(own: List[Row]) -> Tuple[float, float]:
+    """Return the longest time of a row that splits, and of any other."""
+    splits, others = (max((row.gone for row in own if (row.kind == SPLITS) is it), default=0) for it in (True, False))
+    return splits, others
 
 
 def _before(turn: Turn) -> List[Instance]:

@@ -8,16 +8,15 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.plans import pods
-from support.plans.variables import CASES, VARIABLES, Case, draft, members
-from support.plans.written import after, written
+from support.plans.living import living
+from support.plans.variables import CASES, VARIABLES, Case, draft
+from support.plans.written import written
 from support.scope import FULL
 from support.variable_tables import options
 
-PASSWORD = "0f3a9c1e"
 OCP45 = {"preset": "ocp45"}
 PODS = {"delivery": "pod", "pods": pods.OPTIONS._asdict()}
 NOTHING = {
@@ -55,7 +54,10 @@ def runs(number, case):
 EVERY = [run for number, case in enumerate(CASES) for run in runs(number, case)]
 # Found on hosts: with the agent and multicast each run took the members for unicast, and moved a VIP.
 AGENTS = {"engine": "agent"}
-FOUND = [(Case("pair", "multicast", 0, {"multicast": True}), AGENTS, {}), (Case("ipi", "preset", 0, OCP45), AGENTS, {})]
+FOUND = [
+    pytest.param(Case("pair", "multicast", 0, {"multicast": True}), AGENTS, {}, id="found: multicast and agents"),
+    pytest.param(Case("ipi", "preset", 0, OCP45), AGENTS, {}, id="found: ocp45 and agents"),
+]
 
 
 @pytest.mark.parametrize("layout", VARIABLES)
@@ -78,15 +80,13 @@ def test_each_key_of_an_instance_that_is_written_is_read_or_named_here():
 
 @pytest.mark.parametrize("case, engine, delivery", [*EVERY, *FOUND])
 def test_what_a_run_has_written_is_what_the_next_one_would_write(case, engine, delivery):
-    given = members(case.layout, engine, delivery, case.settings)
-    plan, password = draft(case.layout, given), _members.auth_pass(given, lambda: PASSWORD)
-    files = {name: written(plan, name, password) for name in plan.members}
-    living = after(given, plan, files)
-    again, kept = draft(case.layout, living), _members.auth_pass(living, lambda: "another1")
+    settings = {**engine, **delivery, **case.settings}
+    found = living(case.layout, settings, settings)
+    plan, again = found.plan, draft(case.layout, found.members)
     assert again.warnings == plan.warnings and as_data(again.vips) == as_data(plan.vips)
     assert {key: getattr(again, key) for key in NOTHING} == NOTHING
     for name, member in again.members.items():
-        assert written(again, name, kept) == files[name]
+        assert written(again, name, found.auth_pass) == found.files[name]
         assert {key: getattr(member, key) for key in NOTHING_OF_A_MEMBER} == NOTHING_OF_A_MEMBER
         assert (member.expected.settle, member.expected.judged) == (0, 0)
         assert member.firewall == plan.members[name].firewall
@@ -95,8 +95,5 @@ def test_what_a_run_has_written_is_what_the_next_one_would_write(case, engine, d
 @pytest.mark.parametrize("engine", ["native", "agent"])
 @pytest.mark.parametrize("multicast", [True, False])
 def test_a_change_between_multicast_and_unicast_is_one_that_splits(engine, multicast):
-    given = members("pair", {"engine": engine, "multicast": not multicast})
-    plan = draft("pair", given)
-    living = after(given, plan, {name: written(plan, name, PASSWORD) for name in plan.members})
-    changed = [{**each, "settings": {**each["settings"], "multicast": multicast}} for each in living]
-    assert draft("pair", changed).sole_router == "lb1"
+    before, planned = ({"engine": engine, "multicast": way} for way in (not multicast, multicast))
+    assert draft("pair", living("pair", before, planned).members).sole_router == "lb1"

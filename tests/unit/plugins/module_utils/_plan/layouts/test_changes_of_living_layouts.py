@@ -1,0 +1,110 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every variable of both layouts is changed on a living one of three members, alone and in pairs, there and back.
+
+What the plan announces is what happens: nobody asks in vain, no VIP moves or is gone unannounced, and none is refused.
+The way back is also what a rollback does.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from support.plans import steps
+from support.plans.living import living
+from support.plans.runs import Run
+from support.plans.variables import CASES, LAYOUTS, members
+from support.scope import FULL
+
+SEED = 45
+PAIRS = 400 if FULL else 24
+ENGINES = ("native", "agent")
+CARRIERS = ("ipi_masters", "ipi_ingress_members", "ipi_ingress_vips", "ipi_api_vips")
+# The balancer drops what a check or the redirect asks for until that changes, too: see `runs.on_the_way`.
+BOTH_WAYS = (
+    *("ipi_lb_port-native", "ipi_lb_port-agent", "ipi_ready_port-native", "ipi_monitor_port-native"),
+    *("ipi_preset-1-native", "pair_answer_port-native"),
+)
+ONE_WAY = ("pair_answer_port-1-native", "pair_track_weight-native")
+ASKED_IN_VAIN = {*ONE_WAY, *BOTH_WAYS, *(f"{change}-back" for change in BOTH_WAYS)}
+# The kubelet replaces no agent in units.
+REFUSED = {("ipi_delivery", "agent")}
+
+
+class Change(NamedTuple):
+    """A change of a living layout.
+
+    :ivar variables: whose other values there are, before or after
+    """
+
+    layout: str
+    variables: tuple
+    before: dict
+    after: dict
+    how: str
+
+    def __str__(self):
+        return "-".join([*self.variables, self.how])
+
+    @property
+    def changes_carriers(self):
+        """Whether other members carry a VIP afterwards: together with another change that may take several runs."""
+        return any(name.startswith(CARRIERS) for name in self.variables)
+
+
+def alone():
+    """Yield the change of each variable, there and back."""
+    for case in CASES:
+        for engine in ENGINES:
+            if (str(case), engine) not in REFUSED:
+                base = {"engine": engine}
+                changed = {**base, **case.settings}
+                yield Change(case.layout, (str(case),), base, changed, engine)
+                yield Change(case.layout, (str(case),), changed, base, f"{engine}-back")
+
+
+def in_pairs():
+    """Yield changes of two variables, and of the engine, from two others."""
+    chosen = random.Random(SEED)
+    waiting = {change.rpartition("-")[0] for change in (*ONE_WAY, *BOTH_WAYS)}
+    known = [case for case in CASES if str(case) not in waiting and case.variable != "delivery"]
+    for number in range(PAIRS):
+        one, *others = chosen.sample([case for case in known if case.layout == ("ipi", "pair")[number % 2]], 3)
+        engines = chosen.choices(ENGINES, k=2)
+        before = {"engine": engines[0], **one.settings}
+        planned = {"engine": engines[1], **others[0].settings, **others[1].settings}
+        yield Change(one.layout, (str(one), *map(str, others)), before, planned, "-to-".join(engines))
+
+
+def played(change):
+    """Return what is wrong with a run that makes a change; None if one of the two sides is no layout."""
+    sides = (members(change.layout, settings) for settings in (change.before, change.after))
+    if any(planner.draft(LAYOUTS[change.layout], side).faults for side in sides):
+        return None
+    found = living(change.layout, change.before, change.after)
+    plan = planner.draft(LAYOUTS[change.layout], found.members)
+    return plan.faults or steps.play(Run(found.plan, plan, found.members, found.auth_pass))
+
+
+ALONE = [*alone()]
+ASKING = [change for change in ALONE if str(change) in ASKED_IN_VAIN]
+EVERY = [change for change in ALONE if change not in ASKING]
+
+
+@pytest.mark.parametrize("change", EVERY if FULL else EVERY[::10], ids=str)
+def test_a_variable_that_changes_does_what_the_plan_announces(change):
+    assert played(change) == []
+
+
+@pytest.mark.parametrize("change", ASKING, ids=str)
+def test_who_asks_a_balancer_for_what_it_has_dropped_is_found(change):
+    assert played(change)
+
+
+@pytest.mark.parametrize("change", in_pairs(), ids=str)
+def test_two_variables_that_change_do_what_the_plan_announces_or_are_refused(change):
+    wrong = played(change)
+    assert not wrong or (change.changes_carriers and wrong[0].startswith("No safe way leads"))
