@@ -15,7 +15,6 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
 from support.netns.forecasts import CASES, LASTING, TIE, VIP, Case, play, steps_of
 from support.netns.links import skip_reason
-from support.netns.recorder import use_realtime_priority
 from support.scope import FULL
 
 # All events, polling, and the cases that differ most from the rest.
@@ -30,7 +29,7 @@ def played(tmp_path_factory):
     if skip_reason("keepalived"):
         pytest.skip(skip_reason("keepalived"))
     aborted = threading.Event()
-    with ThreadPoolExecutor(AT_ONCE, initializer=use_realtime_priority) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
             plays = {
                 name: pool.submit(play, case, tmp_path_factory.mktemp("play"), aborted) for name, case in PLAYED.items()

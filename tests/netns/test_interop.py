@@ -15,7 +15,6 @@ import pytest
 from support.netns.captures import GOOD, dissect
 from support.netns.interop import ABORTED, FIRST, FORK, SCRIPT, SECOND, Play, cases, keepalived_cases
 from support.netns.links import skip_reason
-from support.netns.recorder import use_realtime_priority
 from support.netns.resignations import LONG
 from support.scope import FULL
 
@@ -40,7 +39,7 @@ def hand_over(case, folder):
 def pool():
     if skip_reason("keepalived", "vtysh"):
         pytest.skip(skip_reason("keepalived", "vtysh"))
-    with ProcessPoolExecutor(AT_ONCE, FORK, use_realtime_priority) as pool:
+    with ProcessPoolExecutor(AT_ONCE, FORK) as pool:
         try:
             yield pool
         finally:

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.netns.changes import CHANGES, VIP, Change, run
 from support.netns.links import skip_reason
-from support.netns.recorder import use_realtime_priority
 
 INTERVAL = 3  # seconds. A router may stand still for two of them, and no other one takes over.
 AT_ONCE = 2 * len(CHANGES)
@@ -28,7 +27,7 @@ def played(tmp_path_factory):
         pytest.skip(skip_reason("keepalived"))
     aborted, folder = threading.Event(), tmp_path_factory.mktemp
 
-    with ThreadPoolExecutor(AT_ONCE, initializer=use_realtime_priority) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
             runs = {
                 (name, with_care): pool.submit(run, changes, with_care, INTERVAL, folder("play"), aborted)

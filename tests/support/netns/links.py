@@ -113,9 +113,14 @@ class Node:
             self.set_sysctl(name, enabled)
 
     def set_sysctl(self, name, value):
-        """Set a parameter of the kernel for this namespace."""
+        """Set a parameter of the kernel for this namespace.
+
+        A write to `forwarding` does not sleep until other processes have set up their links: it computes until then.
+        """
         with inside(self.namespace):
-            Path("/proc/sys/net", name).write_text(str(int(value)))
+            file, wanted = Path("/proc/sys/net", name), str(int(value))
+            if file.read_text().strip() != wanted:
+                file.write_text(wanted)
 
     def ip(self, *arguments):
         sh("ip", "-n", self.namespace, *arguments)
