@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as model
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import rollback
@@ -11,10 +13,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
 FIRST, SECOND, THIRD = "20260129T120000Z", "20260130T120000Z", "20260131T120000Z"
 
 
-def state(name, present=False, link=False, engine="native", router=True, backup=""):
+def state(name, present=False, link=False, engine="native", router=True, backup="", to=""):
+    """A state that a run has saved, or a rollback to another one."""
     return {
         "id": name,
-        "purpose": "setting the pair up",
+        "purpose": rollback.PURPOSE.format(to) if to else "setting the pair up",
         "backup": backup,
         "engine": engine,
         "is_present": present,
@@ -79,7 +82,7 @@ def test_settings_of_the_link_change_while_the_holder_runs_alone():
 
 
 def test_a_second_time_nothing_is_to_do_but_another_state_can_be_chosen():
-    given = pair(state(FIRST), state(SECOND, present=True), state(THIRD))
+    given = pair(state(FIRST), state(SECOND, present=True), state(THIRD, to=SECOND))
     found = rollback.steps(given)
     assert found.members == [] and found.lines[0].startswith(
         f"The members run the state {SECOND} already: nothing to do."
@@ -87,6 +90,24 @@ def test_a_second_time_nothing_is_to_do_but_another_state_can_be_chosen():
     assert f"{FIRST}, {SECOND}, {THIRD}" in found.lines[0]
     assert rollback.steps(given, SECOND).members == []
     assert rollback.steps(given, THIRD).members == ["lb1", "lb2"]
+
+
+@pytest.mark.parametrize("present", list(itertools.product([False, True], repeat=2)))
+def test_it_returns_to_what_ran_before_the_last_run_whatever_ran_before_that(present):
+    """A, B, A: the last run has brought back what ran two runs ago, and that is its outage."""
+    earlier = [state(name, present=each) for name, each in zip([FIRST, SECOND], present)]
+    assert rollback.steps(pair(*earlier, state(THIRD))).id == THIRD
+
+
+def test_a_rollback_that_was_taken_back_is_no_run():
+    """Nor is a backup, which a restore brings here before it returns to it."""
+    given = pair(state(FIRST), state(SECOND, to=FIRST))
+    assert rollback.steps(given).id == FIRST
+    assert rollback.steps(pair(state(FIRST), state(SECOND, backup=FIRST))).id == FIRST
+
+
+def test_a_rollback_to_a_state_that_is_gone_is_followed_by_the_last_run():
+    assert rollback.steps(pair(state(SECOND), state(THIRD, to=FIRST))).id == SECOND
 
 
 def test_without_a_state_there_is_nothing_to_do():
