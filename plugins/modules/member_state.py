@@ -122,8 +122,9 @@ RETURN = r"""
 states:
   description:
     - The saved states, oldest first. C(is_present) is true where the state is the present one, and C(changes_link)
-      where a return would change what routers share on their link, C(could_serve) where a router ran that could hold
-      VIPs. C(backup) is the ID of the backup it came from.
+      where a return would change what routers share on their link, C(keeps_names) where the resolver has come or gone
+      since, so that its names stay, C(could_serve) where a router ran that could hold VIPs. C(backup) is the ID of the
+      backup it came from.
     - With V(imported) only the one of the backup.
   type: list
   elements: dict
@@ -136,6 +137,7 @@ states:
       is_present: false
       files: [/etc/haproxy/haproxy.cfg]
       changes_link: false
+      keeps_names: false
       could_serve: true
       settle: 5
 engine:

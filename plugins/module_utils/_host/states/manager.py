@@ -48,13 +48,15 @@ def listed(member: Member) -> List[Dict[str, Any]]:
 
 
 def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
+    files = changes.of_files(now, state.saved).paths
     return {
         "id": state.id,
         "purpose": state.purpose,
         "backup": state.backup,
         "engine": state.saved.engine,
-        "is_present": state.saved.digest == now.digest,
-        "files": changes.of_files(now, state.saved).paths,
+        "is_present": state.saved.digest == now.digest and snapshot.NAMES not in files,
+        "files": files,
+        "keeps_names": changes.keeps_names(now, state.saved),
         "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
         "could_serve": state.saved.could_serve,
         "settle": settle([*state.saved.instances, *now.instances]),

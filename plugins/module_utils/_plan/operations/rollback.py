@@ -19,6 +19,10 @@ NOTHING = "nothing of this collection"
 PURPOSE = "a rollback to {}"  # of the state that a rollback saves before it begins
 RETURNED = re.compile(PURPOSE.format(r"(\S+)"))
 
+NAMES_STAY = (
+    "has got its resolver since, or lost it, so its names stay as they are: the next run of onprem.lb.site mends that."
+)
+
 States = Dict[str, Dict[str, Any]]  # by ID, as `member_state` lists them
 
 
@@ -131,6 +135,7 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines = [f"Back to {chosen}, {what}."]
     lines += [f"{name}: {', '.join(state['files']) or 'its units'}" for name, state in returning.items()]
     lines += [f"{name} has no state {chosen} and stays as it is." for name in layout.names if name not in found]
+    lines += [f"{name} {NAMES_STAY}" for name, state in returning.items() if state["keeps_names"]]
     lines += _alone(layout, sole) if sole else []
     lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     settle = max(state["settle"] for state in found.values()) if link else 0

@@ -22,6 +22,7 @@ def state(name, present=False, link=False, engine="native", router=True, backup=
         "engine": engine,
         "is_present": present,
         "files": [] if present else ["/etc/haproxy/haproxy.cfg"],
+        "keeps_names": False,
         "changes_link": link,
         "could_serve": router,
         "settle": 5,
@@ -117,6 +118,11 @@ def test_without_a_state_there_is_nothing_to_do():
 def test_a_member_that_was_left_out_of_that_run_stays_as_it_is():
     found = rollback.steps(pair(state(FIRST), states=()))
     assert found.members == ["lb1"] and f"lb2 has no state {FIRST} and stays as it is." in found.lines
+
+
+def test_whose_names_stay_behind_the_vips_is_said():
+    found = rollback.steps(pair({**state(FIRST), "keeps_names": True}, states=[state(FIRST)]))
+    assert [line for line in found.lines if "names" in line] == [f"lb1 {rollback.NAMES_STAY}"]
 
 
 @pytest.mark.parametrize(
