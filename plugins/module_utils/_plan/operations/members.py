@@ -13,7 +13,7 @@ import ipaddress
 import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
-from ..._shared import held_back
+from ..._shared import held_back, membership
 
 BEFORE_THE_CAUSE = re.compile(r"(?:Task failed: )?(?:.*? (?:via|over) ssh: )?")  # what Ansible begins with
 
@@ -101,6 +101,18 @@ class Layout(NamedTuple):
         """Return the names of the members that take part in the election for a VIP, the preferred one first."""
         ranked = [(-member.election(vip)["priority"], member.name) for member in self.members if member.election(vip)]
         return [name for _priority, name in sorted(ranked)]
+
+    @property
+    def former(self) -> List[str]:
+        """The members that those of the inventory know besides themselves, and whose routers may run."""
+        instances = [instance for member in self.read for instance in member.seen.get("instances", [])]
+        known = membership.former(
+            self.names,
+            [address for member in self.read for address in member.seen.get("addresses", [])],
+            [member.seen.get("members", {}) for member in self.read],
+            [peer for instance in instances for peer in instance.get("peers", [])],
+        )
+        return list(dict.fromkeys(name for name, _addresses in known))
 
     def strangers(self, vip: str) -> List[str]:
         """Return the hardware addresses of the other hosts that answer for a VIP."""

@@ -9,6 +9,10 @@ from typing import Any, Collection, Dict, List, NamedTuple, Sequence
 from .members import Layout, Member
 
 INTERVAL_MS = 5  # of the probe
+FORMER = (
+    "is a member to the others, and none in the inventory: its router may run, and would hold the VIPs beside theirs. "
+    "Run onprem.lb.site first, which stops it, or put it back into the inventory."
+)
 
 
 class Steps(NamedTuple):
@@ -92,12 +96,23 @@ def several(every: Sequence[Layout]) -> str:
 
 
 def incomplete(layout: Layout, what: str) -> List[str]:
-    """Say which members are missing for what needs all of them."""
+    """Say which members are missing for what needs all of them, those that the inventory lacks among them."""
     if layout.left_out:
         names = ", ".join(layout.left_out)
         return [f"{names} is outside --limit, and {what.lower()} needs all members: run it without --limit."]
     unread = [member.fault for member in layout.members if member.problem]
-    return [f"{what} needs all members. {' '.join(unread)}"] if unread else []
+    if unread:
+        return [f"{what} needs all members. {' '.join(unread)}"]
+    return [*(f"{name} {FORMER}" for name in layout.former), *_strange(layout)]
+
+
+def _strange(layout: Layout) -> List[str]:
+    """Say which VIPs are held by a host that is no member."""
+    return [
+        f"{vip} is held by another host ({mac}), which is no member of the inventory: add it there, or stop its router."
+        for vip in layout.every_vip
+        for mac in layout.strangers(vip)
+    ]
 
 
 def holder(layout: Layout, vip: str) -> str:

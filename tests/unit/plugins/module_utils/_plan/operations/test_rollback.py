@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as model
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import rollback
 
+UNKNOWN = {"macs": [], "answering": {}, "members": {}, "addresses": []}
 FIRST, SECOND, THIRD = "20260129T120000Z", "20260130T120000Z", "20260131T120000Z"
 
 
@@ -35,7 +36,7 @@ def member(name, *states, held=(), members=("lb1", "lb2"), engine="native", **se
         "members": list(members),
         "vips": ["192.0.2.10"],
         "engine": "auto",
-        "seen": {"held": [{"address": vip, "seconds": 1} for vip in held], "instances": [], **seen},
+        "seen": {**UNKNOWN, "held": [{"address": vip, "seconds": 1} for vip in held], "instances": [], **seen},
         "states": {"states": list(states), "engine": engine},
     }
 
