@@ -31,26 +31,38 @@ class Steps(NamedTuple):
 
 
 def give_back(layout: Layout, held_back: List[Member]) -> Steps:
-    """Return the steps after which members that are held back take part again."""
-    faults = [fault for member in held_back for fault in unable(member)]
-    if faults:
+    """Return the steps after which members that are held back take part again.
+
+    They need nobody: one that could not take over, or cannot be reached, is named and keeps none of the others back.
+    """
+    unable_ones = [member for member in held_back if unable(member)]
+    faults = [fault for member in unable_ones for fault in unable(member)]
+    able = [member for member in held_back if member not in unable_ones]
+    if not able:
         return Steps(faults)
-    start = [member.name for member in held_back]
-    expected = {member.name: returning(layout, member) for member in held_back}
+    start = [member.name for member in able]
+    without = [member.name for member in unable_ones]
+    expected = {member.name: returning(layout, member, without) for member in able}
     moving = {vip: name for name, vips in expected.items() for vip in vips}
     lines = [f"The router of {name} starts again." for name in start]
     lines += [f"{vip} moves from {holder(layout, vip)} to {name}." for vip, name in moving.items()]
+    lines += [f"{fault} It stays held back." for fault in faults]
     measured_at = next(iter(moving.items()), None)
     return Steps([], lines, start=start, expected=expected, probe=probe(layout, *measured_at) if measured_at else {})
 
 
-def returning(layout: Layout, member: Member) -> List[str]:
-    """Return the VIPs that a member takes over as soon as its router runs."""
-    return [
-        vip
-        for vip in layout.configured
-        if layout.by_priority(vip)[0] == member.name and member.election(vip)["preempt"] and vip not in member.held
-    ]
+def returning(layout: Layout, member: Member, without: Collection[str] = ()) -> List[str]:
+    """Return the VIPs that a member takes over as soon as its router runs.
+
+    :param without: members whose routers stay stopped
+    """
+    found = []
+    for vip in layout.configured:
+        first = next((name for name in layout.by_priority(vip) if name not in without), "")
+        takes = member.election(vip).get("preempt") or not layout.holders(vip)
+        if first == member.name and takes and vip not in member.held:
+            found.append(vip)
+    return found
 
 
 def holders_after(layout: Layout, stopped: Collection[str], restarted: Collection[str]) -> Dict[str, str]:
@@ -122,7 +134,7 @@ def holder(layout: Layout, vip: str) -> str:
 def probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
     """Return how to measure the move of a VIP; {} if nothing answers at it."""
     found = [member for member in layout.members if member.name == to and member.seen["ports"]]
-    members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.members]
+    members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.read]
     return {"address": vip, "port": found[0].seen["ports"][0], "members": members, "holder": to} if found else {}
 
 

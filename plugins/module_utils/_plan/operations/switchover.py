@@ -121,10 +121,14 @@ def _lines(
 
 
 def _give_back(layout: Layout) -> Steps:
+    """Return the steps that end an earlier switchover, with whoever can be reached."""
+    others = [f"{member.fault} If it is held back, it stays so." for member in layout.members if member.problem]
+    others += [f"{name} is outside --limit. If it is held back, it stays so." for name in layout.left_out]
     held_back = [member for member in layout.read if member.held_back]
     if not held_back:
-        return Steps([], [f"No member of {', '.join(layout.names)} is held back: nothing to do."])
-    return give_back(layout, held_back)
+        return Steps([], [f"No member of {', '.join(layout.names)} is held back: nothing to do.", *others])
+    found = give_back(layout, held_back)
+    return found._replace(lines=[*found.lines, *others])
 
 
 def _merged(every: List[Steps]) -> Steps:
