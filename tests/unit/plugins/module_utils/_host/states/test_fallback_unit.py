@@ -5,10 +5,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import fallback_unit
-from support.states import CONFIGS, Systemd
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
+    arming,
+    fallback_unit,
+    manager,
+    program,
+    restoring,
+    snapshot,
+    store,
+    undo,
+    undoing,
+)
+from support.states import CONFIGS, Systemd, native
 
 
 @pytest.fixture
@@ -43,3 +55,39 @@ def test_what_fails_is_said(begun):
     systemd.fails = {"systemd-run": "no"}
     (failed,) = begun(systemd, "record", "program")[0]
     assert failed.endswith("failed: no")
+
+
+def test_a_return_that_brings_the_record_back_has_the_program_run_again(begun, monkeypatch):
+    """By itself, or by a rollback: who is held back always has somebody who listens."""
+    begun(Systemd())
+    for path in ("record", "program"):
+        open(fallback_unit.PROGRAM.replace("program", path), "w").close()
+    now = native()
+    monkeypatch.setattr(snapshot, "take", lambda *_given: now)
+    monkeypatch.setattr(restoring, "openings", lambda *_given: [])
+    monkeypatch.setattr(restoring, "current_openings", lambda *_given: [])
+    monkeypatch.setattr(store, "load", lambda wanted: store.State(wanted, "a run", now))
+    own, rolled_back = Systemd(), Systemd()
+    due = arming.Due("20260131T120000Z", "20260131T120000Z", undoing.ALONE, 40, 5, arming.boot_id())
+    undo.Undo(due, now, own, say=lambda _text: None).go(lambda: None)
+    manager.restore(manager.Member(rolled_back.run_command, rolled_back, CONFIGS, []), due.id, dry=False)
+    for systemd in (own, rolled_back):
+        assert [line.split()[0] for line in systemd.asked] == ["systemd-run"]
+
+
+def test_the_program_is_there_before_it_runs_and_what_hinders_it_is_a_sentence(begun, monkeypatch, tmp_path):
+    begun(Systemd(), "record")
+    systemd = Systemd()
+    member = manager.Member(systemd.run_command, systemd, CONFIGS, [])
+    manager.hold_back(member)
+    assert systemd.asked[0].startswith("systemd-run") and (tmp_path / "program").stat().st_mode & 0o777 == 0o700
+    systemd.fails = {"systemd-run": "no"}
+    with pytest.raises(arming.Refused, match="failed: no"):
+        manager.hold_back(member)
+
+
+@pytest.mark.parametrize("name", ["undo", "fallback"])
+def test_each_program_runs_by_itself(name, tmp_path):
+    (tmp_path / "program.pyz").write_bytes(program.build(name))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'program.pyz')!r}); from lb._host.states import {name}"
+    assert subprocess.run([sys.executable, "-I", "-c", code], check=False).returncode == 0
