@@ -113,7 +113,7 @@ def _lines(
         *(f"{vip} stays with {holder(layout, vip)}: {target.name} does not carry it." for vip in foreign),
         *(
             f"{name} is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
-            f"Meanwhile it could not take over from {target.name}. {BACK} ends that."
+            f"It starts by itself once nobody has held a VIP of it for a while. {BACK} ends that."
             for name in hold
         ),
         *(f"The router of {name} starts again, and {target.name} keeps the VIPs." for name in stop if name not in hold),
