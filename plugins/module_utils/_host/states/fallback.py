@@ -49,10 +49,10 @@ class Silence:
             self._since.pop(vips, None)
             return f"{instance['interface']} alone is silent, which may be the fault of this host"
         waited, wanted = at - self._since.setdefault(vips, at), 2 * undoing.settle([instance])
-        return "" if waited >= wanted else f"nobody has held {', '.join(vips)} for {waited:.0f} s of {wanted:.0f}"
+        return "" if waited >= wanted else f"it is not {wanted:.0f} s yet that nobody holds {', '.join(vips)}"
 
-    def ends(self) -> None:
-        """Begin anew: what was silent meanwhile is not known."""
+    def interrupt(self) -> None:
+        """Begin anew, because nobody has listened."""
         self._since.clear()
 
 
@@ -108,7 +108,7 @@ class Fallback:
         failed = [each for each in _chosen(now) if self._run(["systemctl", "start", each])[0]]
         if failed:
             self._say(f"{', '.join(failed)} does not start.")
-            self._silence.ends()
+            self._silence.interrupt()
             return False
         records.forget(PATHS[SWITCHOVER])
         return True
@@ -125,7 +125,7 @@ class Fallback:
                 return self._silence.hindrance(now.instances, self._looks(now.instances), time.monotonic())
             except (OSError, sniffer.CannotListen) as error:
                 reason = f"the link cannot be watched: {str(error).rstrip('.')}"
-        self._silence.ends()
+        self._silence.interrupt()
         time.sleep(WAITS_S)
         return reason
 
