@@ -29,31 +29,37 @@ class Silence:
     """Says from one look at the link to the next whether nobody has held a VIP for longer than any router waits."""
 
     def __init__(self) -> None:
-        self._since: Dict[Tuple[str, ...], float] = {}  # by the VIPs of an instance
+        self._silent: Dict[Tuple[str, ...], float] = {}  # for how many seconds, by the VIPs of an instance
 
-    def hindrance(self, instances: Sequence[Instance], seen: undoing.Seen, at: float) -> str:
-        """Return why the router may not start yet; '' if it may: then a VIP of one of its instances has no holder."""
+    def hindrance(self, instances: Sequence[Instance], seen: undoing.Seen, listened: float) -> str:
+        """Return why the router may not start yet; '' if it may: then a VIP of one of its instances has no holder.
+
+        :param listened: for how many seconds; time in which nobody has listened is no silence
+        """
         if not instances:
             return "its configuration names no VIP"
         alive = {each["interface"] for each in instances if undoing.holders_of(each, seen)}
-        found = [self._of(each, seen, alive, at) for each in instances]
+        found = [self._of(each, seen, alive, listened) for each in instances]
         return "" if "" in found else found[0]
 
-    def _of(self, instance: Instance, seen: undoing.Seen, alive: Collection[str], at: float) -> str:
+    def _of(self, instance: Instance, seen: undoing.Seen, alive: Collection[str], listened: float) -> str:
         vips = tuple(undoing.vips_of(instance))
         holders = undoing.holders_of(instance, seen)
         if holders:
-            self._since.pop(vips, None)
+            self._silent.pop(vips, None)
             return f"{', '.join(vips)} is held by {holders[0]}"
         if alive and instance["interface"] not in alive:
-            self._since.pop(vips, None)
+            self._silent.pop(vips, None)
             return f"{instance['interface']} alone is silent, which may be the fault of this host"
-        waited, wanted = at - self._since.setdefault(vips, at), 2 * undoing.settle([instance])
-        return "" if waited >= wanted else f"it is not {wanted:.0f} s yet that nobody holds {', '.join(vips)}"
+        self._silent[vips] = self._silent.get(vips, 0.0) + listened
+        wanted = 2 * undoing.settle([instance])
+        return (
+            "" if self._silent[vips] >= wanted else f"it is not {wanted:.0f} s yet that nobody holds {', '.join(vips)}"
+        )
 
     def interrupt(self) -> None:
         """Begin anew, because nobody has listened."""
-        self._since.clear()
+        self._silent.clear()
 
 
 def look(instances: List[Instance]) -> undoing.Seen:
@@ -122,7 +128,9 @@ class Fallback:
             reason = "it is disabled"
         if not reason:
             try:
-                return self._silence.hindrance(now.instances, self._looks(now.instances), time.monotonic())
+                began, seen = time.monotonic(), self._looks(now.instances)
+                listened = min(time.monotonic() - began, undo.listens_for(now.instances))
+                return self._silence.hindrance(now.instances, seen, listened)
             except (OSError, sniffer.CannotListen) as error:
                 reason = f"the link cannot be watched: {str(error).rstrip('.')}"
         self._silence.interrupt()

@@ -65,14 +65,18 @@ class Machine:
         os.unlink(source)
 
 
+def listens_for(instances: List[Instance]) -> float:
+    """Return for how many seconds a look listens."""
+    return max([LISTENS_S, *(1.5 * each["advert_interval"] for each in instances)])
+
+
 def look(instances: List[Instance]) -> undoing.Seen:
     """Look at the links of these instances once.
 
     :raises OSError, sniffer.CannotListen: if that is impossible
     """
     links, view = undoing.links(instances), LinkView()
-    seconds = max([LISTENS_S, *(1.5 * each["advert_interval"] for each in instances)])
-    for observation in sniffer.listen(list(links), seconds):
+    for observation in sniffer.listen(list(links), listens_for(instances)):
         if not observation.own:
             view.add(observation)
     heard = [router for router in view.result(with_auth_pass=True)["routers"] if router["priority"]]

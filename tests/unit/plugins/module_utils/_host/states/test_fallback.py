@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import held_back
@@ -24,7 +25,9 @@ ELSEWHERE = {**INSTANCE, "name": "other", "interface": "eth1", "vrid": 52, "addr
 SECOND = {**INSTANCE, "name": "second", "vrid": 53, "addresses": ["192.0.2.30/24"]}
 LOOK_S = 3.0
 FREE = undoing.Seen([], {})
-STEPS = int(2 * undoing.settle([INSTANCE]) / LOOK_S) + 2  # looks after which nobody can have held it
+STEPS = math.ceil(
+    2 * undoing.settle([INSTANCE]) / 1.5
+)  # looks after which nobody can have held it: each listens for 1.5 s
 NEVER = 5 * STEPS
 
 
@@ -99,6 +102,12 @@ def test_it_starts_once_nobody_has_held_a_vip_for_longer_than_any_router_waits(m
 @pytest.mark.parametrize("seen", [advertised(INSTANCE), ANSWERED], ids=["advertised", "answered"])
 def test_it_never_starts_while_another_one_advertises_or_answers(member, seen):
     assert member().waits(seen) is None
+
+
+def test_a_host_that_is_late_counts_as_silence_what_it_has_listened_to(member):
+    one = member()
+    one.after = dict.fromkeys(range(1, STEPS), lambda: setattr(one, "now", one.now + 1000))
+    assert one.waits(FREE) == STEPS
 
 
 @pytest.mark.parametrize("seen", [advertised(INSTANCE), ANSWERED], ids=["advertised", "answered"])
