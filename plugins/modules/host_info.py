@@ -347,6 +347,8 @@ instances:
       preempt: true
       advert_interval: 1
       auth_pass: ""
+      multicast: false
+      source: 192.0.2.11
       addresses: [192.0.2.10/32]
       peers: [192.0.2.12]
 checks:

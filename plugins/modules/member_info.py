@@ -78,6 +78,8 @@ instances:
       addresses: [192.0.2.10]
       priority: 254
       preempt: true
+      source: 192.0.2.1
+      peers: [192.0.2.2]
       state: Active
 held:
   description: The VIPs that this member holds, and for how many seconds; null if that is not known.

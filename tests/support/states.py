@@ -62,11 +62,13 @@ class Systemd:
         if command[:2] == ["systemctl", "show"]:
             return 0, "\n\n".join(self._shown(unit) for unit in command[3:]), ""
         self.asked.append(line)
+        said = next((text for begin, text in self.fails.items() if line.startswith(begin)), "")
+        if said:
+            return 1, "", said
         for verb, state in (("start", True), ("restart", True), ("stop", False)):
             if command[:2] == ["systemctl", verb]:
                 self.active.update(dict.fromkeys(command[2:], state))
-        said = next((text for begin, text in self.fails.items() if line.startswith(begin)), "")
-        return (1, "", said) if said else (0, "", "")
+        return 0, "", ""
 
     def get_bin_path(self, _name: str) -> str:
         return ""

@@ -29,6 +29,7 @@ AUTOMATIONS = [
     "A rollback",
     "A restore",
     "A switchover",
+    "The start of a router that a switchover holds back",
     "A maintenance",
     "Follow, which gives a balancer the nodes of its cluster",
     "The resolver",

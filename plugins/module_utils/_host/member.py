@@ -190,7 +190,8 @@ def track_files(reader: Reader, own: Own) -> Dict[str, str]:
 
 def _instance(known: Dict[str, Any]) -> Dict[str, Any]:
     addresses = [address.partition("/")[0] for address in known["addresses"]]
-    return {**{key: known[key] for key in ("name", "interface", "priority", "preempt")}, "addresses": addresses}
+    kept = ("name", "interface", "priority", "preempt", "source", "peers")
+    return {**{key: known[key] for key in kept}, "addresses": addresses}
 
 
 def native(reader: Reader, daemons: Daemons) -> Own:

@@ -7,7 +7,7 @@ A record is ``{to, since, by, during}``; a maintenance adds its ``work``, and th
 
 from __future__ import annotations
 
-from typing import Mapping
+from typing import Mapping, Sequence
 
 SWITCHOVER, MAINTENANCE = "switchover", "maintenance"
 PATHS = {
@@ -24,8 +24,21 @@ def why(record: Mapping[str, str]) -> str:
     return f"its router is stopped since {record['since']}, when {record['by']} handed the VIPs over to {record['to']}."
 
 
-def mend(record: Mapping[str, str]) -> str:
-    """Say what lets the member take part again."""
-    if record["during"] == MAINTENANCE:
-        return "onprem.lb.maintenance goes on with it, and onprem.lb.site brings it back at once."
-    return "onprem.lb.switchover -e switchover_back=true, onprem.lb.site or a reboot of it brings it back."
+def mend(record: Mapping[str, str], silent: Sequence[str] = ()) -> str:
+    """Say what lets the member take part again.
+
+    :param silent: the members that cannot be reached, without which onprem.lb.site does not begin
+    """
+    site = f"onprem.lb.site{limit(silent)}"
+    if record["during"] == SWITCHOVER:
+        return f"onprem.lb.switchover -e switchover_back=true, {site} or a reboot of it brings it back."
+    if silent:
+        return (
+            f"{site} brings it back at once; onprem.lb.maintenance goes on with it when {' and '.join(silent)} answers."
+        )
+    return f"onprem.lb.maintenance goes on with it, and {site} brings it back at once."
+
+
+def limit(silent: Sequence[str]) -> str:
+    """Return the option by which a run goes on without members that cannot be reached."""
+    return f" --limit '!{':!'.join(silent)}'" if silent else ""

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from support.recorded_hosts import PAIR, PAIR_VARIABLES, Living
+from support.recorded_hosts import PAIR, PAIR_VARIABLES, Living, locked
 from support.recorded_plays import run
 
 PROBED = {**PAIR, "probe": {"probe1": {}}}
@@ -14,11 +14,11 @@ MEASURED.update(finished=1, tried=9, failed_attempts=1)
 STOP, START = "systemctl stop keepalived.service", "systemctl enable --now keepalived.service"
 
 
-def switched(living=None, answers=None, groups=None, check=False, **variables):
+def switched(living=None, answers=None, groups=None, check=False, limit="all", **variables):
     found = (living or Living()).answers(
         **{"vip_probe": {"ansible_job_id": "1"}, "async_status": MEASURED, **(answers or {})}
     )
-    return run("switchover", groups or PAIR, found, check=check, **PAIR_VARIABLES, **variables)
+    return run("switchover", groups or PAIR, found, check=check, limit=limit, **PAIR_VARIABLES, **variables)
 
 
 def moves(play):
@@ -111,6 +111,33 @@ def test_a_router_that_was_stopped_in_vain_starts_again_and_nothing_holds_it_bac
     assert "lb2 did not take the VIPs over within 10 s" in str(play.faults())
     assert play.did("systemd_service") == ["lb1 systemd_service started keepalived.service"]
     assert records(play) == ["lb1 present", "lb1 absent"]
+
+
+def test_a_member_that_is_held_back_is_made_to_start_by_itself_before_its_router_stops():
+    play = switched()
+    assert play.did("member_state", "drill_event")[0] == "lb1 member_state held_back"
+    assert [call.on for call in play.of("member_state")] == ["lb1"]
+
+
+class Alone(Living):
+    """A pair whose first member is held back; the other one, which had the VIPs, has died."""
+
+    def seen(self, call):
+        return {"unreachable": True, "msg": "no route"} if call.on == "lb2" else super().seen(call)
+
+
+@pytest.mark.parametrize(
+    "reached, said", [({}, "cannot be reached"), ({"limit": "lb1"}, "is outside --limit")], ids=["all", "with a limit"]
+)
+def test_the_way_back_needs_nobody_else(reached, said):
+    living = Alone()
+    living.stopped["lb1"] = STOP
+    silent = {"failed": True, "msg": "lb2 cannot be reached as root: no route", "answered": False}
+    locks = {"member_lock": lambda call: silent if call.on == "lb2" else locked(call)}
+    play = switched(living, locks, switchover_back=True, **reached)
+    assert play.code == 0 and moves(play) == [f"lb1 {START}"] and records(play) == ["lb1 absent"]
+    assert f"lb2 {said}" in str(play.said)
+    assert switched(Alone(), locks, **reached).code == 2  # the way there needs all
 
 
 class Lost(Living):

@@ -69,6 +69,30 @@ def test_the_last_router_that_serves_does_not_stop_unless_that_is_accepted():
     assert departed(found(active_units=[]), irreplaceable=alone).code == 0, "it serves nothing"
 
 
+LEFT = ["haproxy.service", "onprem-lb-follow.service", "onprem-lb-resolver.service"]
+
+
+@pytest.mark.parametrize("state", ["active_units", "enabled_units"])
+def test_what_goes_on_at_a_member_that_has_left_is_named_with_what_removes_it(state):
+    """Its balancer serves, its follow has a token, and without its resolver the host would have no names."""
+    ours = ["keepalived.service", *LEFT]
+    play = departed(found(**{"active_units": [], "own_units": ours, state: [*ours, "onprem-lb-metrics.service"]}))
+    assert {*LEFT} <= {*play.of("host_info")[0].given["units"]}
+    (said,) = {str(line) for line in play.said}
+    assert said.startswith("lb9 is no member any more, and its router is stopped. " + ", ".join(LEFT) + " go on there")
+    assert "run onprem.lb.remove --limit lb9 -e confirm=true" in said
+
+
+def test_where_nothing_of_ours_is_left_nothing_is_said():
+    assert departed(found(active_units=LEFT)).said == [], "somebody else's"
+    assert departed(found(own_units=LEFT)).said == []
+
+
+def test_a_balancer_that_goes_on_makes_nobody_the_last_one_that_serves():
+    alone = ["192.0.2.10", "192.0.2.11"]
+    assert departed(found(active_units=["haproxy.service"], own_units=LEFT), irreplaceable=alone).code == 0
+
+
 @pytest.mark.parametrize("answer", [{"unreachable": True}, {"failed": True, "msg": "no python"}, host_info("lb1")])
 def test_a_run_goes_on_without_one_that_cannot_be_read_only_if_it_is_switched_off(answer):
     refused = departed(answer)

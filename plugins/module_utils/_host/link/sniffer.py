@@ -36,7 +36,7 @@ PACKET_ADD_MEMBERSHIP, PACKET_AUXDATA = 1, 8
 PACKET_MR_MULTICAST = 0
 TP_STATUS_VLAN_VALID = 1 << 4
 SIOCGIFFLAGS = 0x8913
-IFF_UP, IFF_LOOPBACK = 0x1, 0x8
+IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x1, 0x8, 0x40
 
 # The Ethernet addresses of 224.0.0.18 (RFC 1112, 6.4) and ff02::12 (RFC 2464, 7).
 GROUPS = (bytes.fromhex("01005e000012"), bytes.fromhex("333300000012"))
@@ -192,6 +192,14 @@ def flags_of(interface: str) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         answer = fcntl.ioctl(any_socket, SIOCGIFFLAGS, _FLAGS.pack(interface.encode(), 0))
     return int(_FLAGS.unpack(answer)[1])
+
+
+def has_carrier(interface: str, flags: Callable[[str], int] = flags_of) -> bool:
+    """Whether an interface is up, and something is at the other end of its cable.
+
+    :raises OSError: if there is no such interface
+    """
+    return flags(interface) & (IFF_UP | IFF_RUNNING) == IFF_UP | IFF_RUNNING
 
 
 def choose_interfaces(

@@ -103,11 +103,11 @@ def target(wanted: Due) -> str:
 
 def arm(run: Run, wanted: Due, program: bytes) -> None:
     """Arm the undo. Its record comes last but for the timer, so that a boot in between finds all of it or nothing."""
-    _write(PROGRAM, program, 0o700)
+    write_file(PROGRAM, program, 0o700)
     command = shlex.join([sys.executable, "-I", PROGRAM])
-    _write(f"{UNITS}/{NAME}.service", SERVICE.format(due=DUE, command=command).encode())
+    write_file(f"{UNITS}/{NAME}.service", SERVICE.format(due=DUE, command=command).encode())
     seconds = undoing.delay(wanted.role, wanted.after, wanted.settle)
-    _write(f"{UNITS}/{NAME}.timer", TIMER.format(seconds=seconds).encode())
+    write_file(f"{UNITS}/{NAME}.timer", TIMER.format(seconds=seconds).encode())
     os.makedirs(WANTS, mode=0o755, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.symlink(f"{UNITS}/{NAME}.service", f"{WANTS}/{NAME}.service")
@@ -118,7 +118,7 @@ def arm(run: Run, wanted: Due, program: bytes) -> None:
 
 def announce() -> None:
     """Record that a sign of life is on its way; see `undoing.is_in_time`."""
-    _write(ANNOUNCED, f"{time.monotonic()}\n".encode())
+    write_file(ANNOUNCED, f"{time.monotonic()}\n".encode())
 
 
 def postpone(run: Run, wanted: Due, program: bytes) -> bool:
@@ -195,7 +195,7 @@ def clear(run: Run) -> None:
 def block(run: Run) -> None:
     """Let no start of a router succeed: not that of a run either, which goes on too late."""
     for unit in ROUTERS:
-        _write(_block_of(unit), BLOCKING.encode())
+        write_file(_block_of(unit), BLOCKING.encode())
     _must(run, ["systemctl", "daemon-reload"])
 
 
@@ -242,7 +242,7 @@ def _since_announced() -> Optional[float]:
     return None
 
 
-def _write(path: str, content: bytes, mode: int = 0o644) -> None:
+def write_file(path: str, content: bytes, mode: int = 0o644) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700 if path.startswith(UNDO) else 0o755, exist_ok=True)
     with open(f"{path}.new", "wb") as file:
         os.fchmod(file.fileno(), mode)

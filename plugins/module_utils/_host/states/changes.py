@@ -8,7 +8,7 @@ from typing import Iterator, List, NamedTuple, Sequence
 
 from ..._shared import mark
 from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
-from .snapshot import ANSWERS, DIRECT_SERVER, ROUTERS, WATCHED_UNITS, File, Snapshot
+from .snapshot import ANSWERS, DIRECT_SERVER, NAMES, ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"
 SYSCTL = "/etc/sysctl.d/"
@@ -19,6 +19,7 @@ TABLES = {
     "/etc/onprem-lb/machine-config.nft": "onprem_lb_machine_config",
 }
 # What has a program of its own, which is started anew with each change of its files.
+RESOLVER = "onprem-lb-resolver.service"
 STARTED_ANEW = ("onprem-lb-metrics.service", Daemon(FOLLOW).unit)
 NOT_WAITED_FOR = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit)
 # A plane removes its table, if it is ended as its unit says. A server takes its VIPs from lo, by its program.
@@ -37,11 +38,20 @@ class FileChanges(NamedTuple):
 
 
 def of_files(now: Snapshot, then: Snapshot) -> FileChanges:
-    """Return what makes the files of now those of then. A configuration of others stays, if there was none then."""
-    before = {file.path: file for file in now.files}
-    after = {file.path: file for file in then.files}
+    """Return what makes the files of now those of then.
+
+    A configuration of others stays, if there was none then, and so do the names, if there are none now or then.
+    """
+    names = {NAMES} if keeps_names(now, then) else set()
+    before = {file.path: file for file in now.files if file.path not in names}
+    after = {file.path: file for file in then.files if file.path not in names}
     gone = [path for path in before if path not in after and not _is_of_others(before[path], [*now.configs.values()])]
     return FileChanges([file for path, file in after.items() if before.get(path) != file], gone)
+
+
+def keeps_names(now: Snapshot, then: Snapshot) -> bool:
+    """Whether the resolver has come or gone since: a host keeps it, or does without it, and asks nobody for that."""
+    return [file.path for file in now.files].count(NAMES) != [file.path for file in then.files].count(NAMES)
 
 
 def _is_of_others(file: File, configs: Sequence[str]) -> bool:
@@ -64,6 +74,8 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
         *([["systemctl", "daemon-reload"]] if any(path.startswith(SYSTEMD) for path in changed) else []),
         *_kernel(then, changed),
         *_tables(then, changed),
+        # No router waits for it. Its host asks the other name servers meanwhile.
+        *([["systemctl", "--no-block", "try-restart", RESOLVER]] if NAMES in changed else []),
         *_enabling(now, then),
         *(["systemctl", "stop", name] for name in stopped),
         *(command for name in others for command in _running(name, now, then, changed)),

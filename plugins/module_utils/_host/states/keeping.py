@@ -12,7 +12,7 @@ from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import held_back
 from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, UNITS
 from . import records
-from .snapshot import ROUTERS, Snapshot
+from .snapshot import NAMES, ROUTERS, Snapshot
 
 # Each version has a name of its own there, and only runs write to it.
 PROGRAMS = "/usr/local/lib/"
@@ -24,6 +24,7 @@ OF_ROUTERS = (
     "/usr/local/lib/onprem-lb-agent/*",
     "/usr/local/lib/onprem-lb-keepalived/*",
     *held_back.PATHS.values(),
+    NAMES,  # which are of its VIPs
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from ..firewall.system import Host
 from ..reader import Run
-from . import arming, changes, program, records, restoring, snapshot, store
+from . import arming, changes, fallback_unit, program, records, restoring, snapshot, store, undoing
 from .arming import Due
 from .snapshot import Snapshot
 
@@ -41,6 +41,17 @@ def arm(member: Member, wanted: Due, purpose: str, kept: str = "") -> None:
     arming.arm(member.run, wanted._replace(id=target), program.build())
 
 
+def hold_back(member: Member) -> None:
+    """Have the member start its router by itself once nobody holds a VIP of it, while a switchover holds it back.
+
+    :raises arming.Refused: if that is impossible
+    """
+    arming.write_file(fallback_unit.PROGRAM, program.build("fallback"), 0o700)
+    failed = fallback_unit.begin(member.run, member.configs)
+    if failed:
+        raise arming.Refused(" ".join(failed))
+
+
 def listed(member: Member) -> List[Dict[str, Any]]:
     """Return the saved states, oldest first, each compared with the present."""
     now = member.now()
@@ -48,16 +59,18 @@ def listed(member: Member) -> List[Dict[str, Any]]:
 
 
 def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
+    files = changes.of_files(now, state.saved).paths
     return {
         "id": state.id,
         "purpose": state.purpose,
         "backup": state.backup,
         "engine": state.saved.engine,
-        "is_present": state.saved.digest == now.digest,
-        "files": changes.of_files(now, state.saved).paths,
+        "is_present": state.saved.digest == now.digest and snapshot.NAMES not in files,
+        "files": files,
+        "keeps_names": changes.keeps_names(now, state.saved),
         "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
         "could_serve": state.saved.could_serve,
-        "settle": settle([*state.saved.instances, *now.instances]),
+        "settle": undoing.settle([*state.saved.instances, *now.instances]),
     }
 
 
@@ -80,11 +93,6 @@ def imported(member: Member, data: Dict[str, Any], wanted: str, backup: str, dry
     return _compared(state, member.now())
 
 
-def settle(instances: List[snapshot.Instance]) -> float:
-    """Return how many seconds a router waits at most before it takes VIPs that nobody holds, and one for the host."""
-    return 4 * max((each["advert_interval"] for each in instances), default=0) + 1
-
-
 def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:
     """Return to a state at once; return the paths that changed, and what failed.
 
@@ -103,4 +111,5 @@ def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:
     failed += restoring.commands(member.run, others, done.append)
     restoring.openings(member.firewall, then)
     failed += restoring.commands(member.run, changes.of_routers(now, then, changed), done.append)
+    failed += fallback_unit.begin(member.run, member.configs)
     return {"paths": changed, "commands": done, "failed": failed}

@@ -22,13 +22,15 @@ from .. import facts
 from ..reader import Run, show
 
 # Every file that a run writes, but for the record of installed packages: those stay installed.
+NAMES = "/etc/onprem-lb-resolver/dnsmasq.conf"  # with the VIPs
 OWN_FILES = (
     "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
     "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",
     "/etc/systemd/system/nftables.service.d/onprem-lb*.conf",
-    # Without onprem-lb-undo, the resolver and onprem-lb-shutdown: none is a part of a state. A host keeps its names,
-    # and the stop of the last one would stop the router.
+    # Without onprem-lb-undo, the resolver's and onprem-lb-shutdown: none is a part of a state. A host keeps its
+    # resolver, of which a state has the answers alone, and the stop of the last one would stop the router.
     "/etc/systemd/system/onprem-lb-[!urs]*",
+    NAMES,
     "/etc/sysctl.d/90-onprem-lb.conf",
     "/etc/onprem-lb/*",
     "/etc/onprem-lb-agent/*",
@@ -97,9 +99,11 @@ class Snapshot(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Tell this content from others. The times at which files were written play no part."""
+        """Tell this content from others. The times at which files were written play no part, nor do the names."""
         parts = sorted(
-            [file.path, file.mode, file.target, hashlib.sha256(file.content).hexdigest()] for file in self.files
+            [file.path, file.mode, file.target, hashlib.sha256(file.content).hexdigest()]
+            for file in self.files
+            if file.path != NAMES
         )
         units = sorted([name, *unit] for name, unit in self.units.items())
         return hashlib.sha256(json.dumps([parts, units]).encode()).hexdigest()

@@ -21,7 +21,7 @@ from ..._agent.runtime.sd_notify import Notifier
 from ..._shared.vrrp_routers import LinkView
 from ..firewall.system import Host
 from ..link import neighbours, sniffer
-from . import arming, changes, keeping, records, restoring, snapshot, store, undoing
+from . import arming, changes, fallback_unit, keeping, records, restoring, snapshot, store, undoing
 from .snapshot import ROUTERS, Instance, Snapshot
 
 LISTENS_S = 1.5  # for Advertisements, at least
@@ -65,21 +65,25 @@ class Machine:
         os.unlink(source)
 
 
+def listens_for(instances: List[Instance]) -> float:
+    """Return for how many seconds a look listens."""
+    return max([LISTENS_S, *(1.5 * each["advert_interval"] for each in instances)])
+
+
 def look(instances: List[Instance]) -> undoing.Seen:
     """Look at the links of these instances once.
 
     :raises OSError, sniffer.CannotListen: if that is impossible
     """
     links, view = undoing.links(instances), LinkView()
-    seconds = max([LISTENS_S, *(1.5 * each["advert_interval"] for each in instances)])
-    for observation in sniffer.listen(list(links), seconds):
+    for observation in sniffer.listen(list(links), listens_for(instances)):
         if not observation.own:
             view.add(observation)
     heard = [router for router in view.result(with_auth_pass=True)["routers"] if router["priority"]]
     return undoing.Seen(heard, neighbours.holders_on_link(links, ANSWERS_S))
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -93,7 +97,7 @@ class Undo:
         then: Snapshot,
         machine: Any,
         looks: Callable[[List[Instance]], undoing.Seen] = look,
-        say: Callable[[str], None] = _say,
+        say: Callable[[str], None] = say,
         written: Mapping[str, Collection[str]] = MappingProxyType({}),
         note: Callable[..., None] = lambda **_known: None,
     ) -> None:
@@ -128,6 +132,8 @@ class Undo:
                 return False
         else:
             self._commands(self._restore(self.then))
+        for failure in fallback_unit.begin(self.run, self.then.configs):
+            self._say(failure)
         if not self.stays:
             self._say(f"This member runs again what it ran before{f', but for {self.others}' if self.others else ''}.")
         return True
@@ -282,7 +288,7 @@ def main() -> int:
         due, written = arming.Due(**found), records.read(records.WRITTEN)
         then = store.load(due.id).saved
     except (store.Refused, TypeError, ValueError) as refused:
-        _say(f"This member stays as it is. {refused}")
+        say(f"This member stays as it is. {refused}")
         notifier.ready()
         arming.clear(machine.run_command)
         return 1

@@ -99,7 +99,7 @@ def returned_within(role: str, after: float, settle: float) -> int:
 def unserved(instances: Sequence[Instance], seen: Seen) -> List[str]:
     """Return the VIPs of these instances that no other member is heard advertising."""
     advertised = {address for router in seen.heard for address in router["addresses"]}
-    return [vip for instance in instances for vip in _addresses(instance) if vip not in advertised]
+    return [vip for instance in instances for vip in vips_of(instance) if vip not in advertised]
 
 
 def hears_first(first: Collection[str], instances: Sequence[Instance], seen: Seen) -> bool:
@@ -108,7 +108,7 @@ def hears_first(first: Collection[str], instances: Sequence[Instance], seen: See
     :param first: its addresses
     :param instances: those that run here
     """
-    vips = {vip for instance in instances for vip in _addresses(instance)}
+    vips = {vip for instance in instances for vip in vips_of(instance)}
     return any(router["source"] in first and vips & {*router["addresses"]} for router in seen.heard)
 
 
@@ -118,7 +118,7 @@ def disagreeing(instances: Sequence[Instance], seen: Seen) -> List[str]:
         router["source"]
         for instance in instances
         for router in seen.heard
-        if {*router["addresses"]} & {*_addresses(instance)} and not agrees(router, instance)
+        if {*router["addresses"]} & {*vips_of(instance)} and not agrees(router, instance)
     ]
 
 
@@ -145,7 +145,7 @@ class Patience:
         self._then, self._now = then, now
         self._settle, self._stopped_at = settle, stopped_at
         self._trusts_from, self._stays_from = trusts_from, stays_from
-        self._untaken = {vip for instance in now for vip in _addresses(instance)} if stopped_at is not None else set()
+        self._untaken = {vip for instance in now for vip in vips_of(instance)} if stopped_at is not None else set()
         self._free_since: Dict[int, float] = {}  # by the number of an instance whose VIPs nobody holds
 
     def hindrance(self, seen: Seen, at: float) -> str:
@@ -178,11 +178,11 @@ class Patience:
     def _hindrance(self, number: int, seen: Seen, at: float) -> str:
         instance = self._then[number]
         agree = any(agrees(router, instance) for router in seen.heard)
-        holders = () if agree else _holders(instance, seen)
+        holders = () if agree else holders_of(instance, seen)
         if agree or holders:
             self._free_since.pop(number, None)
         if holders:
-            return f"{', '.join(_addresses(instance))} is held with other settings, by {holders[0]}"
+            return f"{', '.join(vips_of(instance))} is held with other settings, by {holders[0]}"
         if agree:
             return "" if at >= self._trusts_from else "a run may still change the settings of the first member"
         waited, wanted = at - self._free_since.setdefault(number, at), 2 * self._settle
@@ -192,7 +192,7 @@ class Patience:
 def agrees(router: Heard, instance: Instance) -> bool:
     """Whether an Advertisement is one that a router with these settings accepts as of its own Virtual Router."""
     same = router["vrid"] == instance["vrid"] and router["version"] == instance["version"]
-    if not same or sorted(router["addresses"]) != _addresses(instance):
+    if not same or sorted(router["addresses"]) != vips_of(instance):
         return False
     if instance["version"] != 2:
         return True
@@ -201,20 +201,25 @@ def agrees(router: Heard, instance: Instance) -> bool:
     return password == instance["auth_pass"][:PASSWORD_SIZE] and router["interval"] == instance["advert_interval"]
 
 
-def _holders(instance: Instance, seen: Seen) -> List[str]:
+def holders_of(instance: Instance, seen: Seen) -> List[str]:
     """Return who advertises the VIPs of an instance, or answers for them."""
-    own = _addresses(instance)
+    own = vips_of(instance)
     holders = [router["source"] for router in seen.heard if set(router["addresses"]) & set(own)]
     return holders + [mac for vip in own for mac in seen.answering.get(vip, ())]
 
 
-def _addresses(instance: Instance) -> List[str]:
+def vips_of(instance: Instance) -> List[str]:
     return sorted(address.partition("/")[0] for address in instance["addresses"])
+
+
+def settle(instances: Sequence[Instance]) -> float:
+    """Return how many seconds a router waits at most before it takes VIPs that nobody holds, and one for the host."""
+    return 4 * max((each["advert_interval"] for each in instances), default=0) + 1
 
 
 def links(instances: Sequence[Instance]) -> Dict[str, List[str]]:
     """Return the VIPs on each interface."""
     found: Dict[str, List[str]] = {}
     for instance in instances:
-        found.setdefault(instance["interface"], []).extend(_addresses(instance))
+        found.setdefault(instance["interface"], []).extend(vips_of(instance))
     return found

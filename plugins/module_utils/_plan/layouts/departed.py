@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Members that have left the inventory, and may still run. Pure.
 
-Such a member no longer hears the others, because they no longer send to it, and so it takes their VIPs for good. Each
-run leaves a record of the members on all of them. Where there is none yet, the peers in their configurations tell.
+Such a member no longer hears the others, because they no longer send to it, and so it takes their VIPs for good.
 """
 
 from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Iterator, List, Set, Tuple
 
+from ..._shared import membership
 from ..._shared.engines import ROUTERS
 from ..model.plan import Departed
 from . import changes
@@ -19,8 +19,6 @@ Members = Dict[str, List[str]]
 
 def departed(members: List[Dict[str, Any]], vips: Iterable[str]) -> List[Departed]:
     """Return the former members, each once.
-
-    A member that has only been renamed still has its address, and one with a new address still has its name.
 
     :param members: as in `planner`
     :param vips: the plan's
@@ -46,19 +44,14 @@ def macs(members: List[Dict[str, Any]]) -> Set[str]:
 
 def _former(members: List[Dict[str, Any]]) -> Iterator[Tuple[str, List[str]]]:
     """Yield the name and the addresses of each former member, the one to connect to first."""
-    names = {member["name"] for member in members}
     present = {info["address"] for member in members for info in member["host"]["addresses"]}
     present |= {member.get("address", "") for member in members}
-    routers = [instance for member in members for instance in member["host"].get("instances", [])]
-    explained = present | {instance["source"] for instance in routers}
-    for record in (member["host"].get("members") or {} for member in members):
-        for name, recorded in record.items():
-            explained.update(recorded)
-            if name not in names and recorded and present.isdisjoint(recorded):
-                yield name, recorded
-    for peer in (peer for instance in routers for peer in instance["peers"]):
-        if peer not in explained:
-            yield peer, [peer]
+    return membership.former(
+        [member["name"] for member in members],
+        present,
+        [member["host"].get("members") or {} for member in members],
+        [instance for member in members for instance in member["host"].get("instances", [])],
+    )
 
 
 def record(members: List[Dict[str, Any]], sources: Dict[str, List[str]]) -> Members:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Mapping, Sequence
 
+from ..._shared.held_back import limit
+
 Attempt = Mapping[str, Any]  # what member_lock returned of a member, whose name is its `item`
 
 
@@ -36,7 +38,7 @@ def _way_on(silent: Sequence[str], here: Collection[str]) -> List[str]:
     """Say how those that answer can be changed without the others."""
     if not silent or set(here) <= set(silent):
         return []
-    return [f"To change the members that answer, repeat the same command with --limit '!{':!'.join(silent)}'."]
+    return [f"To change the members that answer, repeat the same command with{limit(silent)}."]
 
 
 def _sentences(attempts: Sequence[Attempt]) -> List[str]:

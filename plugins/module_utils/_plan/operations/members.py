@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from ..._shared import held_back
+from ..._shared import held_back, membership
 
 BEFORE_THE_CAUSE = re.compile(r"(?:Task failed: )?(?:.*? (?:via|over) ssh: )?")  # what Ansible begins with
 
@@ -25,6 +25,7 @@ class Member(NamedTuple):
     engine_wanted: str
     seen: Dict[str, Any]  # as `member_info` returns it
     problem: str = ""  # why it could not be read; `seen` is then empty
+    silent: Sequence[str] = ()  # the members beside it that cannot be reached
 
     @property
     def held(self) -> List[str]:
@@ -44,7 +45,7 @@ class Member(NamedTuple):
     def reasons(self) -> List[str]:
         """Why it could not take over, as far as it was read."""
         record = self.held_back
-        stopped = [f"{held_back.why(record)} {held_back.mend(record)}"] if record else []
+        stopped = [f"{held_back.why(record)} {held_back.mend(record, self.silent)}"] if record else []
         return [*stopped, *self.seen.get("unable", [])]
 
     @property
@@ -102,6 +103,17 @@ class Layout(NamedTuple):
         ranked = [(-member.election(vip)["priority"], member.name) for member in self.members if member.election(vip)]
         return [name for _priority, name in sorted(ranked)]
 
+    @property
+    def former(self) -> List[str]:
+        """The members that those of the inventory know besides themselves, and whose routers may run."""
+        known = membership.former(
+            self.names,
+            [address for member in self.read for address in member.seen.get("addresses", [])],
+            [member.seen.get("members", {}) for member in self.read],
+            [instance for member in self.read for instance in member.seen.get("instances", [])],
+        )
+        return list(dict.fromkeys(name for name, _addresses in known))
+
     def strangers(self, vip: str) -> List[str]:
         """Return the hardware addresses of the other hosts that answer for a VIP."""
         own = {mac for member in self.read for mac in member.seen["macs"]}
@@ -113,15 +125,17 @@ def layouts(given: List[Dict[str, Any]]) -> List[Layout]:
     found: Dict[Any, List[Dict[str, Any]]] = {}
     for host in given:
         found.setdefault(tuple(host["members"]), []).append(host)
-    return [
-        Layout(list(names), [_member(host) for host in hosts], _addresses(hosts[0]["vips"]))
-        for names, hosts in found.items()
-    ]
+    return [Layout(list(names), _members(hosts), _addresses(hosts[0]["vips"])) for names, hosts in found.items()]
 
 
 def member_of(given: List[Dict[str, Any]], name: str) -> Tuple[Layout, Member]:
     """Return a member of a play, and its pair or cluster."""
     return next((layout, member) for layout in layouts(given) for member in layout.members if member.name == name)
+
+
+def _members(hosts: List[Dict[str, Any]]) -> List[Member]:
+    silent = [host["name"] for host in hosts if host["seen"].get("unreachable")]
+    return [_member(host)._replace(silent=silent) for host in hosts]
 
 
 def _member(host: Dict[str, Any]) -> Member:

@@ -3,10 +3,12 @@
 """A return of a pair or a cluster to an earlier state: to which one, and whose router stops meanwhile. Pure.
 
 A state has the same ID on all members whose run saved it. It is the one before that run.
+IDs sort by time, so they are the order in which the runs came. What a state has may come back at any time.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.state_ids import when
@@ -14,6 +16,12 @@ from .members import Layout, Member, layouts
 from .steps import incomplete, several
 
 NOTHING = "nothing of this collection"
+PURPOSE = "a rollback to {}"  # of the state that a rollback saves before it begins
+RETURNED = re.compile(PURPOSE.format(r"(\S+)"))
+
+NAMES_STAY = (
+    "has got its resolver since, or lost it, so its names stay as they are: the next run of onprem.lb.site mends that."
+)
 
 States = Dict[str, Dict[str, Any]]  # by ID, as `member_state` lists them
 
@@ -29,13 +37,14 @@ class Steps(NamedTuple):
     first: str = ""  # the one whose router runs alone meanwhile; '' if nothing on the link changes
     settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
     first_addresses: List[str] = []  # of the first one
+    purpose: str = ""  # of the state that it saves
 
 
 def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) -> Steps:
     """Return the steps of a rollback.
 
     :param given: the hosts of the play as `members` describes them, each with what `member_state` listed as ``states``
-    :param to: the ID of a state; '' for the newest, unless the members have returned to one already
+    :param to: the ID of a state; '' for that of before the last run, unless the members have returned to one since
     """
     every = layouts(given)
     if len(every) > 1 and not only_list:
@@ -57,20 +66,32 @@ def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], t
     known = _ids(layout, saved)
     if to and to not in known:
         return Steps([f"rollback_to is {to}, which no member has: there {_are(known)}."])
-    present = [each for each in known if all(one["is_present"] for one in _of(layout, saved, each).values())]
     if not known:
         return Steps([], [f"There is no earlier state of {', '.join(layout.names)}: nothing to do."])
-    if present and to in ("", *present):
+    chosen = to or _before_the_last_run(layout, saved, known)
+    if _is_present(layout, saved, chosen):
         others = f" Another one is chosen by -e rollback_to: {', '.join(known)}." if not to else ""
-        run = to or present[-1]
-        state = next(iter(_of(layout, saved, run).values()))
-        name = _described(state) if state["backup"] else f"the state {run}"
+        state = next(iter(_of(layout, saved, chosen).values()))
+        name = _described(state) if state["backup"] else f"the state {chosen}"
         return Steps([], [f"The members run {name} already: nothing to do.{others}"])
-    chosen = to or known[-1]
     found = _of(layout, saved, chosen)
     returning = {name: state for name, state in found.items() if not state["is_present"]}
     faults = _refusals(layout, chosen, found, engines)
     return Steps(faults) if faults else _moves(layout, chosen, found, returning)
+
+
+def _before_the_last_run(layout: Layout, saved: Dict[str, States], known: List[str]) -> str:
+    """Return the state of before the last run, or the one that a rollback has returned to since."""
+    states = {each: next(iter(_of(layout, saved, each).values())) for each in known}
+    returned = RETURNED.fullmatch(states[known[-1]]["purpose"])
+    if returned and returned[1] in known and _is_present(layout, saved, returned[1]):
+        return returned[1]
+    runs = [each for each, state in states.items() if not (state["backup"] or RETURNED.fullmatch(state["purpose"]))]
+    return (runs or known)[-1]
+
+
+def _is_present(layout: Layout, saved: Dict[str, States], wanted: str) -> bool:
+    return all(state["is_present"] for state in _of(layout, saved, wanted).values())
 
 
 def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str]) -> List[str]:
@@ -114,11 +135,12 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines = [f"Back to {chosen}, {what}."]
     lines += [f"{name}: {', '.join(state['files']) or 'its units'}" for name, state in returning.items()]
     lines += [f"{name} has no state {chosen} and stays as it is." for name in layout.names if name not in found]
+    lines += [f"{name} {NAMES_STAY}" for name, state in returning.items() if state["keeps_names"]]
     lines += _alone(layout, sole) if sole else []
     lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     settle = max(state["settle"] for state in found.values()) if link else 0
     addresses = sole.seen.get("addresses", []) if sole else []
-    return Steps([], lines, chosen, what, list(found), first, settle, addresses)
+    return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen))
 
 
 def _alone(layout: Layout, sole: Member) -> List[str]:
@@ -136,7 +158,7 @@ def _listed(layout: Layout, saved: Dict[str, States]) -> List[str]:
     for each in _ids(layout, saved):
         found = _of(layout, saved, each)
         state = next(iter(found.values()))
-        there = "as now" if all(one["is_present"] for one in found.values()) else f"on {', '.join(found)}"
+        there = "as now" if _is_present(layout, saved, each) else f"on {', '.join(found)}"
         lines.append(f"{each}: {_described(state)}, {state['engine']}, {there}")
     return lines or [f"{', '.join(layout.names)} have no saved state: a run that changes them saves one."]
 

@@ -9,6 +9,10 @@ from typing import Any, Collection, Dict, List, NamedTuple, Sequence
 from .members import Layout, Member
 
 INTERVAL_MS = 5  # of the probe
+FORMER = (
+    "is a member to the others, and none in the inventory: its router may run, and would hold the VIPs beside theirs. "
+    "Run onprem.lb.site first, which stops it, or put it back into the inventory."
+)
 
 
 class Steps(NamedTuple):
@@ -27,26 +31,38 @@ class Steps(NamedTuple):
 
 
 def give_back(layout: Layout, held_back: List[Member]) -> Steps:
-    """Return the steps after which members that are held back take part again."""
-    faults = [fault for member in held_back for fault in unable(member)]
-    if faults:
+    """Return the steps after which members that are held back take part again.
+
+    They need nobody: one that could not take over, or cannot be reached, is named and keeps none of the others back.
+    """
+    unable_ones = [member for member in held_back if unable(member)]
+    faults = [fault for member in unable_ones for fault in unable(member)]
+    able = [member for member in held_back if member not in unable_ones]
+    if not able:
         return Steps(faults)
-    start = [member.name for member in held_back]
-    expected = {member.name: returning(layout, member) for member in held_back}
+    start = [member.name for member in able]
+    without = [member.name for member in unable_ones]
+    expected = {member.name: returning(layout, member, without) for member in able}
     moving = {vip: name for name, vips in expected.items() for vip in vips}
     lines = [f"The router of {name} starts again." for name in start]
     lines += [f"{vip} moves from {holder(layout, vip)} to {name}." for vip, name in moving.items()]
+    lines += [f"{fault} It stays held back." for fault in faults]
     measured_at = next(iter(moving.items()), None)
     return Steps([], lines, start=start, expected=expected, probe=probe(layout, *measured_at) if measured_at else {})
 
 
-def returning(layout: Layout, member: Member) -> List[str]:
-    """Return the VIPs that a member takes over as soon as its router runs."""
-    return [
-        vip
-        for vip in layout.configured
-        if layout.by_priority(vip)[0] == member.name and member.election(vip)["preempt"] and vip not in member.held
-    ]
+def returning(layout: Layout, member: Member, without: Collection[str] = ()) -> List[str]:
+    """Return the VIPs that a member takes over as soon as its router runs.
+
+    :param without: members whose routers stay stopped
+    """
+    found = []
+    for vip in layout.configured:
+        first = next((name for name in layout.by_priority(vip) if name not in without), "")
+        takes = member.election(vip).get("preempt") or not layout.holders(vip)
+        if first == member.name and takes and vip not in member.held:
+            found.append(vip)
+    return found
 
 
 def holders_after(layout: Layout, stopped: Collection[str], restarted: Collection[str]) -> Dict[str, str]:
@@ -92,12 +108,23 @@ def several(every: Sequence[Layout]) -> str:
 
 
 def incomplete(layout: Layout, what: str) -> List[str]:
-    """Say which members are missing for what needs all of them."""
+    """Say which members are missing for what needs all of them, those that the inventory lacks among them."""
     if layout.left_out:
         names = ", ".join(layout.left_out)
         return [f"{names} is outside --limit, and {what.lower()} needs all members: run it without --limit."]
     unread = [member.fault for member in layout.members if member.problem]
-    return [f"{what} needs all members. {' '.join(unread)}"] if unread else []
+    if unread:
+        return [f"{what} needs all members. {' '.join(unread)}"]
+    return [*(f"{name} {FORMER}" for name in layout.former), *_strange(layout)]
+
+
+def _strange(layout: Layout) -> List[str]:
+    """Say which VIPs are held by a host that is no member."""
+    return [
+        f"{vip} is held by another host ({mac}), which is no member of the inventory: add it there, or stop its router."
+        for vip in layout.every_vip
+        for mac in layout.strangers(vip)
+    ]
 
 
 def holder(layout: Layout, vip: str) -> str:
@@ -107,7 +134,7 @@ def holder(layout: Layout, vip: str) -> str:
 def probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
     """Return how to measure the move of a VIP; {} if nothing answers at it."""
     found = [member for member in layout.members if member.name == to and member.seen["ports"]]
-    members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.members]
+    members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.read]
     return {"address": vip, "port": found[0].seen["ports"][0], "members": members, "holder": to} if found else {}
 
 

@@ -24,6 +24,7 @@ def asked(monkeypatch):
     for name in ("postpone", "confirm", "abandon", "take_over"):
         record(arming, name)
     record(manager, "arm")
+    record(manager, "hold_back")
     monkeypatch.setattr(arming, "announce", lambda: calls.append(("announce",)))
     monkeypatch.setattr(program, "build", lambda: b"program")
     return calls
@@ -44,6 +45,7 @@ GIVEN = {"run": RUN, "role": "first"}
         ({"state": "confirmed"}, ("confirm", None, b"program")),
         ({"state": "abandoned", **GIVEN}, ("abandon", DUE, b"program")),
         ({"state": "taken_over"}, ("take_over",)),
+        ({"state": "held_back"}, ("hold_back",)),
     ],
 )
 def test_each_state_asks_for_one_thing_and_a_dry_run_for_none(asked, given, call):

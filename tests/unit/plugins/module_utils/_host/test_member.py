@@ -142,6 +142,8 @@ def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engi
             "addresses": [VIP],
             "priority": 254,
             "preempt": True,
+            "source": "192.0.2.1",
+            "peers": ["192.0.2.2"],
             "state": "Active",
         }
     ]

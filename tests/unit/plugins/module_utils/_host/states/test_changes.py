@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import changes
+from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import NAMES
 from support.states import CONFIGS, KEEPALIVED_UNIT, MARK, RUNS, STOPPED, file, native
 
 AGENT = {"onprem-lb-vrrp.service": RUNS, "onprem-lb-proxy.service": RUNS}
@@ -77,6 +78,25 @@ def test_a_server_of_direct_return_stops_while_its_program_is_there_and_only_rel
     other = now._replace(files=[*then.files, file(path, f"{MARK}{{}}\n")])
     assert changes.before_files(other, now) == []
     assert way(other, now) == [[f"systemctl reload {name}"], []]
+
+
+def named(address):
+    """A member whose resolver leads to an address; '' without one."""
+    here = native()
+    return here._replace(files=[*here.files, *([file(NAMES, f"address=/api-int/{address}")] if address else [])])
+
+
+def test_the_names_lead_to_the_vips_of_the_state_again():
+    now, then = named("192.0.2.110"), named("192.0.2.100")
+    assert changes.of_files(now, then).write == [then.files[-1]]
+    assert way(now, then) == [["systemctl --no-block try-restart onprem-lb-resolver.service"], []]
+
+
+@pytest.mark.parametrize("now, then", [("", "192.0.2.100"), ("192.0.2.110", "")])
+def test_a_resolver_that_has_come_or_gone_since_stays_so(now, then):
+    """A host is left with names of its own, and does not ask a resolver that is not there."""
+    assert changes.of_files(named(now), named(then)).paths == [] and changes.keeps_names(named(now), named(then))
+    assert way(named(now), named(then)) == [[], []]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import system
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import keeping, records
+from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import NAMES
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support.states import CONFIGS, RUNS, STOPPED, file, native
 
@@ -113,3 +114,9 @@ def test_an_engine_that_has_changed_stays_whole():
     now = native()
     then = now._replace(files=[file(AGENT, "{}"), file("/etc/systemd/system/onprem-lb-vrrp.service")])
     assert keeping.with_router(now, then) == now
+
+
+def test_the_names_stay_with_the_vips_of_the_router_that_stays():
+    now, then = (native(routed=word) for word in ("two", "one"))
+    now, then = (each._replace(files=[*each.files, file(NAMES, text)]) for each, text in ((now, "two"), (then, "one")))
+    assert file(NAMES, "two") in keeping.with_router(now, then).files

@@ -41,6 +41,7 @@ def test_it_has_every_file_of_this_collection_and_none_of_others(tmp_path):
         CONFIGS["haproxy"],
         "/etc/onprem-lb-agent/vrrp.json",
         "/etc/onprem-lb-pair-members.json",
+        "/etc/onprem-lb-resolver/dnsmasq.conf",
         "/etc/onprem-lb/open-firewall",
         "/etc/sysctl.d/90-onprem-lb.conf",
         "/etc/systemd/system/haproxy.service.d/onprem-lb.conf",
@@ -53,6 +54,8 @@ def test_it_has_every_file_of_this_collection_and_none_of_others(tmp_path):
         "/etc/onprem-lb-packages.json",  # packages stay installed
         "/etc/systemd/system/haproxy.service.d/limits.conf",
         "/etc/systemd/system/onprem-lb-shutdown.service",  # whose stop would stop the router
+        "/etc/onprem-lb-resolver/hosts",  # which follow writes
+        "/etc/systemd/system/onprem-lb-resolver.service",
         "/etc/systemd/system/onprem-lb-undo.service",
     ]
     for path in own + others:

@@ -4,21 +4,26 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as model
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import rollback
 
+UNKNOWN = {"macs": [], "answering": {}, "members": {}, "addresses": []}
 FIRST, SECOND, THIRD = "20260129T120000Z", "20260130T120000Z", "20260131T120000Z"
 
 
-def state(name, present=False, link=False, engine="native", router=True, backup=""):
+def state(name, present=False, link=False, engine="native", router=True, backup="", to=""):
+    """A state that a run has saved, or a rollback to another one."""
     return {
         "id": name,
-        "purpose": "setting the pair up",
+        "purpose": rollback.PURPOSE.format(to) if to else "setting the pair up",
         "backup": backup,
         "engine": engine,
         "is_present": present,
         "files": [] if present else ["/etc/haproxy/haproxy.cfg"],
+        "keeps_names": False,
         "changes_link": link,
         "could_serve": router,
         "settle": 5,
@@ -31,7 +36,7 @@ def member(name, *states, held=(), members=("lb1", "lb2"), engine="native", **se
         "members": list(members),
         "vips": ["192.0.2.10"],
         "engine": "auto",
-        "seen": {"held": [{"address": vip, "seconds": 1} for vip in held], "instances": [], **seen},
+        "seen": {**UNKNOWN, "held": [{"address": vip, "seconds": 1} for vip in held], "instances": [], **seen},
         "states": {"states": list(states), "engine": engine},
     }
 
@@ -79,7 +84,7 @@ def test_settings_of_the_link_change_while_the_holder_runs_alone():
 
 
 def test_a_second_time_nothing_is_to_do_but_another_state_can_be_chosen():
-    given = pair(state(FIRST), state(SECOND, present=True), state(THIRD))
+    given = pair(state(FIRST), state(SECOND, present=True), state(THIRD, to=SECOND))
     found = rollback.steps(given)
     assert found.members == [] and found.lines[0].startswith(
         f"The members run the state {SECOND} already: nothing to do."
@@ -89,6 +94,24 @@ def test_a_second_time_nothing_is_to_do_but_another_state_can_be_chosen():
     assert rollback.steps(given, THIRD).members == ["lb1", "lb2"]
 
 
+@pytest.mark.parametrize("present", list(itertools.product([False, True], repeat=2)))
+def test_it_returns_to_what_ran_before_the_last_run_whatever_ran_before_that(present):
+    """A, B, A: the last run has brought back what ran two runs ago, and that is its outage."""
+    earlier = [state(name, present=each) for name, each in zip([FIRST, SECOND], present)]
+    assert rollback.steps(pair(*earlier, state(THIRD))).id == THIRD
+
+
+def test_a_rollback_that_was_taken_back_is_no_run():
+    """Nor is a backup, which a restore brings here before it returns to it."""
+    given = pair(state(FIRST), state(SECOND, to=FIRST))
+    assert rollback.steps(given).id == FIRST
+    assert rollback.steps(pair(state(FIRST), state(SECOND, backup=FIRST))).id == FIRST
+
+
+def test_a_rollback_to_a_state_that_is_gone_is_followed_by_the_last_run():
+    assert rollback.steps(pair(state(SECOND), state(THIRD, to=FIRST))).id == SECOND
+
+
 def test_without_a_state_there_is_nothing_to_do():
     assert rollback.steps(pair()).lines == ["There is no earlier state of lb1, lb2: nothing to do."]
 
@@ -96,6 +119,11 @@ def test_without_a_state_there_is_nothing_to_do():
 def test_a_member_that_was_left_out_of_that_run_stays_as_it_is():
     found = rollback.steps(pair(state(FIRST), states=()))
     assert found.members == ["lb1"] and f"lb2 has no state {FIRST} and stays as it is." in found.lines
+
+
+def test_whose_names_stay_behind_the_vips_is_said():
+    found = rollback.steps(pair({**state(FIRST), "keeps_names": True}, states=[state(FIRST)]))
+    assert [line for line in found.lines if "names" in line] == [f"lb1 {rollback.NAMES_STAY}"]
 
 
 @pytest.mark.parametrize(

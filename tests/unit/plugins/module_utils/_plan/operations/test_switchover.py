@@ -26,8 +26,8 @@ def test_with_preemption_the_first_member_is_held_back():
     assert found.lines == [
         f"{VIP} moves from lb1 to lb2.",
         "lb1 is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
-        "Meanwhile it could not take over from lb2. -e switchover_back=true, the next run of onprem.lb.site, or a "
-        "reboot of it ends that.",
+        "It starts by itself once nobody has held a VIP of it for a while. -e switchover_back=true, the next run of "
+        "onprem.lb.site, or a reboot of it ends that.",
     ]
 
 
@@ -81,6 +81,41 @@ def test_of_three_the_last_stays_a_backup():
 def test_who_no_longer_outranks_the_target_takes_part_again():
     found = steps(three(seen(1, held_back=RECORD), seen(2, held_back=RECORD), seen(3, [VIP])), "lb2")
     assert (found.stop, found.start, found.expected) == ([], ["lb2"], {"lb2": [VIP]})
+
+
+BROKEN = "haproxy.service does not run."
+
+
+def test_the_way_back_goes_with_whoever_can_be_reached():
+    """The holder has died: nobody serves, and the others are held back."""
+    given = three(seen(1, held_back=RECORD), seen(2, held_back=RECORD), DOWN)
+    found = steps(given, back=True)
+    assert (found.faults, found.start, found.expected) == ([], ["lb1", "lb2"], {"lb1": [VIP], "lb2": []})
+    assert [each["name"] for each in found.probe["members"]] == ["lb1", "lb2"]
+    assert found.lines[-1] == (
+        "lb3 cannot be reached: ssh: connect to host: No route to host. If it is held back, it stays so."
+    )
+    left_out = steps(given[:2], back=True)
+    assert (left_out.faults, left_out.start) == ([], ["lb1", "lb2"])
+    assert left_out.lines[-1] == "lb3 is outside --limit. If it is held back, it stays so."
+
+
+def test_on_the_way_back_one_that_could_not_take_over_keeps_no_other_one_back():
+    given = three(seen(1, held_back=RECORD, unable=[BROKEN]), seen(2, held_back=RECORD), DOWN)
+    found = steps(given, back=True)
+    assert (found.faults, found.start, found.expected) == ([], ["lb2"], {"lb2": [VIP]})
+    assert f"lb1 could not take over: {BROKEN} It stays held back." in found.lines
+
+
+def test_the_way_back_waits_for_a_vip_that_nobody_holds_whoever_preempts():
+    given = pair(lax(1), lax(2))
+    given[0]["seen"]["held_back"] = RECORD
+    assert steps(given, back=True).expected == {"lb1": [VIP]}
+
+
+def test_a_way_back_with_nobody_left_is_refused_with_each_reason():
+    found = steps(three(seen(1, held_back=RECORD, unable=[BROKEN]), seen(2, [VIP]), DOWN), back=True)
+    assert (found.faults, found.start) == ([f"lb1 could not take over: {BROKEN}"], [])
 
 
 UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf since it changed."
