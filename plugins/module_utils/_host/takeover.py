@@ -15,6 +15,7 @@ import shutil
 from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 
 from .._agent.keepalived import conf as keepalived_conf
+from .._agent.keepalived import unread
 from .._shared import mark
 from .._shared.engines import HAPROXY
 from . import cgroups, facts, ownership, start_options
@@ -79,7 +80,7 @@ def judge(found: Found) -> Takeover:
         ],
         problems=[_kept_twice(file) for file in [*keep, *units] if file.is_kept],
         unadoptable=[
-            *(f"{file.path} has {what}." for file in others for what in keepalived_conf.unknown(file.text)),
+            *(f"{file.path} has {what}." for file in others for what in unread.unread(file.text)),
             *(sentence for file in found.options for sentence in _of_options(file, found)),
             *(_started_by_its_package(file, found) for file in others if not found.is_installed and _has_vips(file)),
         ],

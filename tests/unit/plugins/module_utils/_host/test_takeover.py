@@ -111,7 +111,8 @@ def test_a_keepalived_conf_that_includes_others_cannot_be_adopted_because_they_a
 def test_a_pair_with_another_authentication_cannot_be_adopted_because_its_members_would_not_hear_the_new_ones():
     text = VRRP.replace("51\n", "51\n authentication {\n auth_type AH\n auth_pass secret\n }\n")
     assert unadoptable(config=[File(CONF, text)]) == [
-        f"{CONF} has auth_type AH, which this collection does not set up: change it to PASS on all members."
+        f"{CONF} has auth_type AH, which this collection does not set up, in vrrp_instance VI_1: change it to PASS "
+        "on all members."
     ]
 
 

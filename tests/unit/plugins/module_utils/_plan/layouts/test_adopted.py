@@ -30,6 +30,7 @@ OTHER = """\
 vrrp_instance other {
     virtual_router_id 9
     authentication {
+        auth_type PASS
         auth_pass other123
     }
     virtual_ipaddress {
