@@ -19,6 +19,9 @@ TAKEOVER = {
     "keep": [],
     "set_aside": [],
     "stop": False,
+    "restart": False,
+    "tables": [],
+    "lost": [],
     "put_back": [],
 }
 PAIR = {"pair": {"lb1": {"ansible_host": "192.0.2.1"}, "lb2": {"ansible_host": "192.0.2.2"}}}

@@ -81,6 +81,25 @@ def test_a_unit_that_cannot_be_reloaded_stops_first(name, why, check):
     assert did(play, "systemd_service")[:1] == ([] if check else [stopped])
 
 
+@pytest.mark.parametrize("written, states", [(WROTE, ["restarted"]), (KEPT, [])])
+def test_a_keepalived_that_others_have_started_is_restarted_and_never_reloaded(written, states):
+    takeover = {"takeover": {"keepalived": {**TAKEOVER, "restart": True}}}
+    host = {**units("keepalived", states=("active", "enabled")), **takeover}
+    play = component("keepalived", "configure.yml", {"config_files": written}, host)
+    assert did(play, "systemd_service") == [f"systemd_service {state} keepalived.service" for state in states]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_the_tables_of_another_keepalived_are_deleted_before_ours_starts(check):
+    tables = ["ip keepalived", "ip6 keepalived"]
+    host = {"takeover": {"keepalived": {**TAKEOVER, "restart": True, "tables": tables}}}
+    play = component("keepalived", "configure.yml", {"config_files": WROTE}, host, check)
+    deleted = [f"nft 'add table {table}; delete table {table}'" for table in tables]
+    assert [call.given["cmd"] for call in play.of("command")] == ([] if check else deleted)
+    *_before, last = ["systemd_service restarted keepalived.service"] * check + did(play, "command", "systemd_service")
+    assert last == "systemd_service restarted keepalived.service"
+
+
 @pytest.mark.parametrize("selinux, connects", [(True, True), (True, False), (False, True)])
 def test_selinux_is_told_where_it_is_on_and_something_connects(selinux, connects):
     model = {"__keepalived_model": {"connects": connects, "instances": [], "daemon": {}}}

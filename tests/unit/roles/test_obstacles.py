@@ -216,7 +216,10 @@ def test_what_is_installed_is_recorded_before_it_is_installed_except_what_other_
 def configured(role, stop=False, restarting=(), active=None):
     """Return the calls that configure a program whose files are in place, and what they make of its unit."""
     unit = f"{role}.service"
-    host = {"takeover": {role: {"stop": stop, "set_aside": ["/aside"], "keep": []}}, "selinux": False}
+    host = {
+        "takeover": {role: {"stop": stop, "restart": False, "tables": [], "set_aside": ["/aside"], "keep": []}},
+        "selinux": False,
+    }
     host.update(restarting_units=restarting, active_units=[unit] if active is None else active, missing_packages=[])
     host.update(enabled_units=[unit])
     stops = {"changed": stop or unit in restarting}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
-from ..._shared.engines import POD, ROUTERS, UNIT
+from ..._shared.engines import KEEPALIVED, POD, ROUTERS, UNIT
 from ..model.instances import with_password
 from ..model.plan import MemberPlan, Vip
 from . import changes
@@ -29,6 +29,7 @@ class Turn(NamedTuple):
     is_silent: bool  # it does not answer
     keepalived: str  # its version, or nothing
     holds: List[str]  # the plan's VIPs that it holds
+    restarts: bool = False  # its keepalived was started by others, and must not be reloaded into the new file
 
     @property
     def held(self) -> int:
@@ -84,6 +85,7 @@ def turns(
             is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
             holds=held_vips(member, vips),
+            restarts=bool(member["host"].get("takeover", {}).get(KEEPALIVED, {}).get("restart")),
         )
         for member in members
     ]
@@ -158,10 +160,11 @@ class Row(NamedTuple):
     members: Tuple[str, ...]
 
 
-def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
+def rows(given: List[Turn], alone: str = "", in_turn: bool = True) -> Dict[str, List[Row]]:
     """Return the rows of each VIP: what changes on which members, in which class, and how long it is gone at most.
 
     :param alone: the sole router, which takes over what others hold; or nothing
+    :param in_turn: whether the routers change one after the other, the holders last
     """
     members: Dict[Change, List[str]] = {}
     for name, found in changed(given).items():
@@ -176,7 +179,7 @@ def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
             kind = MOVES if moves else change.kind
             gone = max(change.gone, _taken_over(given, change.vip, alone) if kind == SPLITS else 0)
             result.setdefault(change.vip, []).append(Row(change.label, change.before, change.after, kind, gone, here))
-    for vip, row in [*_replaced(given), *_handed_over(given, alone)]:
+    for vip, row in [*_replaced(given), *_handed_over(given, alone), *_restarted(given, alone or not in_turn)]:
         result.setdefault(vip, []).append(row)
     return result
 
@@ -202,6 +205,29 @@ def _handed_over(given: List[Turn], alone: str) -> List[Tuple[str, Row]]:
         for turn in stopped
         for vip in turn.holds
     ]
+
+
+def _restarted(given: List[Turn], at_once: Any) -> List[Tuple[str, Row]]:
+    """Return a row for each VIP that a keepalived holds which is restarted.
+
+    :param at_once: whether no other member can take over meanwhile
+    """
+    found = [(turn, vip) for turn in given if turn.restarts and turn.is_changed for vip in turn.holds]
+    return [
+        (
+            vip,
+            Row("keepalived", "runs", "is restarted", MOVES, _gone_meanwhile(given, turn, vip, at_once), (turn.name,)),
+        )
+        for turn, vip in found
+    ]
+
+
+def _gone_meanwhile(given: List[Turn], turn: Turn, vip: str, at_once: Any) -> float:
+    others = [other for other in given if other is not turn and other.runs and vip in changes.vips(other.before)]
+    if others and not at_once:
+        return _handover(given, vip)
+    own = [each for each in (*turn.before, *turn.after) if vip in changes.vips([each])]
+    return max((changes.active_down(each) for each in own), default=0)
 
 
 def _handover(given: List[Turn], vip: str) -> float:
@@ -233,12 +259,13 @@ def _best_changes(given: List[Turn], vip: str) -> bool:
     return best[0] != best[1]
 
 
-def longest_gaps(given: List[Turn], alone: str) -> Dict[str, float]:
+def longest_gaps(given: List[Turn], alone: str, in_turn: bool = True) -> Dict[str, float]:
     """Return for how many seconds each VIP that runs and will run is gone at most.
 
     :param alone: as `rows` takes it
+    :param in_turn: likewise
     """
-    found = rows(given, alone)
+    found = rows(given, alone, in_turn)
     before, after = (changes.vips([each for turn in given for each in some(turn)]) for some in (_before, _after))
     return {vip: max((row.gone for row in found.get(vip, [])), default=0) for vip in sorted(before & after)}
 
