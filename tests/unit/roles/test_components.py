@@ -167,6 +167,25 @@ def test_a_removal_takes_only_what_the_collection_has_brought(name, read, module
     assert bool(play.said) is not bool(read.get("own_packages"))
 
 
+def test_a_removal_puts_in_force_what_the_owners_files_say_of_its_kernel_settings(tmp_path):
+    (tmp_path / "90-onprem-lb.conf").write_text("")  # what the first command asks for
+    values = {"__haproxy_sysctl_path": str(tmp_path / "90-onprem-lb.conf")}
+    play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **READ)}, **values)
+    calls = [
+        call.given.get("cmd", "").split()[:1] or call.given.get("files") for call in play.of("command", "config_files")
+    ]
+    reset, deleted, applied = calls[:3]
+    assert (reset, applied) == (["sysctl"], ["/usr/lib/systemd/systemd-sysctl"])
+    assert values["__haproxy_sysctl_path"] in [file["path"] for file in deleted], "or it would be applied again"
+
+
+@pytest.mark.parametrize("own", [["haproxy"], []])
+def test_what_the_package_leaves_goes_with_it_alone(own):
+    play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **{**READ, "own_packages": own})})
+    folders = [folder for call in play.of("config_files") for folder in call.given.get("folders", [])]
+    assert folders == ["/run/haproxy", "/var/lib/haproxy"] * bool(own)
+
+
 def test_a_dry_removal_resets_no_kernel_setting():
     play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **READ)}, check=True)
     assert play.code == 0 and play.did("command") == []

@@ -13,6 +13,7 @@ from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
 from .members import held_vips
 
+RESTART = 1.5  # seconds from the end of a keepalived, for which it takes one, to the start of the next
 
 class Turn(NamedTuple):
     """What one member runs now and will run."""
@@ -227,7 +228,7 @@ def _gone_meanwhile(given: List[Turn], turn: Turn, vip: str, at_once: Any) -> fl
     if others and not at_once:
         return _handover(given, vip)
     own = [each for each in (*turn.before, *turn.after) if vip in changes.vips([each])]
-    return max((changes.active_down(each) for each in own), default=0)
+    return RESTART + max((changes.active_down(each) for each in own), default=0)
 
 
 def _handover(given: List[Turn], vip: str) -> float:
