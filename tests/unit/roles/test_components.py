@@ -179,6 +179,14 @@ def test_a_removal_puts_in_force_what_the_owners_files_say_of_its_kernel_setting
     assert values["__haproxy_sysctl_path"] in [file["path"] for file in deleted], "or it would be applied again"
 
 
+@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("left, autoremove", [("Remv libx [1]\n", False), ("0 to remove\n", True)])
+def test_what_came_with_a_package_goes_with_it_unless_others_left_something(name, left, autoremove):
+    read = host_info("lb1", **{**READ, "own_packages": [name]})
+    play = component(name, "remove.yml", {"host_info": read, "command": {"stdout": left}})
+    assert [call.given["autoremove"] for call in play.of("apt")] == [autoremove]
+
+
 @pytest.mark.parametrize("own", [["haproxy"], []])
 def test_what_the_package_leaves_goes_with_it_alone(own):
     play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **{**READ, "own_packages": own})})
