@@ -80,6 +80,8 @@ def judge(found: Found) -> Takeover:
     units = [] if found.is_ours else [file for file in found.units if not mark.is_marked(file.text)]
     # A package's default file comes back, too, unless its package goes with the removal or something else was kept.
     keep = [file for file in config if file in others or not (found.is_installed_by_us or file.is_kept)]
+    confs = others if found.program == KEEPALIVED else []
+    unevaluated = [f"{file.path} has {what}." for file in confs for what in unread.unread(file.text)]
     # keepalived remembers an error or a warning of the file with which it was started, and may end at a reload.
     is_of_others = found.runs and bool(others or not found.has_loaded)
     return Takeover(
@@ -90,7 +92,7 @@ def judge(found: Found) -> Takeover:
         ],
         problems=[_kept_twice(file) for file in [*keep, *units] if file.is_kept],
         unadoptable=[
-            *(f"{file.path} has {what}." for file in others for what in unread.unread(file.text)),
+            *unevaluated,
             *(sentence for file in found.options for sentence in _of_options(file, found)),
             *(_started_by_its_package(file, found) for file in others if not found.is_installed and _has_vips(file)),
         ],
@@ -99,7 +101,7 @@ def judge(found: Found) -> Takeover:
         stop=any(CHANGES_THE_START.search(file.text) for file in units),
         restart=is_of_others,
         tables=[*found.tables] if is_of_others or not found.runs else [],
-        lost=[each for file in others if found.program == KEEPALIVED for each in statements.lost(file.text)],
+        lost=[] if unevaluated else [each for file in confs for each in statements.lost(file.text)],
         put_back=list(found.kept),
     )
 

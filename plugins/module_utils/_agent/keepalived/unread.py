@@ -21,7 +21,7 @@ CONSTRUCTS = (
     ),
     (re.compile(r"^\s*@\S*"), "{}, and which members read that line is not known here: write a file for each member"),
     (re.compile(r"^\s*\$\w+(?==)"), "the definition {}, which is not evaluated: write its value where it is used"),
-    (re.compile(r"\$\{?_\w*"), "{}, which keepalived replaces: write what it stands for"),
+    (re.compile(r"\$\{?_\w*\}?"), "{}, which keepalived replaces: write what it stands for"),
     (re.compile(r"~(?:SEQx?|LST)\b"), "{}, which stands for several lines: write them all"),
     (re.compile(r'\\(?:"|$)'), "{}, and versions of keepalived read a backslash in different ways: leave it out"),
 )

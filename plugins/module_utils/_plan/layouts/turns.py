@@ -15,6 +15,7 @@ from .members import held_vips
 
 RESTART = 1.5  # seconds from the end of a keepalived, for which it takes one, to the start of the next
 
+
 class Turn(NamedTuple):
     """What one member runs now and will run."""
 

@@ -132,7 +132,13 @@ def test_the_tables_of_a_keepalived_of_others_go_and_those_of_ours_stay(found, t
 def test_what_goes_with_its_file_is_known_before():
     lost = judge(KEEPALIVED._replace(config=[File(CONF, f"{VRRP}virtual_server 192.0.2.10 80 {{\n}}\n")])).lost
     assert lost == [("virtual_server 192.0.2.10 80", "keepalived_extra_lines")]
-    assert judge(NOTHING._replace(config=[HAND])).lost == [], "haproxy.cfg is no keepalived.conf"
+    assert judge(KEEPALIVED._replace(config=[File(CONF, "$A=1\nnet_namespace red\n")])).lost == [], "it is refused"
+
+
+@pytest.mark.parametrize("line", ["bind :80 \\", "@lb1", "http-request set-header X ${_HOST}", "mode 'tcp"])
+def test_haproxy_cfg_is_not_read_as_a_keepalived_conf(line):
+    found = judge(NOTHING._replace(config=[File(CFG, f"listen web\n  {line}\n")]))
+    assert (found.unadoptable, found.lost) == ([], [])
 
 
 # -- what cannot be adopted: it stops the run where the program is to run

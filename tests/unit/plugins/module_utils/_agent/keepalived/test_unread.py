@@ -54,7 +54,7 @@ def test_of_what_this_collection_writes_nothing_is_said(path):
             "@^lb1 priority 200",
             "@^lb1, and which members read that line is not known here: write a file for each member",
         ),
-        ("router_id ${_INSTANCE}", "${_INSTANCE, which keepalived replaces: write what it stands for"),
+        ("router_id ${_INSTANCE}", "${_INSTANCE}, which keepalived replaces: write what it stands for"),
         ("script $_PWD/check", "$_PWD, which keepalived replaces: write what it stands for"),
         ("~SEQ(A, 1, 2) 192.0.2.$A", "~SEQ, which stands for several lines: write them all"),
         ("  ~LST(A, 1, 2) 192.0.2.$A", "~LST, which stands for several lines: write them all"),
