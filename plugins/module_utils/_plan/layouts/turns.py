@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Set, Tuple
 
-from ..._shared.engines import KEEPALIVED, POD, ROUTERS, UNIT
+from ..._shared.engines import KEEPALIVED, NATIVE, POD, ROUTERS, UNIT
 from ..model.instances import with_password
 from ..model.plan import MemberPlan, Vip
 from . import changes
@@ -87,7 +87,8 @@ def turns(
             is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
             holds=held_vips(member, vips),
-            restarts=bool(member["host"].get("takeover", {}).get(KEEPALIVED, {}).get("restart")),
+            restarts=planned[member["name"]].engine == NATIVE
+            and bool(member["host"].get("takeover", {}).get(KEEPALIVED, {}).get("restart")),
         )
         for member in members
     ]

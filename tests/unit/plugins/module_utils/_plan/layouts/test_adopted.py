@@ -185,6 +185,10 @@ def test_a_lone_member_that_is_restarted_is_announced_with_its_restart_and_an_ac
     assert "at most  5560 ms" in line
 
 
+def test_with_the_agent_no_keepalived_is_restarted():
+    assert announced(_pair.plan(restarted(unicast(1), unicast(2), engine="agent"))) == []
+
+
 def test_of_members_that_hold_nothing_a_restart_is_not_announced():
     assert announced(_pair.plan(restarted(unicast(1), unicast(2), holder=""))) == []
 
