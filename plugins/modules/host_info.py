@@ -247,8 +247,9 @@ takeover:
     unadoptable:
       description:
         - A sentence for each thing that stops a run if the program is to run here, whether the user adopts it or not.
-        - They are files that a C(keepalived.conf) includes, another authentication than by password, and options in
-          C(/etc/default) or C(/etc/sysconfig) that load another configuration.
+        - They are what only keepalived evaluates in a C(keepalived.conf), such as files that it includes, another
+          authentication than by password, and options in C(/etc/default) or C(/etc/sysconfig) that load another
+          configuration.
       type: list
       elements: str
     keep:
@@ -262,6 +263,17 @@ takeover:
     stop:
       description: Whether the program must stop before they are set aside, because they change how it is started.
       type: bool
+    restart:
+      description: Whether keepalived runs with a file of others, so that it must be restarted and not reloaded.
+      type: bool
+    tables:
+      description: Tables of nftables that keepalived's strict mode has made, or left.
+      type: list
+      elements: str
+    lost:
+      description: What that C(keepalived.conf) says and the new one does not, each with the variable that expresses it.
+      type: list
+      elements: list
     put_back:
       description: Files that are kept, by the names to which a removal puts them back.
       type: list

@@ -19,6 +19,9 @@ TAKEOVER = {
     "keep": [],
     "set_aside": [],
     "stop": False,
+    "restart": False,
+    "tables": [],
+    "lost": [],
     "put_back": [],
 }
 PAIR = {"pair": {"lb1": {"ansible_host": "192.0.2.1"}, "lb2": {"ansible_host": "192.0.2.2"}}}
@@ -99,6 +102,7 @@ def deployment(**answers: Any) -> Dict[str, Any]:
         "keepalived_hook": {"changed": True},
         "member_state": {"changed": True, "postponed": True, "returned_within": 55},
         "systemd_service": {"changed": True},
+        "command": {"stdout": ""},
         "layout_info": lambda call: {"faults": [], "held": ["192.0.2.10"] if call.on == "lb1" else [], "holders": {}},
         "agent": {"changed": True, "steps": ["write"]},
         "firewall_openings": {"changed": True, "in_force": False, "openings": []},

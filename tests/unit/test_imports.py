@@ -50,7 +50,7 @@ MAY_IMPORT = {
         "_host.states.records",
         "_agent.config.schema",
         "_agent.config.host",  # whether a program is fit for use is the same question to both
-        "_agent.keepalived.conf",
+        *("_agent.keepalived.conf", "_agent.keepalived.unread"),
         "_agent.net",
         "_agent.vrrp.core.packet",
         "_agent.runtime.status_socket",

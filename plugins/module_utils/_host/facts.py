@@ -33,6 +33,7 @@ INSTANCE: Dict[str, Any] = {
     "multicast": False,
     "source": "",
     "addresses": [],
+    "excluded_addresses": [],
     "peers": [],
 }
 

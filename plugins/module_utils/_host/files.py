@@ -279,6 +279,15 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> 
         for change in reversed(done):
             _restore(change, move)
         raise
+    _leave_no_empty_drop_ins(change.path for change in pending if change.after is None)
+
+
+def _leave_no_empty_drop_ins(gone: Iterable[str]) -> None:
+    """Delete the folder of a unit's drop-ins with the last one."""
+    for folder in {os.path.dirname(path) for path in gone if path.endswith(".conf")}:
+        if folder.endswith(".service.d"):
+            with contextlib.suppress(OSError):  # there are others
+                os.rmdir(folder)
 
 
 def _encoded(text: str) -> bytes:

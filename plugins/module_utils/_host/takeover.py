@@ -15,9 +15,11 @@ import shutil
 from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 
 from .._agent.keepalived import conf as keepalived_conf
+from .._agent.keepalived import unread
 from .._shared import mark
-from .._shared.engines import HAPROXY
-from . import cgroups, facts, ownership, start_options
+from .._shared.engines import HAPROXY, KEEPALIVED
+from . import cgroups, facts, in_force, ownership, start_options, statements
+from .load_records import read_record
 from .processes import Process
 from .reader import Reader
 
@@ -26,6 +28,7 @@ PROGRAMS = "/usr/sbin:/usr/bin"
 DISTRIBUTION = ("/usr/lib/", "/lib/", "/dev/null")  # where a link leads that is a package's unit, or masks one
 # Settings of a unit after a change of which a reload goes on with the process of before.
 CHANGES_THE_START = re.compile(r"^\s*(?:ExecStart|Environment\w*)\s*=", re.MULTILINE)
+STRICT_TABLES = ("ip keepalived", "ip6 keepalived")  # with which keepalived's vrrp_strict drops what is sent to VIPs
 
 
 class File(NamedTuple):
@@ -50,6 +53,9 @@ class Found(NamedTuple):
     is_ours: bool = False  # this collection has set its unit up
     is_installed_by_us: bool = False
     is_installed: bool = True
+    has_loaded: bool = False  # this collection's unit has had it load a file since the boot
+    runs: bool = False  # its unit does; asked of keepalived alone
+    tables: Sequence[str] = ()  # of nftables, which it has made
 
 
 class Takeover(NamedTuple):
@@ -61,6 +67,9 @@ class Takeover(NamedTuple):
     keep: List[str]  # files to keep when they are replaced
     set_aside: List[str]  # files of systemd that must not stay in force
     stop: bool  # whether the program has to stop before they are set aside
+    restart: bool  # whether it must not be reloaded into the new file
+    tables: List[str]  # of nftables, which are to go when it is gone
+    lost: List[statements.Lost]  # what its configuration says and the new one does not
     put_back: List[str]  # where a removal puts back what is kept
 
 
@@ -71,6 +80,10 @@ def judge(found: Found) -> Takeover:
     units = [] if found.is_ours else [file for file in found.units if not mark.is_marked(file.text)]
     # A package's default file comes back, too, unless its package goes with the removal or something else was kept.
     keep = [file for file in config if file in others or not (found.is_installed_by_us or file.is_kept)]
+    confs = others if found.program == KEEPALIVED else []
+    unevaluated = [f"{file.path} has {what}." for file in confs for what in unread.unread(file.text)]
+    # keepalived remembers an error or a warning of the file with which it was started, and may end at a reload.
+    is_of_others = found.runs and bool(others or not found.has_loaded)
     return Takeover(
         refusals=[
             *(_of_config(file, found.program) for file in others),
@@ -79,13 +92,16 @@ def judge(found: Found) -> Takeover:
         ],
         problems=[_kept_twice(file) for file in [*keep, *units] if file.is_kept],
         unadoptable=[
-            *(f"{file.path} has {what}." for file in others for what in keepalived_conf.unknown(file.text)),
+            *unevaluated,
             *(sentence for file in found.options for sentence in _of_options(file, found)),
             *(_started_by_its_package(file, found) for file in others if not found.is_installed and _has_vips(file)),
         ],
         keep=[file.path for file in keep],
         set_aside=[file.path for file in units],
         stop=any(CHANGES_THE_START.search(file.text) for file in units),
+        restart=is_of_others,
+        tables=[*found.tables] if is_of_others or not found.runs else [],
+        lost=[] if unevaluated else [each for file in confs for each in statements.lost(file.text)],
         put_back=list(found.kept),
     )
 
@@ -161,6 +177,7 @@ def read(reader: Reader, configs: Dict[str, str], programs: Sequence[Process], o
     found = {}
     for program, path in configs.items():
         units = _units(program)
+        has_loaded = bool(read_record(reader.text(in_force.record_of(program))).checksum)
         found[program] = Found(
             program=program,
             path=path,
@@ -172,8 +189,22 @@ def read(reader: Reader, configs: Dict[str, str], programs: Sequence[Process], o
             is_ours=facts.is_ours(f"{program}.service", UNITS),
             is_installed_by_us=program in own,
             is_installed=bool(shutil.which(program, path=PROGRAMS)),
+            has_loaded=has_loaded,
+            **(_of_keepalived(reader, path, has_loaded) if program == KEEPALIVED else {}),
         )
     return {program: judge(each)._asdict() for program, each in found.items()}
+
+
+def _of_keepalived(reader: Reader, path: str, has_loaded: bool) -> Dict[str, Any]:
+    """Return whether keepalived runs, and its tables: only where something else may have started it."""
+    if has_loaded and mark.is_marked(reader.text(path)):
+        return {}
+    nft = reader.find("nft")
+    listed = reader.run([nft, "list", "tables"])[1].splitlines() if nft else []
+    return {
+        "runs": bool(reader.units_in("ActiveState", [f"{KEEPALIVED}.service"], "active")),
+        "tables": [table for table in STRICT_TABLES if f"table {table}" in listed],
+    }
 
 
 def _units(program: str) -> List[str]:

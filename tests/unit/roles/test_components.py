@@ -81,6 +81,25 @@ def test_a_unit_that_cannot_be_reloaded_stops_first(name, why, check):
     assert did(play, "systemd_service")[:1] == ([] if check else [stopped])
 
 
+@pytest.mark.parametrize("written, states", [(WROTE, ["restarted"]), (KEPT, [])])
+def test_a_keepalived_that_others_have_started_is_restarted_and_never_reloaded(written, states):
+    takeover = {"takeover": {"keepalived": {**TAKEOVER, "restart": True}}}
+    host = {**units("keepalived", states=("active", "enabled")), **takeover}
+    play = component("keepalived", "configure.yml", {"config_files": written}, host)
+    assert did(play, "systemd_service") == [f"systemd_service {state} keepalived.service" for state in states]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_the_tables_of_another_keepalived_are_deleted_before_ours_starts(check):
+    tables = ["ip keepalived", "ip6 keepalived"]
+    host = {"takeover": {"keepalived": {**TAKEOVER, "restart": True, "tables": tables}}}
+    play = component("keepalived", "configure.yml", {"config_files": WROTE}, host, check)
+    deleted = [f"nft 'add table {table}; delete table {table}'" for table in tables]
+    assert [call.given["cmd"] for call in play.of("command")] == ([] if check else deleted)
+    *_before, last = ["systemd_service restarted keepalived.service"] * check + did(play, "command", "systemd_service")
+    assert last == "systemd_service restarted keepalived.service"
+
+
 @pytest.mark.parametrize("selinux, connects", [(True, True), (True, False), (False, True)])
 def test_selinux_is_told_where_it_is_on_and_something_connects(selinux, connects):
     model = {"__keepalived_model": {"connects": connects, "instances": [], "daemon": {}}}
@@ -146,6 +165,33 @@ def test_a_removal_takes_only_what_the_collection_has_brought(name, read, module
     assert play.code == 0, play.faults()
     assert [call.module for call in play.of("systemd_service", "apt", "dnf")] == modules
     assert bool(play.said) is not bool(read.get("own_packages"))
+
+
+def test_a_removal_puts_in_force_what_the_owners_files_say_of_its_kernel_settings(tmp_path):
+    (tmp_path / "90-onprem-lb.conf").write_text("")  # what the first command asks for
+    values = {"__haproxy_sysctl_path": str(tmp_path / "90-onprem-lb.conf")}
+    play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **READ)}, **values)
+    calls = [
+        call.given.get("cmd", "").split()[:1] or call.given.get("files") for call in play.of("command", "config_files")
+    ]
+    reset, deleted, applied = calls[:3]
+    assert (reset, applied) == (["sysctl"], ["/usr/lib/systemd/systemd-sysctl"])
+    assert values["__haproxy_sysctl_path"] in [file["path"] for file in deleted], "or it would be applied again"
+
+
+@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("left, autoremove", [("Remv libx [1]\n", False), ("0 to remove\n", True)])
+def test_what_came_with_a_package_goes_with_it_unless_others_left_something(name, left, autoremove):
+    read = host_info("lb1", **{**READ, "own_packages": [name]})
+    play = component(name, "remove.yml", {"host_info": read, "command": {"stdout": left}})
+    assert [call.given["autoremove"] for call in play.of("apt")] == [autoremove]
+
+
+@pytest.mark.parametrize("own", [["haproxy"], []])
+def test_what_the_package_leaves_goes_with_it_alone(own):
+    play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **{**READ, "own_packages": own})})
+    folders = [folder for call in play.of("config_files") for folder in call.given.get("folders", [])]
+    assert folders == ["/run/haproxy", "/var/lib/haproxy"] * bool(own)
 
 
 def test_a_dry_removal_resets_no_kernel_setting():

@@ -150,7 +150,8 @@ def removal(role, existing=(), unremovable=None, **read):
     found = {"existing_units": list(existing), "unremovable": unremovable or {}, "os_family": "Debian"}
     state = {f"{role}_state": "absent", "ansible_check_mode": False}
     known = {**defaults(role), **variables_of(role), **state}
-    return {**known, f"__{role}_host_read": {**ours, **kept, **found, **read}}
+    asked = {f"__{role}_left_before": {"stdout": ""}}
+    return {**known, **asked, f"__{role}_host_read": {**ours, **kept, **found, **read}}
 
 
 @pytest.mark.parametrize("role", PACKAGES)
@@ -193,12 +194,12 @@ def test_a_unit_that_is_not_this_collections_is_not_stopped(role):
 @pytest.mark.parametrize("role", PACKAGES)
 def test_a_removal_deletes_no_configuration_of_others_and_puts_back_what_was_kept_after_the_packages_are_gone(role):
     found = calls(role, removal(role), CONFIG_FILES, APT)
-    deleted, record, last = [call for module, call in found if module == CONFIG_FILES]
+    deleted, *_left, record, last = [call for module, call in found if module == CONFIG_FILES]
     config = defaults(role)[f"{role}_config_path"]
     assert {"path": config, "state": "absent", "own_only": True} in deleted["files"]
     assert (json.loads(record["files"][0]["content"]), record["files"][0]["state"]) == (["other"], "present")
     assert last["put_back"] == ["/kept"] and [module for module, _call in found].index(APT) < len(found) - 1
-    (_module, emptied) = calls(role, removal(role, recorded_packages=[role]), CONFIG_FILES)[1]
+    (_module, emptied) = calls(role, removal(role, recorded_packages=[role]), CONFIG_FILES)[-2]
     assert emptied["files"][0]["state"] == "absent"
 
 
@@ -216,7 +217,10 @@ def test_what_is_installed_is_recorded_before_it_is_installed_except_what_other_
 def configured(role, stop=False, restarting=(), active=None):
     """Return the calls that configure a program whose files are in place, and what they make of its unit."""
     unit = f"{role}.service"
-    host = {"takeover": {role: {"stop": stop, "set_aside": ["/aside"], "keep": []}}, "selinux": False}
+    host = {
+        "takeover": {role: {"stop": stop, "restart": False, "tables": [], "set_aside": ["/aside"], "keep": []}},
+        "selinux": False,
+    }
     host.update(restarting_units=restarting, active_units=[unit] if active is None else active, missing_packages=[])
     host.update(enabled_units=[unit])
     stops = {"changed": stop or unit in restarting}

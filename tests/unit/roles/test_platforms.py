@@ -29,7 +29,9 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         "own_units": [f"{role}.service"],
         "own_packages": [role],
         "recorded_packages": [role],
-        "takeover": {role: {"keep": [], "set_aside": [], "put_back": [], "stop": False}},
+        "takeover": {
+            role: {"keep": [], "set_aside": [], "put_back": [], "stop": False, "restart": False, "tables": []}
+        },
     }
     return {
         **variables_of(role),

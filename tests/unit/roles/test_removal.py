@@ -49,7 +49,10 @@ def test_what_other_programs_may_use_is_installed_and_not_recorded_for_a_removal
 
 
 def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_after_it():
-    host = {"takeover": {"keepalived": {"stop": False, "set_aside": [], "keep": []}}, "selinux": False}
+    host = {
+        "takeover": {"keepalived": {"stop": False, "restart": False, "tables": [], "set_aside": [], "keep": []}},
+        "selinux": False,
+    }
     host.update(restarting_units=[], active_units=[], enabled_units=[], missing_packages=[])
     variables = {**variables_of("keepalived"), "__keepalived_host": host, "ansible_check_mode": False}
     variables.update({"__keepalived_files": [], "__keepalived_secrets": [], "__keepalived_written": {"changed": True}})

@@ -15,7 +15,7 @@ HOST = {
     "missing_packages": [],
     "restarting_units": [],
     "selinux": False,
-    "takeover": {"keepalived": {"stop": False}},
+    "takeover": {"keepalived": {"stop": False, "restart": False, "tables": []}},
 }
 
 
@@ -34,7 +34,7 @@ def test_keepalived_does_not_start_while_it_waits(waits, states):
 
 @pytest.mark.parametrize("waits, states", [({}, ["reloaded"]), ({"__keepalived_waits": True}, [])])
 def test_a_handler_does_not_start_it_either(waits, states):
-    known = {"ansible_check_mode": False, **waits}
+    known = {"ansible_check_mode": False, "__keepalived_host": HOST, **waits}
     found = calls("keepalived", known, SYSTEMD, tasks_from="../handlers/main.yml")
     assert [given["state"] for _module, given in found] == states
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 import socket
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-# A quoted text, a brace, a word; a comment begins with # or ! and ends with its line.
-TOKEN = re.compile(r'"([^"]*)"|([{}])|([^\s{}"#!][^\s{}"]*)|([#!].*)')
-INCLUDE = re.compile("include[a-z]?")  # with a letter from keepalived 2.3 on
+# A quoted text, a brace, a word; a comment begins with # or ! anywhere outside quotes, and ends with its line.
+TOKEN = re.compile(r'"([^"]*)"|([{}])|([^\s{}"#!]+)|([#!].*)')
+DECIMAL = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
 Statement = Tuple[List[str], List[Any]]  # the words, and the statements in braces after them
 SOURCES = ("unicast_src_ip", "mcast_src_ip")
 UNDECODED = "surrogateescape"  # a file may have any bytes
@@ -48,14 +48,15 @@ class Router(NamedTuple):
 def instances(text: str) -> List[Dict[str, Any]]:
     """Return each instance, with the keys of `facts.INSTANCE`.
 
-    A value that is not there is keepalived's default. The interval is in seconds. One without a VRID is left out.
+    A value that is not there is keepalived's default. The interval is in seconds. One without a VRID is left out: see
+    `unread`.
     """
-    return [instance for instance, _block in _instances(_statements(text))]
+    return [instance for instance, _block in _instances(statements(text))]
 
 
 def routers(text: str) -> List[Router]:
     """Return each instance that has addresses to advertise, as a router."""
-    found = (_router(instance, block) for instance, block in _instances(_statements(text)))
+    found = (_router(instance, block) for instance, block in _instances(statements(text)))
     return [router for router in found if router.advertised]
 
 
@@ -64,11 +65,9 @@ def scripts(text: str) -> List[Dict[str, Any]]:
 
     The command is as it stands in the file. A script without a user has that of the file.
     """
-    statements = _statements(text)
-    usual = next((words[1] for words, _nested in _block(statements, "global_defs") if words[0] == "script_user"), "")
-    return [
-        _script(words[1], block, usual) for words, block in statements if words[:1] == ["vrrp_script"] and words[1:]
-    ]
+    given = statements(text)
+    usual = next((words[1] for words, _nested in inside(given, "global_defs") if words[0] == "script_user"), "")
+    return [_script(words[1], block, usual) for words, block in given if words[:1] == ["vrrp_script"] and words[1:]]
 
 
 def _script(name: str, block: List[Statement], usual: str) -> Dict[str, Any]:
@@ -79,65 +78,42 @@ def _script(name: str, block: List[Statement], usual: str) -> Dict[str, Any]:
 
 def track_files(text: str) -> List[str]:
     """Return the paths of the files that are tracked."""
-    blocks = [block for words, block in _statements(text) if words[:1] in (["track_file"], ["vrrp_track_file"])]
+    blocks = [block for words, block in statements(text) if words[:1] in (["track_file"], ["vrrp_track_file"])]
     return [words[1] for block in blocks for words, _nested in block if words[:1] == ["file"] and len(words) > 1]
 
 
 def without_instances(text: str) -> List[Statement]:
     """Return the statements that are of no instance and of no sync group."""
     return [
-        (words, block)
-        for words, block in _statements(text)
-        if words[:1] not in (["vrrp_instance"], ["vrrp_sync_group"])
+        (words, block) for words, block in statements(text) if words[:1] not in (["vrrp_instance"], ["vrrp_sync_group"])
     ]
 
 
 def weights(text: str, name: str) -> Dict[str, int]:
     """Return by instance the weight with which it tracks the file of this name itself."""
     found = {}
-    for instance, block in _instances(_statements(text)):
-        for words, _nested in _block(block, "track_file"):
+    for instance, block in _instances(statements(text)):
+        for words, _nested in inside(block, "track_file"):
             if words[0] == name:
                 found[instance["name"]] = int(_number(dict(zip(words, words[1:])).get("weight", "0")))
     return found
 
 
-def unknown(text: str) -> Iterator[str]:
-    """Yield what a file has that its instances here do not show: files that it includes, and another authentication."""
-    for words, _nested in _all(_statements(text)):
-        if INCLUDE.fullmatch(words[0]) and len(words) > 1:
-            line = " ".join(words)
-            yield f"{line}, and the VIPs, VRIDs and passwords in there are not read: move them into this file"
-        elif words[:2] == ["auth_type", "AH"]:
-            yield "auth_type AH, which this collection does not set up: change it to PASS on all members"
-
-
-def _all(statements: List[Statement]) -> Iterator[Statement]:
-    for words, block in statements:
-        if words:
-            yield words, block
-        yield from _all(block)
-
-
-def _instances(statements: List[Statement]) -> List[Tuple[Dict[str, Any], List[Statement]]]:
+def _instances(given: List[Statement]) -> List[Tuple[Dict[str, Any], List[Statement]]]:
     """Return each instance that has a VRID, with its statements."""
-    default = next(
-        (words[1] for words, _nested in _block(statements, "global_defs") if words[:1] == ["vrrp_version"]), "2"
-    )
-    found = [(_instance(words, block, default), block) for words, block in statements if words[:1] == ["vrrp_instance"]]
+    default = next((words[1] for words, _nested in inside(given, "global_defs") if words[:1] == ["vrrp_version"]), "2")
+    found = [(_instance(words, block, default), block) for words, block in given if words[:1] == ["vrrp_instance"]]
     return [(instance, block) for instance, block in found if instance["vrid"]]
 
 
 def _router(instance: Dict[str, Any], block: List[Statement]) -> Router:
     held = {
-        name: [_virtual_address(words, instance["interface"]) for words, _nested in _block(block, name)]
+        name: [_virtual_address(words, instance["interface"]) for words, _nested in inside(block, name)]
         for name in HELD
     }
     advertised = tuple(each.address for each in held[HELD[0]] if each)
     return Router(
-        **{key: instance[key] for key in ("name", "interface", "vrid", "auth_pass", "source", "priority")},
-        # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever is written.
-        version=3 if any(":" in address for address in advertised) else instance["version"],
+        **{key: instance[key] for key in ("name", "interface", "vrid", "version", "auth_pass", "source", "priority")},
         interval=instance["advert_interval"],
         peers=tuple(instance["peers"]),
         advertised=advertised,
@@ -162,41 +138,50 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
     values = {statement[0]: statement[1] for statement, _nested in block if len(statement) > 1}
     flags = {statement[0] for statement, _nested in block if statement}
     secrets = {
-        statement[0]: statement[1] for statement, _nested in _block(block, "authentication") if len(statement) > 1
+        statement[0]: statement[1] for statement, _nested in inside(block, "authentication") if len(statement) > 1
     }
-    peers = [statement[0] for statement, _nested in _block(block, "unicast_peer")]
+    addresses, excluded, peers = (
+        [words[0] for words, _nested in inside(block, name)] for name in (*HELD, "unicast_peer")
+    )
+    # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever global_defs has.
+    speaks = 3 if any(":" in address for address in addresses) else int(_number(values.get("version", version)))
     return {
         "name": words[1] if len(words) > 1 else "",
         "interface": values.get("interface", ""),
         "vrid": int(_number(values.get("virtual_router_id", "0"))),
-        "version": int(_number(values.get("version", version))),
+        "version": speaks,
         "priority": int(_number(values.get("priority", "100"))),
         "preempt": "nopreempt" not in flags,
-        "advert_interval": _number(values.get("advert_int", "1")),
-        "auth_pass": secrets.get("auth_pass", ""),
+        "advert_interval": _interval(_number(values.get("advert_int", "1")), speaks),
+        "auth_pass": secrets.get("auth_pass", "") if secrets.get("auth_type") == "PASS" else "",
         "multicast": not peers,
         "source": next((values[name] for name in SOURCES if name in values), ""),
-        "addresses": [statement[0] for statement, _nested in _block(block, "virtual_ipaddress")],
+        "addresses": addresses,
+        "excluded_addresses": excluded,
         "peers": peers,
     }
 
 
+def _interval(seconds: float, version: int) -> float:
+    """Round an interval as keepalived does: version 2 counts in seconds, version 3 in hundredths of them."""
+    steps = 1 if version == 2 else 100
+    return max(1, int(seconds * steps + 0.5)) / steps if seconds else 0.0
+
+
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
+    return float(text) if DECIMAL.fullmatch(text) else 0.0
 
 
-def _block(statements: List[Statement], name: str) -> List[Statement]:
-    return [each for words, block in statements if words[:1] == [name] for each in block if each[0]]
+def inside(given: List[Statement], name: str) -> List[Statement]:
+    """Return the statements in the blocks of a name."""
+    return [each for words, block in given if words[:1] == [name] for each in block if each[0]]
 
 
-def _statements(text: str) -> List[Statement]:
+def statements(text: str) -> List[Statement]:
     """Return the statements of a file. One ends with its line or its block."""
     root: List[Statement] = []
     stack = [root]
-    for line in text.splitlines():
+    for line in text.split("\n"):
         words: List[str] = []
         for quoted, brace, word, _comment in TOKEN.findall(line):
             if brace == "{":
@@ -214,13 +199,13 @@ def _statements(text: str) -> List[Statement]:
     return root
 
 
-def _open(statements: List[Statement], words: List[str], block: List[Statement]) -> None:
+def _open(given: List[Statement], words: List[str], block: List[Statement]) -> None:
     """Begin a block; its brace may stand on the line after its words."""
-    if not words and statements and not statements[-1][1]:
-        words = statements.pop()[0]
-    statements.append((words, block))
+    if not words and given and not given[-1][1]:
+        words = given.pop()[0]
+    given.append((words, block))
 
 
-def _add(statements: List[Statement], words: List[str]) -> None:
+def _add(given: List[Statement], words: List[str]) -> None:
     if words:
-        statements.append((words, []))
+        given.append((words, []))

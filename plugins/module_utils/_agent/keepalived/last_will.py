@@ -16,7 +16,7 @@ from typing import Any, Iterable, List, NamedTuple, Sequence, Tuple
 from ..net import netlink, sockets
 from ..runtime.log import Log
 from ..vrrp.core import packet
-from . import conf
+from . import conf, unread
 from .senders import OpenSocket, Send, reason, senders
 
 
@@ -106,7 +106,7 @@ def main(path: str) -> int:
     try:
         with open(path, encoding="utf-8", errors=conf.UNDECODED) as file:
             text = file.read()
-        for each in conf.unknown(text):
+        for each in unread.unread(text):
             log.warning(f"{path} has {each}.")
         LastWill(netlink.Netlink(), sockets.open_socket, log).execute(conf.routers(text))
     except OSError as error:

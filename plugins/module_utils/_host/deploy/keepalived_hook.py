@@ -23,6 +23,7 @@ ENDED = (
     "keepalived/conf.py",
     "keepalived/last_will.py",
     "keepalived/senders.py",
+    "keepalived/unread.py",
     "net/__init__.py",
     "net/bpf.py",
     "net/ip.py",

@@ -13,7 +13,7 @@ from typing import Any, Collection, Dict, Iterator, List
 
 from ..._agent.config.schema import Faults, repeated, shown, word
 from ..model.plan import Vip
-from .members import Member
+from .members import Member, carried
 from .subnets import Placement
 
 GROUPS = {"pair": ("pair",), "ipi": ("ipi_masters", "ipi_workers")}  # of the inventory, by layout
@@ -86,7 +86,7 @@ def _own_address(member: Member, vip: Vip) -> Iterator[str]:
         yield _own(member, vip, "(ansible_host)")
         return
     host = member["host"]
-    known = {address.partition("/")[0] for each in host.get("instances", []) for address in each["addresses"]}
+    known = {vip for each in host.get("instances", []) for vip in carried(each)}
     # A member that holds the VIP runs an instance with it. Where the configuration is in another file, an earlier run
     # has left its record.
     if vip.address in known or host.get("members") or vip.held_as == ipaddress.ip_address(vip.address).max_prefixlen:

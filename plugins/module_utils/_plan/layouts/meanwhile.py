@@ -9,20 +9,18 @@ from typing import Any, Collection, Dict, List, Mapping, Tuple
 from ..._shared import held_back
 from ..forecast.forecast import SWITCH_MS
 from ..model.plan import MemberPlan
-from . import changes
 from .changes import HARMLESS, MOVES, SPLITS
+from .members import carried
+from .transition import Way
 from .turns import Row, Turn, rows
 
 # What becomes of the VIP if a setting of a class changes, in the words of the table.
 WORDS = {HARMLESS: "harmless", MOVES: "moves the VIP", SPLITS: "splits while members differ"}
 
 
-def on_the_way(given: List[Turn], alone: str) -> List[str]:
-    """Return the table of what happens between the old settings and the new ones; none where nothing changes.
-
-    :param alone: the sole router, or nothing
-    """
-    lines = []
+def on_the_way(given: List[Turn], way: Way) -> List[str]:
+    """Return the table of what happens between the old settings and the new ones; none where nothing changes."""
+    lines, alone = [], way.sole_router
     if alone:
         lines.append(
             f"On the way: settings change that all members share, so for some 10 s only {alone}'s router runs. "
@@ -30,7 +28,7 @@ def on_the_way(given: List[Turn], alone: str) -> List[str]:
         )
     everybody = tuple(turn.name for turn in given if turn.is_changed)
     tables: Dict[Tuple[str, ...], List[str]] = {}
-    for vip, own in rows(given, alone).items():
+    for vip, own in rows(given, alone, in_turn=bool(way.order) and not way.routers_together).items():
         tables.setdefault(tuple(_text(row, everybody) for row in own), []).append(vip)
     for texts, vips in tables.items():
         lines += [f"{', '.join(vips)} on the way to the new settings:", *texts]
@@ -67,8 +65,34 @@ def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
         f"{member['name']}: VIP {vip} is in its keepalived.conf but not in the plan, so this member gives it up."
         for member in members
         if member["host"].get("takeover", {}).get("keepalived", {}).get("keep")
-        for vip in sorted(changes.vips(member["host"].get("instances", [])).difference(vips))
+        for vip in sorted(
+            {vip for each in member["host"].get("instances", []) for vip in carried(each)}.difference(vips)
+        )
     ]
+
+
+def statements_lost(members: List[Dict[str, Any]], prefix: str, known: Collection[str]) -> List[str]:
+    """Return a sentence for each statement of a keepalived.conf of others without an equal in the new one.
+
+    :param members: as in `planner`
+    :param prefix: of the layout's variables
+    :param known: the layout's variables, without the prefix
+    """
+    found: Dict[Tuple[str, str], List[str]] = {}
+    for member in members:
+        for what, variable in member["host"].get("takeover", {}).get("keepalived", {}).get("lost", []):
+            found.setdefault((what, variable), []).append(member["name"])
+    return [
+        f"{', '.join(names)}: keepalived.conf has {what}, which goes with the adoption: "
+        f"{_expressed(variable, prefix, known)}."
+        for (what, variable), names in found.items()
+    ]
+
+
+def _expressed(variable: str, prefix: str, known: Collection[str]) -> str:
+    if variable in known:
+        return f"set {prefix}_{variable} to keep what it does"
+    return f"{variable} takes its lines" if variable.startswith("keepalived_") else "no variable has it"
 
 
 def members_let_go(members: List[Dict[str, Any]]) -> List[str]:

@@ -120,8 +120,8 @@ def find_existing(members: List[Member]) -> Existing:
 
 
 def carried(instance: Dict[str, Any]) -> List[str]:
-    """Return the VIPs of an instance that runs, in the notation of the plan."""
-    return _as_written_in_the_plan(instance["addresses"])
+    """Return the VIPs of an instance that runs, also those that it does not advertise, in the notation of the plan."""
+    return _as_written_in_the_plan([*instance["addresses"], *instance.get("excluded_addresses", [])])
 
 
 def _as_written_in_the_plan(given: Iterable[str]) -> List[str]:

@@ -147,7 +147,9 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         return _refused(layout, faults)
     every = turns(judged.members, planned, password, judged.found.vips)
     way = _way(layout.prefix, given, judged, every)
-    return _refused(layout, way.faults) if way.faults else _whole(judged, _in_order(judged, planned, every, way), way)
+    if way.faults:
+        return _refused(layout, way.faults)
+    return _whole(layout, judged, _in_order(judged, planned, every, way), way)
 
 
 def vips(layout: Layout, given: List[Member]) -> List[Vip]:
@@ -197,7 +199,7 @@ def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) ->
     carrying = {turn.name: judged.choices[turn.name] for turn in every if turn.after}
     order = engine_choice.migration_order(carrying, judged.held)
     way = transition.way(every, order, prefix, accepts_split)
-    return way._replace(warnings=[*way.warnings, *meanwhile.on_the_way(every, way.sole_router)])
+    return way._replace(warnings=[*way.warnings, *meanwhile.on_the_way(every, way)])
 
 
 def _in_order(
@@ -217,7 +219,7 @@ def _in_order(
     }
 
 
-def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
+def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
     """Return the plan of all members, with the way to it from what they run."""
     members, settings, found, choices, delivered = judged
     alone = way.sole_router
@@ -230,7 +232,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}
     return Plan(
         faults=[],
-        warnings=_warnings(judged, planned, way),
+        warnings=_warnings(judged, planned, way, layout),
         vips=found.vips,
         members=planned,
         targets=found.targets,
@@ -251,7 +253,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
     )
 
 
-def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way) -> List[str]:
+def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way, layout: Layout) -> List[str]:
     """Return what the user should know of the members, and of the way to the plan."""
     members, found = judged.members, judged.found
     vips = [vip.address for vip in found.vips]
@@ -264,6 +266,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
         *found.warnings,
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
+        *meanwhile.statements_lost(members, layout.prefix, layout.schema),
         *leaving,
         *way.warnings,
         *meanwhile.handovers(planned, way.order),

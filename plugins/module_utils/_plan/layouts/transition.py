@@ -132,6 +132,8 @@ def waves(given: List[Turn], alone: str, migrating: List[str], in_order: List[Li
     found = [[Step(STOP, name) for name in runs if alone and name != alone], [Step(RELOAD, alone, 1)] if alone else []]
     found.append([Step(STOP, name) for name in leaving(given, alone)])
     for names in in_order or [list(verbs)]:
+        # A keepalived that is restarted resigns. The others know its settings, and one of them takes over.
+        found.append([Step(STOP, turn.name) for turn in given if in_order and turn.restarts and turn.name in names])
         found.append([Step(verbs[name], name, 1) for name in names if name in changing and name not in late])
     for name in migrating:
         found += [[Step(STOP, name)] if name in runs else [], [Step(START, name, 2)] if name in verbs else []]
@@ -140,7 +142,8 @@ def waves(given: List[Turn], alone: str, migrating: List[str], in_order: List[Li
 
 def unsafe(given: List[Turn], alone: str, migrating: List[str]) -> Faults:
     """Return a play of the run in which two members hold a VIP, or nobody for longer than said; [] if it is safe."""
-    nothing_changes = not any(changed(given).values()) and not migrating and not joining(given) and not starting(given)
+    restarts = any(turn.restarts and not turn.is_left for turn in given)
+    nothing_changes = not (any(changed(given).values()) or migrating or joining(given) or starting(given) or restarts)
     return [] if nothing_changes else plays.counterexample(to_play(given, alone, migrating))
 
 
@@ -157,7 +160,10 @@ def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
     return plays.Way(
         configurations={turn.name: _configurations(turn) for turn in seen},
         waves=waves(seen, alone, [name for name in migrating if name in names], in_order),
-        gone={vip: round(seconds * cluster.SECOND) for vip, seconds in longest_gaps(given, alone).items()},
+        gone={
+            vip: round(seconds * cluster.SECOND)
+            for vip, seconds in longest_gaps(given, alone, in_turn=bool(in_order)).items()
+        },
         holders=_holders(seen),
         starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),
     )
@@ -172,7 +178,7 @@ def _holders(seen: List[Turn]) -> Dict[str, str]:
 
 def _starting_anew(turn: Turn, found: List[Change]) -> List[Tuple[str, int, int]]:
     vips = {change.vip for change in found if change.gone}
-    routers = [each for each in turn.after if vips & changes.vips([each])]
+    routers = [each for each in turn.after if turn.restarts or vips & changes.vips([each])]
     return [(turn.name, 6 if changes.key(each)[2] else 4, each["vrid"]) for each in routers]
 
 
@@ -187,6 +193,7 @@ def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -
             bool(turn.before),
             turn.engine,
             turn.replaces,
+            turn.restarts,
             frozenset(changes.vips(turn.after)),
         )
         labels = frozenset((change.vip, change.label) for change in found.get(turn.name, []))

@@ -7,12 +7,14 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Set, Tuple
 
-from ..._shared.engines import POD, ROUTERS, UNIT
+from ..._shared.engines import KEEPALIVED, NATIVE, POD, ROUTERS, UNIT
 from ..model.instances import with_password
 from ..model.plan import MemberPlan, Vip
 from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
 from .members import held_vips
+
+RESTART = 1.5  # seconds from the end of a keepalived, for which it takes one, to the start of the next
 
 
 class Turn(NamedTuple):
@@ -32,6 +34,7 @@ class Turn(NamedTuple):
     holds: List[str]  # the plan's VIPs that it holds
     own: FrozenSet[str] = frozenset()  # the addresses of its host
     in_group: bool = False  # whether all its VIPs are in one sync group
+    restarts: bool = False  # its keepalived was started by others, and must not be reloaded into the new file
 
     def is_heard(self, instance: Instance) -> bool:
         """Whether its host has the address that an instance sends from; assumed of one that does not answer."""
@@ -98,6 +101,8 @@ def turns(
             holds=held_vips(member, vips),
             own=frozenset(info["address"] for info in member["host"]["addresses"]),
             in_group=bool(planned[member["name"]].router.sync_groups),
+            restarts=planned[member["name"]].engine == NATIVE
+            and bool(member["host"].get("takeover", {}).get(KEEPALIVED, {}).get("restart")),
         )
         for member in members
     ]
@@ -189,10 +194,11 @@ class Row(NamedTuple):
     members: Tuple[str, ...]
 
 
-def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
+def rows(given: List[Turn], alone: str = "", in_turn: bool = True) -> Dict[str, List[Row]]:
     """Return the rows of each VIP: what changes on which members, in which class, and how long it is gone at most.
 
     :param alone: the sole router, which takes over what others hold; or nothing
+    :param in_turn: whether the routers change one after the other, the holders last
     """
     members: Dict[Change, List[str]] = {}
     for name, found in changed(given).items():
@@ -208,7 +214,8 @@ def rows(given: List[Turn], alone: str = "") -> Dict[str, List[Row]]:
             gone = change.gone + (_taken_over(given, change.vip, alone) if kind == SPLITS else 0)
             result.setdefault(change.vip, []).append(Row(change.label, change.before, change.after, kind, gone, here))
     moving = [*_left_to_the_sole_router(given, alone, result), *_with_their_group(given, result)]
-    for vip, row in [*_replaced(given, alone), *_handed_over(given, alone), *moving]:
+    restarted = _restarted(given, bool(alone) or not in_turn)
+    for vip, row in [*_replaced(given, alone), *_handed_over(given, alone), *moving, *restarted]:
         result.setdefault(vip, []).append(row)
     return result
 
@@ -273,6 +280,29 @@ def _with_their_group(given: List[Turn], own: Mapping[str, List[Row]]) -> List[T
     ]
 
 
+def _restarted(given: List[Turn], at_once: bool) -> List[Tuple[str, Row]]:
+    """Return a row for each VIP that a keepalived holds which is restarted.
+
+    :param at_once: whether no other member can take over meanwhile
+    """
+    found = [(turn, vip) for turn in given if turn.restarts and turn.is_changed for vip in turn.holds]
+    return [
+        (
+            vip,
+            Row("keepalived", "runs", "is restarted", MOVES, _gone_meanwhile(given, turn, vip, at_once), (turn.name,)),
+        )
+        for turn, vip in found
+    ]
+
+
+def _gone_meanwhile(given: List[Turn], turn: Turn, vip: str, at_once: bool) -> float:
+    others = [other for other in given if other is not turn and other.runs and vip in changes.vips(other.before)]
+    if others and not at_once:
+        return _handover(given, vip, 1)
+    own = [each for each in (*turn.before, *turn.after) if vip in changes.vips([each])]
+    return RESTART + max((changes.active_down(each) for each in own), default=0)
+
+
 def _handover(given: List[Turn], vip: str, stopping: int) -> float:
     """Return the longest Skew_Time of a member that takes a VIP over when so many others stop, in seconds."""
     every = [[each for each in (*turn.before, *turn.after) if vip in changes.vips([each])] for turn in given]
@@ -314,14 +344,15 @@ def _best_changes(given: List[Turn], vip: str) -> bool:
     return max(others, default=0) > min(before[best], after.get(best, 0))
 
 
-def longest_gaps(given: List[Turn], alone: str) -> Dict[str, float]:
+def longest_gaps(given: List[Turn], alone: str, in_turn: bool = True) -> Dict[str, float]:
     """Return for how many seconds each VIP that runs and will run is gone at most.
 
     What splits may still go on when the sole router hands over, to change its engine.
 
     :param alone: as `rows` takes it
+    :param in_turn: likewise
     """
-    found = rows(given, alone)
+    found = rows(given, alone, in_turn)
     before, after = (changes.vips([each for turn in given for each in some(turn)]) for some in (_before, _after))
     return {vip: sum(_longest(found.get(vip, []))) for vip in sorted(before & after)}
 

@@ -143,8 +143,8 @@ def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
 def auth_pass_faults(auth_pass: str, place: str) -> Faults:
     """Refuse a password that would be truncated or misread silently. The sentence does not repeat it."""
     faults = rules.too_long(auth_pass, place)
-    if not faults and any(not c.isprintable() or c in " \"'#!{}\\$" for c in auth_pass):
-        faults.append(f"{place} has a character that keepalived.conf gives a meaning: use letters and digits.")
+    if not faults and values.quotable(quoting.keepalived)(auth_pass)[1]:
+        faults.append(f"{place} has what keepalived.conf gives a meaning, also in quotes: use letters and digits.")
     return faults
 
 

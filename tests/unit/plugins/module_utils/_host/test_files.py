@@ -276,3 +276,15 @@ def test_an_interruption_between_the_two_names_is_repaired(tmp_path):
     os.link(path, tmp_path / KEPT)
     apply([keeping(path)])
     assert (path.read_text(), (tmp_path / KEPT).read_text()) == (MARKED, "theirs\n")
+
+
+def test_the_folder_of_a_units_drop_ins_goes_with_the_last_one_and_no_other_folder_does(tmp_path):
+    units, others = tmp_path / "haproxy.service.d", tmp_path / "haproxy"
+    for folder in (units, others):
+        folder.mkdir()
+        (folder / "a.conf").write_text("")
+    (units / "limits.conf").write_text("")
+    apply([wanted(folder / "a.conf", "", state="absent") for folder in (units, others)])
+    assert units.exists() and others.exists()
+    apply([wanted(units / "limits.conf", "", state="absent")])
+    assert others.exists() and not units.exists()

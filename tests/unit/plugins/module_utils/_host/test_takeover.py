@@ -92,6 +92,55 @@ def test_a_unit_that_starts_the_program_otherwise_must_stop_before_it_is_set_asi
     assert judge(NOTHING._replace(units=[DROP_IN._replace(text=f"[Service]\n{line}\n")])).stop
 
 
+# -- a keepalived that runs with a file of others
+
+
+KEEPALIVED = NOTHING._replace(program="keepalived", path=CONF, runs=True, has_loaded=True)
+OWN_CONF = File(CONF, f"{mark.MARK}.keepalived\n")
+
+
+@pytest.mark.parametrize(
+    "found, restart",
+    [
+        (KEEPALIVED._replace(config=[File(CONF, VRRP)]), True),
+        (KEEPALIVED._replace(config=[File(CONF, VRRP)], has_loaded=False), True),
+        (KEEPALIVED._replace(config=[OWN_CONF], has_loaded=False), True),
+        (KEEPALIVED._replace(config=[File(CONF, VRRP, is_as_shipped=True)], has_loaded=False), True),
+        (KEEPALIVED._replace(has_loaded=False), True),
+        (KEEPALIVED._replace(config=[OWN_CONF]), False),
+        (KEEPALIVED._replace(config=[File(CONF, VRRP)], runs=False), False),
+    ],
+    ids=["theirs", "since before", "interrupted", "a package's", "without a file", "ours", "stopped"],
+)
+def test_a_keepalived_is_restarted_unless_it_is_known_to_have_started_with_a_file_of_ours(found, restart):
+    assert judge(found).restart is restart
+
+
+@pytest.mark.parametrize(
+    "found, tables",
+    [
+        ({"config": [File(CONF, VRRP)]}, ["ip keepalived"]),
+        ({"config": [File(CONF, VRRP)], "runs": False}, ["ip keepalived"]),
+        ({"config": [OWN_CONF]}, []),
+    ],
+    ids=["that goes", "that is gone", "that stays"],
+)
+def test_the_tables_of_a_keepalived_of_others_go_and_those_of_ours_stay(found, tables):
+    assert judge(KEEPALIVED._replace(tables=["ip keepalived"], **found)).tables == tables
+
+
+def test_what_goes_with_its_file_is_known_before():
+    lost = judge(KEEPALIVED._replace(config=[File(CONF, f"{VRRP}virtual_server 192.0.2.10 80 {{\n}}\n")])).lost
+    assert lost == [("virtual_server 192.0.2.10 80", "keepalived_extra_lines")]
+    assert judge(KEEPALIVED._replace(config=[File(CONF, "$A=1\nnet_namespace red\n")])).lost == [], "it is refused"
+
+
+@pytest.mark.parametrize("line", ["bind :80 \\", "@lb1", "http-request set-header X ${_HOST}", "mode 'tcp"])
+def test_haproxy_cfg_is_not_read_as_a_keepalived_conf(line):
+    found = judge(NOTHING._replace(config=[File(CFG, f"listen web\n  {line}\n")]))
+    assert (found.unadoptable, found.lost) == ([], [])
+
+
 # -- what cannot be adopted: it stops the run where the program is to run
 
 
@@ -111,7 +160,8 @@ def test_a_keepalived_conf_that_includes_others_cannot_be_adopted_because_they_a
 def test_a_pair_with_another_authentication_cannot_be_adopted_because_its_members_would_not_hear_the_new_ones():
     text = VRRP.replace("51\n", "51\n authentication {\n auth_type AH\n auth_pass secret\n }\n")
     assert unadoptable(config=[File(CONF, text)]) == [
-        f"{CONF} has auth_type AH, which this collection does not set up: change it to PASS on all members."
+        f"{CONF} has auth_type AH, which this collection does not set up, in vrrp_instance VI_1: change it to PASS "
+        "on all members."
     ]
 
 
@@ -278,6 +328,29 @@ def test_a_file_that_an_interrupted_run_has_kept_already_is_not_kept_twice(host)
     (config.parent / "other").write_text("other\n")
     os.replace(config.parent / "other", config)
     assert len(read(config)[0]["problems"]) == 1
+
+
+TABLES = "table ip keepalived\ntable ip6 other\ntable inet keepalived\n"
+NOTHING_LOADED = ("", False)
+LOADED = (f"{'a' * 64}  {CONF}\n100.0 50.0\n", True)
+
+
+@pytest.mark.parametrize("record, is_known", [NOTHING_LOADED, ("half a reco", False), LOADED])
+@pytest.mark.parametrize("text, is_theirs", [(OURS, False), ("global\n", True)])
+def test_what_started_keepalived_is_asked_of_systemd_unless_our_unit_has_loaded_our_file(
+    tmp_path, monkeypatch, record, is_known, text, is_theirs
+):
+    monkeypatch.setattr(takeover, "UNITS", str(tmp_path))
+    monkeypatch.setattr(takeover.in_force, "record_of", lambda program: str(tmp_path / f"{program}.loaded"))
+    (tmp_path / "keepalived.loaded").write_text(record)
+    (tmp_path / "keepalived.conf").write_text(text)
+    show = "Id=keepalived.service\nNames=keepalived.service\nActiveState=active\n"
+    programs = Programs({"systemctl": show, "nft": TABLES, "dpkg-query": ""})
+    reader = Reader(programs.run, programs.find)
+    found = takeover.read(reader, {"keepalived": str(tmp_path / "keepalived.conf")}, [], [])["keepalived"]
+    is_of_others = is_theirs or not is_known
+    assert (found["restart"], found["tables"]) == (is_of_others, ["ip keepalived"] * is_of_others)
+    assert any(command.startswith(("systemctl", "nft")) for command in programs.ran) is is_of_others
 
 
 def test_a_host_without_anything_has_nothing_to_take_over(host):

@@ -47,6 +47,7 @@ def test_what_this_collection_writes_is_read_back():
         "multicast": False,
         "source": "192.0.2.1",
         "addresses": ["192.0.2.10/32"],
+        "excluded_addresses": [],
         "peers": ["192.0.2.2"],
     }
 
@@ -65,6 +66,7 @@ def test_a_file_written_by_hand_is_read_too():
         "multicast": False,
         "source": "",
         "addresses": ["192.0.2.10/24", "192.0.2.11"],
+        "excluded_addresses": [],
         "peers": ["192.0.2.2", "192.0.2.3"],
     }
 
@@ -116,6 +118,45 @@ def test_a_router_of_ipv6_speaks_version_3_whatever_is_written():
 def test_an_instance_without_addresses_is_no_router():
     text = BY_HAND.replace("virtual_ipaddress", "virtual_ipaddress_excluded")
     assert keepalived_conf.instances(text) and keepalived_conf.routers(text) == []
+
+
+@pytest.mark.parametrize(
+    "written, read",
+    [
+        ("ab!cd", "ab"),
+        ("ab#cd", "ab"),
+        ('"a!c#d"', "a!c#d"),
+        ('"a{b} c"', "a{b} c"),
+        ('ab"cd"', "ab"),
+        ("'ab", "'ab"),
+        ("a$b", "a$b"),
+    ],
+)
+def test_a_password_ends_where_keepalived_ends_it(written, read):
+    (found,) = keepalived_conf.instances(BY_HAND.replace('"s3cret {"', f"{written}\n"))
+    assert found["auth_pass"] == read
+
+
+def test_without_the_type_of_keepaliveds_simple_password_there_is_none():
+    (found,) = keepalived_conf.instances(BY_HAND.replace("auth_type PASS", "auth_type pass"))
+    assert found["auth_pass"] == ""
+
+
+@pytest.mark.parametrize("written, of_2, of_3", [("1", 1, 1), ("0.5", 1, 0.5), ("1.5", 2, 1.5), ("2.255", 2, 2.26)])
+def test_an_interval_is_rounded_as_keepalived_does(written, of_2, of_3):
+    for version, expected in (("2", of_2), ("3", of_3)):
+        text = BY_HAND.replace("vrrp_version 3", f"vrrp_version {version}").replace(
+            "advert_int 0.5", f"advert_int {written}"
+        )
+        assert keepalived_conf.instances(text)[0]["advert_interval"] == expected
+
+
+def test_addresses_that_are_not_advertised_are_read_beside_the_others():
+    text = BY_HAND.replace("unicast_peer", "virtual_ipaddress_excluded {\n 2001:db8::10/64 dev eth0\n }\n unicast_peer")
+    (found,) = keepalived_conf.instances(text)
+    assert (found["excluded_addresses"], found["version"]) == (["2001:db8::10/64"], 3), "as global_defs says"
+    (found,) = keepalived_conf.instances(text.replace("vrrp_version 3", ""))
+    assert found["version"] == 2, "what is not advertised has no part in it"
 
 
 def test_a_number_that_is_none_is_no_error():

@@ -17,6 +17,7 @@ vrrp_instance vip {
     interface eth0
     virtual_router_id 51
     authentication {
+        auth_type PASS
         auth_pass secret
     }
     virtual_ipaddress {
@@ -72,7 +73,7 @@ def test_it_has_modes_links_units_and_the_instances_of_the_router_that_runs(tmp_
     assert by_path[CONFIGS["keepalived"]].mode == 0o600
     assert by_path["/usr/local/lib/onprem-lb-agent/agent.pyz"].target == "agent-1.pyz"
     assert taken.units["keepalived.service"] == (True, True) and taken.units["haproxy.service"] == (False, False)
-    assert taken.instances == [INSTANCE]
+    assert taken.instances == [{**INSTANCE, "excluded_addresses": []}]
     assert taken.has_router
 
 

@@ -30,6 +30,7 @@ OTHER = """\
 vrrp_instance other {
     virtual_router_id 9
     authentication {
+        auth_type PASS
         auth_pass other123
     }
     virtual_ipaddress {
@@ -104,6 +105,92 @@ def test_a_vip_that_only_the_living_pair_has_is_named_before_it_is_given_up():
     assert [each for each in _pair.plan(members).warnings if "192.0.2.99" in each] == [sentence]
     members[0]["host"]["takeover"]["keepalived"]["keep"] = []
     assert not [each for each in _pair.plan(members).warnings if "192.0.2.99" in each], "it is this collection's file"
+
+
+def test_a_vip_that_is_not_advertised_is_one_and_keeps_its_vrid():
+    text = BY_HAND.replace(
+        "virtual_ipaddress {", "virtual_ipaddress_excluded {\n 2001:db8::10/64\n }\n virtual_ipaddress {"
+    )
+    members = adopted(text, text, vips=["192.0.2.10", "2001:db8::10/64"])
+    mac = "02:00:00:00:00:01"
+    members[0]["host"]["addresses"].append({"interface": "eth0", "address": "2001:db8::10", "prefix": 64, "mac": mac})
+    plan = _pair.plan(members)
+    assert (plan.faults, [vip.vrid for vip in plan.vips]) == ([], [77, 77])
+    plan = _pair.plan(adopted(text, text))
+    sentence = "lb1: VIP 2001:db8::10 is in its keepalived.conf but not in the plan, so this member gives it up."
+    assert sentence in plan.warnings
+
+
+def test_what_goes_with_the_old_file_is_named_with_the_members_and_the_variable():
+    members = adopted(BY_HAND, BY_HAND)
+    for one, lost in zip(
+        members, ([["a of b", "notify"], ["use_vmac of b", ""]], [["a of b", "notify"], ["c", "keepalived_x"]])
+    ):
+        one["host"]["takeover"]["keepalived"]["lost"] = lost
+    found = [each for each in _pair.plan(members).warnings if "goes with the adoption" in each]
+    assert found == [
+        "lb1, lb2: keepalived.conf has a of b, which goes with the adoption: set pair_notify to keep what it does.",
+        "lb1: keepalived.conf has use_vmac of b, which goes with the adoption: no variable has it.",
+        "lb2: keepalived.conf has c, which goes with the adoption: keepalived_x takes its lines.",
+    ]
+
+
+# -- a keepalived that others have started is restarted
+
+
+def restarted(*texts, holder="lb1", **settings):
+    members = adopted(*texts, **settings)
+    for one in members:
+        one["host"]["takeover"]["keepalived"]["restart"] = True
+        one["host"].update(active_units=["keepalived.service"], keepalived_version="2.2.7")
+        if one["name"] == holder:
+            mac = one["host"]["addresses"][1]["mac"]
+            one["host"]["addresses"].append({"interface": "eth0", "address": "192.0.2.10", "prefix": 24, "mac": mac})
+    return members
+
+
+def announced(plan):
+    return [each.strip() for each in plan.warnings if " is restarted " in each]
+
+
+def unicast(number):
+    """The settings of the new file, so that nothing splits."""
+    return BY_HAND.replace("virtual_ipaddress", f"unicast_peer {{\n 192.0.2.{3 - number}\n }}\n virtual_ipaddress")
+
+
+def test_the_sole_router_that_is_restarted_is_announced_with_its_restart_and_an_active_down_interval():
+    plan = _pair.plan(restarted(BY_HAND, BY_HAND))
+    assert (plan.faults, plan.sole_router) == ([], "lb1")
+    assert announced(plan) == ["keepalived           runs -> is restarted     at most  5560 ms   moves the VIP, on lb1"]
+
+
+@pytest.mark.parametrize("texts, units", [((BY_HAND, BY_HAND), 1), ((unicast(1), unicast(2)), 2)])
+def test_what_others_have_started_need_not_have_loaded_a_file_of_ours_before_it_is_restarted(texts, units):
+    plan = _pair.plan(restarted(*texts))
+    assert plan.routers_together == (units == 1)
+    assert plan.members["lb2"].proof.units == ["haproxy.service", "keepalived.service"][:units]
+
+
+def test_where_nothing_splits_the_holder_is_restarted_last_and_its_vips_are_taken_over():
+    plan = _pair.plan(restarted(unicast(1), unicast(2)))
+    assert (plan.faults, plan.sole_router, plan.order) == ([], "", [["lb2"], ["lb1"]])
+    (line,) = announced(plan)
+    assert int(line.split("at most")[1].split()[0]) < 1100 and line.endswith("moves the VIP, on lb1")
+
+
+def test_a_lone_member_that_is_restarted_is_announced_with_its_restart_and_an_active_down_interval():
+    members = restarted(unicast(1), unicast(2))
+    members[1]["host"].update(active_units=[], instances=[])
+    (line,) = announced(_pair.plan(members))
+    assert "at most  5560 ms" in line
+
+
+def test_with_the_agent_no_keepalived_is_restarted():
+    assert announced(_pair.plan(restarted(unicast(1), unicast(2), engine="agent"))) == []
+
+
+def test_of_members_that_hold_nothing_a_restart_is_not_announced():
+    assert announced(_pair.plan(restarted(unicast(1), unicast(2), holder=""))) == []
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def of_statistics(**stats):
     return haproxy.model({"services": [], "stats": stats, "tuning": {}}, [], "lb1")["faults"]
 
 
-MEANING = "pair_auth_pass has a character that keepalived.conf gives a meaning: use letters and digits."
+MEANING = "pair_auth_pass has what keepalived.conf gives a meaning, also in quotes: use letters and digits."
 LINE = "one line of text is wanted."
 SECRET = "is a secret of type {}: one line of text is wanted."
 TEXTS = {

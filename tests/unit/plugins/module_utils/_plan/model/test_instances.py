@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances as _instances
+from support import rendering
 
 GOOD = {"name": "vip", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "peers": ["192.0.2.2"]}
 ALIVE = {"name": "alive", "command": "/usr/bin/killall -0 haproxy"}
@@ -95,7 +97,7 @@ def test_ipv4_and_ipv6_may_share_a_vrid():
         ({**GOOD, "peers": []}, "peers is empty: name the other members, or set multicast to true."),
         ({**GOOD, "peers": ["lb2"]}, "in it 'lb2' is wrong: an IPv4 or IPv6 address is wanted."),
         ({**GOOD, "auth_pass": "123456789"}, "auth_pass has 9 characters: VRRP compares the first 8 only"),
-        ({**GOOD, "auth_pass": "a#b"}, "has a character that keepalived.conf gives a meaning"),
+        ({**GOOD, "auth_pass": 'a"b'}, "has what keepalived.conf gives a meaning, also in quotes"),
         ({**GOOD, "version": 3, "auth_pass": "abc"}, "VRRP version 3 has no authentication, leave it out."),
         ({**GOOD, "addresses": ["2001:db8::1"]}, "IPv6 addresses need VRRP version 3."),
         ({**GOOD, "addresses": ["192.0.2.10", "2001:db8::1"]}, "mixes IPv4 and IPv6"),
@@ -180,10 +182,19 @@ def test_what_keepalived_conf_can_express_is_accepted(command):
     assert model(GOOD, scripts=[{"name": "x", "command": command}], read=_instances.keepalived_model)["faults"] == []
 
 
-@pytest.mark.parametrize("character", [" ", "\t", "\x01", "\x7f", '"', "#", "!", "{"])
-def test_a_password_that_keepalived_would_misread_is_refused(character):
-    (fault,) = model(GOOD, auth_pass=f"ab{character}cd")["faults"]
-    assert fault == "keepalived_auth_pass has a character that keepalived.conf gives a meaning: use letters and digits."
+@pytest.mark.parametrize("text", ["ab\tcd", "ab\x01cd", "ab\x7fcd", 'ab"cd', "ab\\cd", "{", "$_PWD"])
+def test_a_password_that_keepalived_would_misread_is_refused(text):
+    (fault,) = model(GOOD, auth_pass=text)["faults"]
+    assert fault == (
+        "keepalived_auth_pass has what keepalived.conf gives a meaning, also in quotes: use letters and digits."
+    )
+
+
+@pytest.mark.parametrize("text", ["ab cd", "ab#cd", "ab!cd", "{ab}", "'ab'", "a$b", "@ab", "~SEQ"])
+def test_a_password_with_which_keepalived_works_in_quotes_is_kept_as_it_is(text):
+    assert model(GOOD, auth_pass=text)["faults"] == []
+    (found,) = keepalived_conf.instances(rendering.keepalived({"instances": [GOOD], "auth_pass": text}, "lb1"))
+    assert found["auth_pass"] == text
 
 
 def test_a_refused_password_is_not_repeated():
