@@ -44,6 +44,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         f"__{role}_secrets": [],
         f"__{role}_written": {"changed": False},
         f"__{role}_stopped": {"changed": False},
+        f"__{role}_left_before": {"stdout": ""},
         "ansible_check_mode": check,
     }
 
@@ -73,8 +74,8 @@ def test_packages_are_removed_by_the_familys_own_manager_but_not_killall_which_o
 def test_what_shows_that_a_program_is_ours_is_removed_last(role):
     """So that a run that was interrupted before is completed by the next one."""
     variables = {**host(role, "Debian", state="absent"), f"{role}_config_path": "/etc/x.cfg"}
-    *_earlier, packages, (_module, record), (_module, last) = calls(role, variables, APT, CONFIG_FILES)
-    assert (packages[0], record["files"][0]["path"]) == (APT, "/etc/onprem-lb-packages.json")
+    *earlier, (_module, record), (_module, last) = calls(role, variables, APT, CONFIG_FILES)
+    assert record["files"][0]["path"] == "/etc/onprem-lb-packages.json" and APT in [module for module, _call in earlier]
     assert last["files"] == [{"path": f"/etc/systemd/system/{role}.service.d/onprem-lb.conf", "state": "absent"}]
 
 
