@@ -21,6 +21,7 @@ QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 WORKERS = ("--numprocesses", "4", "--dist", "loadfile")  # these tests wait half of their time
 # These wait most of it. In the order of tests/netns/conftest.py, which begins with the files that take longest.
 NETNS_WORKERS = ("--numprocesses", "8", "--dist", "loadfile", "--no-loadscope-reorder")
+ONCE = "--controller-only"  # without the tests that run under the oldest Python
 QUICK_CYCLES = ("pair:deployment", "pair:change", "pair:engine")  # a moment there, and one back
 CYCLES = (
     *QUICK_CYCLES,
@@ -91,7 +92,8 @@ def _gate(request: Request, name: str) -> Stage:
 
 def compiled(request: Request) -> List[Stage]:
     """What the tests import, compiled once: the workers of a stage begin together, and would each compile all of it."""
-    command = (str(request.programs / "pytest"), "--collect-only", "-qq", "-p", "no:cacheprovider")
+    left_out = () if request.full else (ONCE,)
+    command = (str(request.programs / "pytest"), "--collect-only", "-qq", "-p", "no:cacheprovider", *left_out)
     folders = ("tests/unit", "tests/netns")
     return [Stage("compiled", (*command, *folders), counts="prepares", needs=("setup",), after=("packages",))]
 
@@ -108,7 +110,7 @@ def unit(request: Request, *options: str) -> List[Stage]:
 
 def quick_unit(request: Request) -> List[Stage]:
     """Those of them that do not run under the oldest Python: in the quick scope each runs once."""
-    return unit(request, "--controller-only")
+    return unit(request, ONCE)
 
 
 def pythons(request: Request) -> List[Stage]:

@@ -18,7 +18,16 @@ class Forked:
 
 
 @pytest.fixture
-def worker(monkeypatch):
+def once(monkeypatch):
+    """What a run has done to find out once what is the same at each task; this process goes on as before."""
+    done = []
+    monkeypatch.setattr(in_place.remembered, "remember", lambda: done.append("remember"))
+    monkeypatch.setattr(in_place, "gc", SimpleNamespace(freeze=lambda: None, set_threshold=done.append))
+    return done
+
+
+@pytest.fixture
+def worker(monkeypatch, once):
     """Returns the class of what does an action, in a run of some scope."""
     monkeypatch.setattr(strategy, "WorkerProcess", Forked)
     monkeypatch.setattr(in_place, "ForkedWorker", Forked)
@@ -41,5 +50,11 @@ def test_modules_run_side_by_side(worker, action):
     assert worker(action, "quick") is Forked
 
 
-def test_the_full_scope_runs_as_users_do(worker):
+def test_what_is_the_same_at_each_task_is_found_out_once(worker, once):
+    worker("onprem.lb.host_info", "quick")
+    assert once == ["remember", in_place.SELDOM]
+
+
+def test_the_full_scope_runs_as_users_do(worker, once):
     assert worker("ansible.builtin.set_fact", "full") is Forked
+    assert once == []

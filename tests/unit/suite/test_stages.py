@@ -136,8 +136,15 @@ def test_netns_runs_through_sudo_without_root(privilege, first):
 
 
 def test_each_unit_test_runs_once_in_the_quick_scope_and_under_every_python_in_the_full_one():
-    assert "--controller-only" in stage("test", "unit").command
-    for one in (stage("test", "unit", request(full=True)), stage("unit", "unit"), stage("stressed", "unit")):
+    full = request(full=True)
+    assert all("--controller-only" in stage("test", name).command for name in ("unit", "compiled"))
+    every = [
+        stage("test", "unit", full),
+        stage("test", "compiled", full),
+        stage("unit", "unit"),
+        stage("stressed", "unit"),
+    ]
+    for one in every:
         assert "--controller-only" not in one.command
 
 

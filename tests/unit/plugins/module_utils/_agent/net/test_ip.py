@@ -9,8 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from hypothesis import given
 from hypothesis import strategies as st
-from scapy.layers.inet import IP
-from scapy.layers.inet6 import IPv6
+from support.scapy_layers import IP, IPv6
 from support.vrrp.packets import A6, GROUP, GROUP6, V2, V6, A, ipv4, ipv6
 
 MESSAGE = packet.encode(V2, A, GROUP)

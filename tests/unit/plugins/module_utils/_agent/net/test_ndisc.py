@@ -11,8 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ndisc
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.arp import mac_text
 from hypothesis import given
 from hypothesis import strategies as st
-from scapy.layers.inet6 import ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
-from scapy.layers.l2 import Ether
+from support.scapy_layers import Ether, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, IPv6
 
 MAC = bytes.fromhex("525400000001")
 

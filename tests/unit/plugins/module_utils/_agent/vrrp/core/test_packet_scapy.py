@@ -11,11 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from hypothesis import given
 from hypothesis import strategies as st
-from scapy.layers.inet import IP
-from scapy.layers.inet6 import IPv6
-from scapy.layers.vrrp import VRRP, VRRPv3
-from scapy.packet import Raw
-from scapy.utils import checksum as scapy_checksum
+from support.scapy_layers import IP, VRRP, IPv6, Raw, VRRPv3, scapy_checksum
 from support.vrrp.mutations import V4
 
 # What scapy does once, on first use, is no failure on a slow machine.
