@@ -111,8 +111,8 @@ class Judged(NamedTuple):
 
     @property
     def held(self) -> Dict[str, int]:
-        """How many VIPs each member holds now."""
-        return {member["name"]: len(held_vips(member, self.found.vips)) for member in self.members}
+        """How many VIPs each member holds now, also of those that the plan drops."""
+        return {name: len(vips) for name, vips in held_vips(self.members, self.found.vips).items()}
 
 
 def plan(layout: Layout, given: List[Member], progress: forecast.Progress = forecast.unseen) -> Plan:
@@ -205,10 +205,10 @@ def _in_order(
 ) -> Dict[str, MemberPlan]:
     """Return the members' plans with what the order of the run needs: how each is proved, and what a change stops."""
     hosts = {member["name"]: member["host"] for member in judged.members}
-    kept, together = order.kept(every), way.routers_together
+    together = way.routers_together
     return {
         turn.name: member._replace(
-            proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name), together)
+            proof=order.proof(member.expected, turn, every, judged.found.listeners(turn.name), together)
             if order.is_provable(turn, hosts[turn.name], together, way.joining, bool(member.pods))
             else None,
             interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",

@@ -28,7 +28,7 @@ class Turn(NamedTuple):
     is_left: bool  # this run leaves it as it is
     is_silent: bool  # it does not answer
     keepalived: str  # its version, or nothing
-    holds: List[str]  # the plan's VIPs that it holds
+    holds: List[str]  # the VIPs that it holds, those of the plan and those that go with it
 
     @property
     def held(self) -> int:
@@ -70,6 +70,7 @@ def turns(
     :param password: the plan's; '' if it makes a new one, or none
     :param vips: the plan's
     """
+    held = held_vips(members, vips)
     return [
         Turn(
             name=member["name"],
@@ -83,7 +84,7 @@ def turns(
             is_left=bool(member.get("outside_limit")),
             is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
-            holds=held_vips(member, vips),
+            holds=held[member["name"]],
         )
         for member in members
     ]
@@ -201,6 +202,7 @@ def _handed_over(given: List[Turn], alone: str) -> List[Tuple[str, Row]]:
         (vip, Row("member", turn.name, "another", MOVES, _handover(given, vip), (turn.name,)))
         for turn in stopped
         for vip in turn.holds
+        if any(vip in changes.vips(other.after) for other in given)
     ]
 
 

@@ -94,6 +94,7 @@ class Expected(NamedTuple):
     units: List[str]
     programs: List[str]
     down_file: str = ""
+    excused: List[str] = []  # the instances whose FAULT is none of the run's, which found their VIPs unserved
     settle: float = 0  # for how many seconds the verification lasts at least
     judged: float = 0  # also for so many, until a router has judged each check that changes
 
