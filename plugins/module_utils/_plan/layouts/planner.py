@@ -19,7 +19,7 @@ from ..._shared import engines
 from ..forecast import forecast
 from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
+from ..model.plan import Balancer, Expected, Meanwhile, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
 from . import (
     changed_checks,
@@ -34,6 +34,7 @@ from . import (
     resolver,
     silent,
     static_pods,
+    still_asked,
     transition,
     unused,
 )
@@ -85,6 +86,7 @@ class Draft(NamedTuple):
     warnings: List[str] = []
     checks: Callable[[str], List[str]] = lambda _name: []  # the names of the user's checks on a member
     asked: Callable[[str], List[answers.Check]] = lambda _name: []  # the checks that are run all the time
+    answers: still_asked.Answers = still_asked.Answers()
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
@@ -140,6 +142,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     planned = {member["name"]: _member(member, judged, password) for member in judged.members}
     for member in judged.members:
         name, member_plan = member["name"], planned[member["name"]]
+        faults += still_asked.faults(member_plan.balancer, _besides(member, judged, member_plan.balancer), name)
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
         faults += [f"{name}: {fault}" for fault in unused.faults(member["host"], member_plan.unused)]
     faults += static_pods.faults(judged.members, planned, layout.prefix)
@@ -306,13 +309,16 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
 def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
     choice, found = judged.choices[name], judged.found
-    balancer = found.balancer(name, choice.engine)
-    services = follow.kept(balancer.services, found.follow, follow.followed_on(name, judged.members))
-    of_inventory = follow.inventory_servers(balancer.services, found.follow)
+    given = found.balancer(name, choice.engine)
+    services = follow.kept(given.services, found.follow, follow.followed_on(name, judged.members))
     router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = judged.delivery.units(choice.engine)
-    runs = (bool(balancer.services), bool(router.instances))
-    down_file = "" if judged.delivery.is_pod else balancer.down_file  # a pod's is its own
+    runs = (bool(services), bool(router.instances))
+    balancer = given._replace(
+        services=services,
+        inventory_servers=follow.inventory_servers(given.services, found.follow),
+        down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
+    )
     following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
     return _with_checks(
         member,
@@ -322,16 +328,17 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             replaces=choice.replaces,
             moves_from=choice.moves_from,
             replaced_programs=list(engines.REPLACED[choice.replaces]),
-            balancer=balancer._replace(services=services, inventory_servers=of_inventory, down_file=down_file),
+            balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
+            meanwhile=_meanwhile(member, judged, balancer, router),
             expected=Expected(
                 vips=found.vips,
                 services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
                 targets=found.targets,
                 units=[unit for unit, it_runs in zip(units, runs) if it_runs],
                 programs=list(engines.PROGRAMS[choice.engine]),
-                down_file=down_file,
+                down_file=balancer.down_file,
                 settle=transition.settle(running, router.instances, password),
             ),
             follow=following,
@@ -343,6 +350,22 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             pods=judged.delivery.options,
         ),
     )
+
+
+def _meanwhile(member: Member, judged: Judged, planned: Balancer, router: Router) -> Optional[Meanwhile]:
+    """Return what a member has until whoever asks its balancer has changed; None if the plan answers all of them."""
+    besides = _besides(member, judged, planned)
+    if besides == Balancer():
+        return None
+    clients = {**openings.of_listeners(besides.services), **judged.found.clients(member["name"])}
+    return Meanwhile(still_asked.both(planned, besides), openings.firewall(clients, router))
+
+
+def _besides(member: Member, judged: Judged, planned: Balancer) -> Balancer:
+    """Return what a member's balancer is asked so far and the planned one would not answer."""
+    choice = judged.choices[member["name"]]
+    asked = still_asked.asked(member["host"], engines.PROGRAMS[choice.replaces or choice.engine])
+    return still_asked.more(planned, asked, judged.found.answers)
 
 
 def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> MemberPlan:
