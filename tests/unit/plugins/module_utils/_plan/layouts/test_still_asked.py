@@ -12,6 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data, member_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import configurations
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 from support.plans import written
 from support.plans.clusters import ADDRESSES, SETTINGS, cluster
@@ -148,12 +149,28 @@ def test_a_run_that_was_cut_off_before_its_readers_changed_goes_on_with_both(eng
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_the_balancer_does_not_answer_so_far_is_taken_from_nobody(engine):
-    before, after = {"engine": engine}, {"engine": engine, **PORTS}
-    _old, new = changed(
-        ipi.LAYOUT, nodes, before, after, serving=drafted(ipi.LAYOUT, nodes(**after))["master-0"].balancer
-    )
-    assert new.meanwhile is None
+def test_a_port_that_another_program_has_is_not_taken_from_it(engine):
+    settings = {"engine": engine, **PORTS}
+    old = drafted(ipi.LAYOUT, nodes(engine=engine))
+    members = nodes(**settings)
+    for member in members:
+        one = old[member["name"]]
+        member["host"]["asking"] = written.asked(written.units(member["name"], one))
+        member["host"]["listeners"] = [{**each, "program": "nginx"} for each in written.serving(one.balancer, engine)]
+    assert drafted(ipi.LAYOUT, members)["master-0"].meanwhile is None
+
+
+@pytest.mark.parametrize("engine, other", [ENGINES, ENGINES[::-1]])
+def test_a_new_engine_answers_who_asked_the_old_one_until_the_redirect_has_changed(engine, other):
+    def migrating(**settings):
+        made = nodes(**settings)
+        for one in made:
+            one["host"].update(own_units=[*UNITS[engine]], active_units=[*UNITS[engine]])
+        return made
+
+    old, new = changed(ipi.LAYOUT, migrating, {"engine": engine}, {"engine": other, **PORTS})
+    assert new.replaces == engine
+    judge(old, new)
 
 
 def test_a_check_of_the_user_is_none_of_the_balancers_monitors():
