@@ -63,7 +63,7 @@ def _routers(instances: List[changes.Instance]) -> Set[Tuple[Any, ...]]:
 
 
 def proof(
-    expected: Expected, turn: Turn, given: List[Turn], listeners: Iterable[Mapping[str, Any]], together: bool
+    expected: Expected, turn: Turn, given: List[Turn], listeners: Sequence[Mapping[str, Any]], together: bool
 ) -> Expected:
     """Return what must be so on a member that has changed, before the next ones do: it could take over.
 
@@ -72,7 +72,7 @@ def proof(
 
     :param expected: of it at the end of the run
     :param given: all members: a VIP that none of them serves so far, or several, says nothing of this one
-    :param listeners: what its balancer binds
+    :param listeners: where its balancer listens then
     :param together: as `routers_together` returns it
     """
     sources = dict.fromkeys(instance["source"] for instance in turn.after)
@@ -85,6 +85,7 @@ def proof(
     ]
     vips = served(given)
     return expected._replace(
+        services=[{"name": each["name"], "port": each["port"]} for each in listeners],
         vips=[vip for vip in expected.vips if vip.address in vips],
         excused=sorted({each["name"] for each in (*turn.before, *turn.after) if vips.isdisjoint(carried(each))}),
         targets=targets,

@@ -207,17 +207,25 @@ def _in_order(
     judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way
 ) -> Dict[str, MemberPlan]:
     """Return the members' plans with what the order of the run needs: how each is proved, and what a change stops."""
-    hosts = {member["name"]: member["host"] for member in judged.members}
+    given = {member["name"]: member for member in judged.members}
+    hosts = {name: member["host"] for name, member in given.items()}
     together = way.routers_together
     return {
         turn.name: member._replace(
-            proof=order.proof(member.expected, turn, every, judged.found.listeners(turn.name), together)
+            proof=order.proof(
+                member.expected, turn, every, _listening(given[turn.name], judged, member.balancer), together
+            )
             if order.is_provable(turn, hosts[turn.name], together, way.joining, bool(member.pods))
             else None,
             interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",
         )
         for turn, member in ((turn, planned[turn.name]) for turn in every)
     }
+
+
+def _listening(member: Member, judged: Judged, planned: Balancer) -> List[Dict[str, Any]]:
+    """Return where a member's balancer listens while it is proved: for whoever will ask it, and for whoever asks now."""
+    return [*judged.found.listeners(member["name"]), *still_asked.listening(_besides(member, judged, planned))]
 
 
 def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:

@@ -92,13 +92,17 @@ def both(planned: Balancer, besides: Balancer) -> Balancer:
     )
 
 
+def listening(besides: Balancer) -> List[Item]:
+    return [*besides.services, *besides.monitors, *answers.kept(besides.also_answers)]
+
+
 def faults(planned: Balancer, besides: Balancer, name: str) -> Faults:
     """Refuse a port that is still asked for something else than the plan has there.
 
     :param name: of the member
     """
     taken, found = _taken(planned), []
-    for each in [*besides.services, *besides.monitors, *answers.kept(besides.also_answers)]:
+    for each in listening(besides):
         port = each["port"]
         if port in taken:
             found.append(

@@ -173,6 +173,25 @@ def test_a_new_engine_answers_who_asked_the_old_one_until_the_redirect_has_chang
     judge(old, new)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_proof_asks_for_the_ports_of_the_plan_and_for_those_that_are_still_asked(engine):
+    old = drafted(ipi.LAYOUT, nodes(engine=engine))
+    members = nodes(engine=engine, lb_port=9545, ready_port=9544)
+    for member in members:
+        one = old[member["name"]]
+        member["host"].update(
+            asking=written.asked(written.units(member["name"], one)),
+            listeners=written.serving(one.balancer, engine),
+            instances=[{**each, "auth_pass": ""} for each in one.router.instances],
+            active_units=[*UNITS[engine]],
+        )
+    member = drafted(ipi.LAYOUT, members)["master-0"]
+    ports = {each["port"] for each in member.proof.services}
+    assert ports == {9445, 9545, 9444, 9544, 9454}
+    assert {port for _address, port in member.proof.targets} == ports
+    assert {each["port"] for each in member.expected.services} == {9545, 9544, 9454}
+
+
 def test_a_check_of_the_user_is_none_of_the_balancers_monitors():
     found = {"checks": [{"name": "mine", "port": 9445, "path": "/readyz"}], "redirects": []}
     _old, new = changed(ipi.LAYOUT, nodes, {}, PORTS, found=found)
