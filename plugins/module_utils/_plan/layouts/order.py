@@ -94,9 +94,27 @@ def proof(
     )
 
 
-def is_provable(
-    turn: Turn, host: Mapping[str, Any], together: bool, joining: Collection[str], in_pods: bool = False
-) -> bool:
+def in_order(
+    member: MemberPlan,
+    turn: Turn,
+    given: List[Turn],
+    host: Mapping[str, Any],
+    listening: Sequence[Mapping[str, Any]],
+    joins: bool,
+    together: bool,
+) -> MemberPlan:
+    """Return a member's plan with how it is proved before the next ones change, and what its change stops.
+
+    :param listening: where its balancer listens then
+    """
+    provable = is_provable(turn, host, together, joins, bool(member.pods))
+    return member._replace(
+        proof=proof(member.expected, turn, given, listening, together) if provable else None,
+        interrupted=interruption(host, member) if turn.holds and not together else "",
+    )
+
+
+def is_provable(turn: Turn, host: Mapping[str, Any], together: bool, joins: bool, in_pods: bool = False) -> bool:
     """Return whether a member could take over as soon as it has changed.
 
     One that joins, or that changes its engine, does so later. Where the routers change together, after the balancers,
@@ -105,10 +123,10 @@ def is_provable(
 
     :param host: as `host_info` returns it
     :param together: as `routers_together` returns it
-    :param joining: the members whose routers start last
+    :param joins: whether its router starts last
     :param in_pods: whether its programs are in static pods
     """
-    changes_here = turn.is_changed and bool(turn.after) and not turn.replaces and turn.name not in joining
+    changes_here = turn.is_changed and bool(turn.after) and not turn.replaces and not joins
     runs = UNITS[turn.engine].router in host.get("active_units", [])
     return changes_here and not (together and (turn.engine == AGENT or in_pods or not runs))
 

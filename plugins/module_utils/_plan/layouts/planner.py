@@ -19,7 +19,7 @@ from ..._shared import engines
 from ..forecast import forecast
 from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, Meanwhile, MemberPlan, Plan, Router, Vip
+from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
 from . import (
     changed_checks,
@@ -68,7 +68,6 @@ TASKS = {
     "retired": Field(values.words, []),
     "undo_after": Field(number(0, 3600, " seconds"), 35),
 }
-KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
 
 
 class Draft(NamedTuple):
@@ -206,26 +205,14 @@ def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) ->
 def _in_order(
     judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way
 ) -> Dict[str, MemberPlan]:
-    """Return the members' plans with what the order of the run needs: how each is proved, and what a change stops."""
-    given = {member["name"]: member for member in judged.members}
-    hosts = {name: member["host"] for name, member in given.items()}
-    together = way.routers_together
-    return {
-        turn.name: member._replace(
-            proof=order.proof(
-                member.expected, turn, every, _listening(given[turn.name], judged, member.balancer), together
-            )
-            if order.is_provable(turn, hosts[turn.name], together, way.joining, bool(member.pods))
-            else None,
-            interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",
-        )
-        for turn, member in ((turn, planned[turn.name]) for turn in every)
-    }
-
-
-def _listening(member: Member, judged: Judged, planned: Balancer) -> List[Dict[str, Any]]:
-    """Return where a member's balancer listens while it is proved: for whoever will ask it, and for whoever asks now."""
-    return [*judged.found.listeners(member["name"]), *still_asked.listening(_besides(member, judged, planned))]
+    """Return the members' plans with what the order of the run needs."""
+    found = {}
+    for member, turn in zip(judged.members, every):
+        own, joins = planned[turn.name], turn.name in way.joining
+        also = still_asked.listening(_besides(member, judged, own.balancer))
+        listening = [*judged.found.listeners(turn.name), *also]
+        found[turn.name] = order.in_order(own, turn, every, member["host"], listening, joins, way.routers_together)
+    return found
 
 
 def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
@@ -234,7 +221,7 @@ def _whole(judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) 
     alone = way.sole_router
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
-        replaced_router = accepting_keepalived(
+        replaced_router = engine_choice.accepting_keepalived(
             answers.unasked(found.router(alone, replaced), found.asked(alone)), replaced
         )
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
@@ -319,7 +306,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     choice, found = judged.choices[name], judged.found
     given = found.balancer(name, choice.engine)
     services = follow.kept(given.services, found.follow, follow.followed_on(name, judged.members))
-    router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
+    router = engine_choice.accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = judged.delivery.units(choice.engine)
     runs = (bool(services), bool(router.instances))
     balancer = given._replace(
@@ -339,7 +326,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
-            meanwhile=_meanwhile(member, judged, balancer, router),
+            meanwhile=still_asked.meanwhile(balancer, _besides(member, judged, balancer), found.clients(name), router),
             expected=Expected(
                 vips=found.vips,
                 services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
@@ -360,15 +347,6 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     )
 
 
-def _meanwhile(member: Member, judged: Judged, planned: Balancer, router: Router) -> Optional[Meanwhile]:
-    """Return what a member has until whoever asks its balancer has changed; None if the plan answers all of them."""
-    besides = _besides(member, judged, planned)
-    if besides == Balancer():
-        return None
-    clients = {**openings.of_listeners(besides.services), **judged.found.clients(member["name"])}
-    return Meanwhile(still_asked.both(planned, besides), openings.firewall(clients, router))
-
-
 def _besides(member: Member, judged: Judged, planned: Balancer) -> Balancer:
     """Return what a member's balancer is asked so far and the planned one would not answer."""
     choice = judged.choices[member["name"]]
@@ -384,22 +362,6 @@ def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> Membe
     reloaded = [] if planned.replaces else [check for check in checks if check["lives"]]  # one that starts says at once
     expected = planned.expected._replace(judged=changed_checks.judged(reloaded))
     return planned._replace(checks=checks, expected=expected)
-
-
-def accepting_keepalived(router: Router, engine: str) -> Router:
-    """Let an agent accept the lower hop limit with which keepalived sends IPv6 to its peers.
-
-    It does so without such a peer, too: a member that moves to the other engine is one for a while, whichever moves
-    first.
-    """
-    if engine != engines.AGENT:
-        return router
-    return router._replace(instances=[*map(_accepting_64, router.instances)])
-
-
-def _accepting_64(instance: Dict[str, Any]) -> Dict[str, Any]:
-    over_ipv6 = any(":" in address for address in instance["addresses"])
-    return {**instance, "min_ttl": KERNEL_HOP_LIMIT} if over_ipv6 and not instance["multicast"] else instance
 
 
 def forecast_input(drafted: Plan) -> Dict[str, Any]:

@@ -16,8 +16,9 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 from ..._agent.config.schema import Faults
 from ..._shared.engines import is_own
 from ..model import answers
-from ..model.plan import Balancer
+from ..model.plan import Balancer, Meanwhile, Router
 from ..model.services import listeners
+from . import openings
 
 Item = Dict[str, Any]
 
@@ -84,12 +85,19 @@ def _once(found: Iterable[Optional[Item]]) -> List[Item]:
     return result
 
 
-def both(planned: Balancer, besides: Balancer) -> Balancer:
-    return planned._replace(
+def meanwhile(planned: Balancer, besides: Balancer, clients: openings.Clients, router: Router) -> Optional[Meanwhile]:
+    """Return what a member has until whoever asks its balancer has changed; None if the plan answers all of them.
+
+    :param clients: of the planned one
+    """
+    if besides == Balancer():
+        return None
+    both = planned._replace(
         services=[*planned.services, *besides.services],
         monitors=[*planned.monitors, *besides.monitors],
         also_answers=besides.also_answers,
     )
+    return Meanwhile(both, openings.firewall({**openings.of_listeners(besides.services), **clients}, router))
 
 
 def listening(besides: Balancer) -> List[Item]:
