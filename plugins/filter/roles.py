@@ -55,18 +55,19 @@ def _with_planned(settings):
 
 
 @evaluated_once
-def agent_config(settings, listeners=(), host="", addresses=(), inventory_servers=None):
+def agent_config(settings, listeners=(), host="", addresses=(), inventory_servers=None, also_answers=()):
     """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
     given, about = _with_planned(settings), {"listeners": listeners, "host": host, "addresses": addresses}
-    found = agent.translate(given, **about, inventory_servers=inventory_servers or {})
+    found = agent.translate(given, **about, inventory_servers=inventory_servers or {}, also_answers=also_answers)
     return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
 
 
 @evaluated_once
-def haproxy_model(settings, listeners, host, addresses=(), resolved=None, inventory_servers=None):
+def haproxy_model(settings, listeners, host, addresses=(), resolved=None, inventory_servers=None, also_answers=()):
     """Return the model with its services as JSON, as its template takes them."""
     given = haproxy.settings_of(_with_planned(settings))
-    found = haproxy.model(given, listeners, host, addresses, resolved or {}, inventory_servers or {})
+    about = (listeners, host, addresses, resolved or {}, inventory_servers or {}, also_answers)
+    found = haproxy.model(given, *about)
     ports = [service["port"] for service in found["services"]]
     return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
 

@@ -368,6 +368,13 @@ checks:
   type: dict
   returned: success
   sample: {"native": {"storage": "5b1f..."}, "agent": {}}
+asking:
+  description: What asks the balancer of this host so far, C(checks) and C(redirects), by ports.
+  type: dict
+  returned: success
+  sample:
+    checks: [{"name": "chk_haproxy", "port": 9444, "path": "/haproxy_ready"}]
+    redirects: [{"port": 6443, "to": 9445}]
 script_user:
   description: The C(script_user) of O(named), or root.
   type: str

@@ -26,7 +26,7 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/pair": """
         playbooks/remove pair/main layout/plan layout/outside_limit layout/validate layout/inputs
         layout/members layout/present layout/preflight layout/check layout/install layout/compare
-        layout/configure layout/outcome layout/absent haproxy/configure keepalived/configure""",
+        layout/configure layout/record layout/outcome layout/absent haproxy/configure keepalived/configure""",
     "playbooks/pods": "layout/pods ipi/pods",
     "playbooks/restore": "playbooks/rollback",
     "playbooks/rollback": """
@@ -39,6 +39,7 @@ ALSO_PLAYED: Dict[str, str] = {
         keepalived/install keepalived/configure keepalived/verify keepalived/remove
         roles/keepalived/handlers/main agent/main agent/preflight agent/check agent/firewall agent/configure
         agent/verify agent/remove""",
+    "roles/drop": "layout/drop layout/configure ipi/nftables ipi/nftables_apply",
     "roles/direct": "layout/units/direct layout/units/direct_absent",
     "roles/direct_server": """
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify

@@ -34,6 +34,7 @@ MEMBER = {
     **{name: [] for name in ("unused", "replaced_programs", "checks", "questions")},
     "expected": {"as": "expected"},
     "proof": {"as": "proof"},
+    "meanwhile": None,
 }
 PLAN = {
     "record": {},

@@ -15,6 +15,7 @@ from .._shared import definitions, mark, platforms
 from .._shared.engines import AGENT, KEEPALIVED, NATIVE, PODS
 from .._shared.pods import NAMES as STATIC_PODS
 from . import (
+    asking,
     facts,
     followed,
     held_back,
@@ -65,6 +66,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": routers,
         "checks": checks(asked, reader),
+        "asking": asking.read(reader, asked),
         "script_user": asked["named"].get("script_user") or named_files.ROOT,
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in asked["configs"] else "",
         "takeover": others,

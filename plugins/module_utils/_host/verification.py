@@ -29,6 +29,8 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     if observed["down_file"] not in ("", "0"):
         found.append(f"{plan['down_file']} says {observed['down_file']}, that the balancer is down, although it runs.")
     for instance, why in observed["in_fault"].items():
+        if instance in plan.get("excused", ()):
+            continue
         found.append(f"{instance} is in FAULT, so this member cannot take over{': ' + why if why else ''}.")
     programs = plan.get("programs", PROGRAMS[NATIVE])
     served = {item["port"] for item in observed["listeners"] if is_own(item, programs)}

@@ -10,6 +10,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 from ..._agent.config.schema import Faults
 from ..._shared import platforms
 from ..._shared.engines import AGENT, AUTO, ENGINES, HAPROXY, KEEPALIVED, NATIVE, UNITS
+from ..model.plan import Router
+
+KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
 
 
 class Choice(NamedTuple):
@@ -126,3 +129,19 @@ def table(choices: Mapping[str, Choice], order: Sequence[str]) -> List[str]:
             line += f"; in place of {choice.gone}, as number {order.index(name) + 1} of {len(order)}"
         lines.append(line)
     return lines
+
+
+def accepting_keepalived(router: Router, engine: str) -> Router:
+    """Let an agent accept the lower hop limit with which keepalived sends IPv6 to its peers.
+
+    It does so without such a peer, too: a member that moves to the other engine is one for a while, whichever moves
+    first.
+    """
+    if engine != AGENT:
+        return router
+    return router._replace(instances=[*map(_accepting_64, router.instances)])
+
+
+def _accepting_64(instance: Dict[str, Any]) -> Dict[str, Any]:
+    over_ipv6 = any(":" in address for address in instance["addresses"])
+    return {**instance, "min_ttl": KERNEL_HOP_LIMIT} if over_ipv6 and not instance["multicast"] else instance

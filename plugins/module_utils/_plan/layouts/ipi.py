@@ -278,6 +278,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
         asked=ipi.asked,
+        answers=ipi_services.answers(cluster),
         snippet=ipi_api.snippet(cluster),
         follow=_follow(cluster, services, faults),
         resolver=resolver.of_cluster(settings, members, cluster.placements, faults),

@@ -187,6 +187,18 @@ def detection_time(preset: Preset) -> float:
     return float(check["interval"] + fast * (check["fall"] - 1))
 
 
+def asks_haproxy(name: str) -> bool:
+    """Return whether a check of any preset has this name that asks about haproxy."""
+    every = (check for each in PRESETS.values() for check in (*each.api_checks, *each.bootstrap_checks))
+    return name in {check.name for check in every}
+
+
+def says(path: str) -> str:
+    """Return which of haproxy's two monitors answers at a path, in any preset; '' for another path."""
+    found = {each.paths[name]: name for each in PRESETS.values() for name in ("monitor", "ready")}
+    return found.get(path, "")
+
+
 def urls_of(check: Check, values: Dict[str, Any]) -> List[List[str]]:
     """Return the URLs of a check, as `url_checks` takes them."""
     return [[url.format(**values) for url in urls] for urls in check.any_of]

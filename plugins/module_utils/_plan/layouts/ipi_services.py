@@ -9,12 +9,13 @@ that boots gets its configuration from a node that has it.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from ..._agent.config.schema import Faults
 from ..model.services import ANY, changed_check, read_services
-from . import nft_guard
+from . import ipi_presets, nft_guard
 from .ipi_cluster import Cluster
+from .still_asked import Answers
 
 BACKEND, MACHINE_CONFIG = "masters", "machine-config"
 # The parts of the services, which the user writes as variables of the cluster.
@@ -30,13 +31,16 @@ def services(cluster: Cluster, faults: Faults) -> List[Dict[str, Any]]:
     if not cluster.api.vips or any(cluster.api.vips[0].address not in on_node for on_node in on_nodes):
         return []  # which is a fault already
     found = [_service(cluster, BACKEND, cluster.preset.ports["lb"], cluster.settings["api_port"])]
-    if cluster.bootstrap:
-        check = changed_check(cluster.preset.server_check, {"path": "/healthz"})
-        one = _service(cluster, MACHINE_CONFIG, cluster.preset.ports["machine_config"], nft_guard.PORT)
-        found.append({**one, "check": check, "allow": _machine_networks(cluster)})
+    found += [_machine_config(cluster, cluster.preset.ports["machine_config"])] if cluster.bootstrap else []
     read, wrong = read_services(found, "ipi")
     faults += dict.fromkeys(OF_CHECK.sub("ipi_server_check", OF_SERVERS.sub("ipi_masters", fault)) for fault in wrong)
     return read
+
+
+def _machine_config(cluster: Cluster, port: int) -> Dict[str, Any]:
+    check = changed_check(cluster.preset.server_check, {"path": "/healthz"})
+    one = _service(cluster, MACHINE_CONFIG, port, nft_guard.PORT)
+    return {**one, "check": check, "allow": _machine_networks(cluster)}
 
 
 def _machine_networks(cluster: Cluster) -> List[str]:
@@ -79,16 +83,25 @@ def _service(cluster: Cluster, name: str, port: int, server_port: int) -> Dict[s
 def monitors(cluster: Cluster) -> List[Dict[str, Any]]:
     """Return the ports that say whether the balancer runs, and whether it has an API server to pass requests to."""
     ports, paths = cluster.preset.ports, cluster.preset.paths
-    wanted: Dict[str, Dict[str, int]] = {"ready": {}, "monitor": {BACKEND: 1}}
-    if ports["ready"] == ports["monitor"]:
-        del wanted["monitor"]
-    return [
-        {
-            "name": f"haproxy_{name}",
-            "bind": [ANY, "::"],
-            "port": ports[name],
-            "path": paths[name],
-            "at_least": at_least,
-        }
-        for name, at_least in wanted.items()
-    ]
+    wanted = ["ready", *(["monitor"] if ports["ready"] != ports["monitor"] else [])]
+    return [_monitor(name, ports[name], paths[name]) for name in wanted]
+
+
+def _monitor(name: str, port: int, path: str) -> Dict[str, Any]:
+    at_least = {BACKEND: 1} if name == "monitor" else {}
+    return {"name": f"haproxy_{name}", "bind": [ANY, "::"], "port": port, "path": path, "at_least": at_least}
+
+
+def answers(cluster: Cluster) -> Answers:
+    """Return how the balancer answers whoever asks at ports of before."""
+
+    def monitor(name: str, port: int, path: str) -> Optional[Dict[str, Any]]:
+        kind = ipi_presets.says(path) if ipi_presets.asks_haproxy(name) else ""
+        return {**_monitor(kind, port, path), "name": f"haproxy_{kind}-{port}"} if kind else None
+
+    def service(port: int, to: int) -> Optional[Dict[str, Any]]:
+        if port != nft_guard.PORT:
+            return _service(cluster, BACKEND, to, cluster.settings["api_port"])
+        return read_services([_machine_config(cluster, to)], "ipi")[0][0]
+
+    return Answers(monitor, service)

@@ -156,10 +156,12 @@ def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict
     return found
 
 
-def held_vips(member: Member, vips: List[Vip]) -> List[str]:
-    """Return the VIPs that a member carries now."""
-    own = {info["address"] for info in member["host"]["addresses"]}
-    return [vip.address for vip in vips if vip.address in own]
+def held_vips(members: List[Member], vips: List[Vip]) -> Dict[str, List[str]]:
+    """Return which VIPs each member holds now: those of the plan, and those that a router runs and the plan drops."""
+    running = [address for each in _instances(members) for address in carried(each)]
+    living = dict.fromkeys([*(vip.address for vip in vips), *running])
+    own = {member["name"]: {info["address"] for info in member["host"]["addresses"]} for member in members}
+    return {name: [vip for vip in living if vip in addresses] for name, addresses in own.items()}
 
 
 def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:

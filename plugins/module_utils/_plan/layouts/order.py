@@ -7,6 +7,7 @@ A change that fails then does so where no client notices, and the holder goes on
 
 from __future__ import annotations
 
+import collections
 import itertools
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
@@ -15,6 +16,7 @@ from ..._shared.pods import MANIFESTS
 from ..model.plan import Expected, MemberPlan
 from ..model.services import ANY
 from . import changes
+from .members import carried
 from .turns import Turn
 
 
@@ -29,25 +31,21 @@ class Wave(NamedTuple):
 def order(given: List[Turn]) -> List[List[str]]:
     """Return the members of a run in the order in which they change; [] if all of them change at once.
 
-    They do where nobody serves who could be interrupted, and where a VIP has no holder, or several: what mends that
-    must reach all of them.
+    They do where nobody serves who could be interrupted. A VIP without a holder, or with several, makes nobody wait:
+    what mends it must reach all of them.
     """
     here = [turn for turn in given if not turn.is_left]
-    holding = sorted((turn for turn in here if turn.holds), key=lambda turn: len(turn.holds))
-    backups = [turn.name for turn in here if not turn.holds]
-    found = [*([backups] if backups else []), *([turn.name] for turn in holding)]
-    return found if holding and len(found) > 1 and _each_has_one_holder(given) else []
+    vips = served(given)
+    serving = sorted((turn for turn in here if not vips.isdisjoint(turn.holds)), key=lambda turn: turn.held)
+    backups = [turn.name for turn in here if turn not in serving]
+    found = [*([backups] if backups else []), *([turn.name] for turn in serving)]
+    return found if serving and len(found) > 1 else []
 
 
-def _each_has_one_holder(given: List[Turn]) -> bool:
-    held = sorted(vip for turn in given for vip in turn.holds)
-    return held == sorted(kept(given))
-
-
-def kept(given: List[Turn]) -> Set[str]:
-    """Return the VIPs that run and will run."""
-    before, after = (changes.vips([*itertools.chain(*some)]) for some in zip(*((t.before, t.after) for t in given)))
-    return before & after
+def served(given: List[Turn]) -> Set[str]:
+    """Return the VIPs that one member holds, whether the plan keeps them or drops them."""
+    holders = collections.Counter(vip for turn in given for vip in turn.holds)
+    return {vip for vip, count in holders.items() if count == 1}
 
 
 def routers_together(given: List[Turn], alone: str) -> bool:
@@ -65,7 +63,7 @@ def _routers(instances: List[changes.Instance]) -> Set[Tuple[Any, ...]]:
 
 
 def proof(
-    expected: Expected, turn: Turn, vips: Collection[str], listeners: Iterable[Mapping[str, Any]], together: bool
+    expected: Expected, turn: Turn, given: List[Turn], listeners: Sequence[Mapping[str, Any]], together: bool
 ) -> Expected:
     """Return what must be so on a member that has changed, before the next ones do: it could take over.
 
@@ -73,8 +71,8 @@ def proof(
     change together, after the balancers, there is no split yet that would have to show.
 
     :param expected: of it at the end of the run
-    :param vips: that run and will run
-    :param listeners: what its balancer binds
+    :param given: all members: a VIP that none of them serves so far, or several, says nothing of this one
+    :param listeners: where its balancer listens then
     :param together: as `routers_together` returns it
     """
     sources = dict.fromkeys(instance["source"] for instance in turn.after)
@@ -87,18 +85,39 @@ def proof(
     ]
     # Of a keepalived that others have started nothing says what it has loaded; it is restarted after the proof.
     unknown = [UNITS[NATIVE].router] if together and turn.restarts else []
+    vips = served(given)
     return expected._replace(
+        services=[{"name": each["name"], "port": each["port"]} for each in listeners],
         units=[unit for unit in expected.units if unit not in unknown],
         vips=[vip for vip in expected.vips if vip.address in vips],
+        excused=sorted({each["name"] for each in (*turn.before, *turn.after) if vips.isdisjoint(carried(each))}),
         targets=targets,
         settle=0.0 if together else expected.settle,
         judged=0.0 if together else expected.judged,
     )
 
 
-def is_provable(
-    turn: Turn, host: Mapping[str, Any], together: bool, joining: Collection[str], in_pods: bool = False
-) -> bool:
+def in_order(
+    member: MemberPlan,
+    turn: Turn,
+    given: List[Turn],
+    host: Mapping[str, Any],
+    listening: Sequence[Mapping[str, Any]],
+    joins: bool,
+    together: bool,
+) -> MemberPlan:
+    """Return a member's plan with how it is proved before the next ones change, and what its change stops.
+
+    :param listening: where its balancer listens then
+    """
+    provable = is_provable(turn, host, together, joins, bool(member.pods))
+    return member._replace(
+        proof=proof(member.expected, turn, given, listening, together) if provable else None,
+        interrupted=interruption(host, member) if turn.holds and not together else "",
+    )
+
+
+def is_provable(turn: Turn, host: Mapping[str, Any], together: bool, joins: bool, in_pods: bool = False) -> bool:
     """Return whether a member could take over as soon as it has changed.
 
     One that joins, or that changes its engine, does so later. Where the routers change together, after the balancers,
@@ -107,10 +126,10 @@ def is_provable(
 
     :param host: as `host_info` returns it
     :param together: as `routers_together` returns it
-    :param joining: the members whose routers start last
+    :param joins: whether its router starts last
     :param in_pods: whether its programs are in static pods
     """
-    changes_here = turn.is_changed and bool(turn.after) and not turn.replaces and turn.name not in joining
+    changes_here = turn.is_changed and bool(turn.after) and not turn.replaces and not joins
     runs = UNITS[turn.engine].router in host.get("active_units", [])
     return changes_here and not (together and (turn.engine == AGENT or in_pods or not runs))
 

@@ -34,6 +34,7 @@ from . import (
     resolver,
     silent,
     static_pods,
+    still_asked,
     transition,
     unused,
 )
@@ -67,7 +68,6 @@ TASKS = {
     "retired": Field(values.words, []),
     "undo_after": Field(number(0, 3600, " seconds"), 35),
 }
-KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
 
 
 class Draft(NamedTuple):
@@ -85,6 +85,7 @@ class Draft(NamedTuple):
     warnings: List[str] = []
     checks: Callable[[str], List[str]] = lambda _name: []  # the names of the user's checks on a member
     asked: Callable[[str], List[answers.Check]] = lambda _name: []  # the checks that are run all the time
+    answers: still_asked.Answers = still_asked.Answers()
     snippet: List[str] = []  # as the plan has it
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
@@ -111,8 +112,8 @@ class Judged(NamedTuple):
 
     @property
     def held(self) -> Dict[str, int]:
-        """How many VIPs each member holds now."""
-        return {member["name"]: len(held_vips(member, self.found.vips)) for member in self.members}
+        """How many VIPs each member holds now, also of those that the plan drops."""
+        return {name: len(vips) for name, vips in held_vips(self.members, self.found.vips).items()}
 
 
 def plan(layout: Layout, given: List[Member], progress: forecast.Progress = forecast.unseen) -> Plan:
@@ -140,6 +141,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     planned = {member["name"]: _member(member, judged, password) for member in judged.members}
     for member in judged.members:
         name, member_plan = member["name"], planned[member["name"]]
+        faults += still_asked.faults(member_plan.balancer, _besides(member, judged, member_plan.balancer), name)
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
         faults += [f"{name}: {fault}" for fault in unused.faults(member["host"], member_plan.unused)]
     faults += static_pods.faults(judged.members, planned, layout.prefix)
@@ -205,18 +207,14 @@ def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) ->
 def _in_order(
     judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way
 ) -> Dict[str, MemberPlan]:
-    """Return the members' plans with what the order of the run needs: how each is proved, and what a change stops."""
-    hosts = {member["name"]: member["host"] for member in judged.members}
-    kept, together = order.kept(every), way.routers_together
-    return {
-        turn.name: member._replace(
-            proof=order.proof(member.expected, turn, kept, judged.found.listeners(turn.name), together)
-            if order.is_provable(turn, hosts[turn.name], together, way.joining, bool(member.pods))
-            else None,
-            interrupted=order.interruption(hosts[turn.name], member) if turn.holds and not together else "",
-        )
-        for turn, member in ((turn, planned[turn.name]) for turn in every)
-    }
+    """Return the members' plans with what the order of the run needs."""
+    found = {}
+    for member, turn in zip(judged.members, every):
+        own, joins = planned[turn.name], turn.name in way.joining
+        also = still_asked.listening(_besides(member, judged, own.balancer))
+        listening = [*judged.found.listeners(turn.name), *also]
+        found[turn.name] = order.in_order(own, turn, every, member["host"], listening, joins, way.routers_together)
+    return found
 
 
 def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
@@ -225,7 +223,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
     alone = way.sole_router
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
-        replaced_router = accepting_keepalived(
+        replaced_router = engine_choice.accepting_keepalived(
             answers.unasked(found.router(alone, replaced), found.asked(alone)), replaced
         )
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
@@ -309,13 +307,16 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
 def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
     choice, found = judged.choices[name], judged.found
-    balancer = found.balancer(name, choice.engine)
-    services = follow.kept(balancer.services, found.follow, follow.followed_on(name, judged.members))
-    of_inventory = follow.inventory_servers(balancer.services, found.follow)
-    router = accepting_keepalived(found.router(name, choice.engine), choice.engine)
+    given = found.balancer(name, choice.engine)
+    services = follow.kept(given.services, found.follow, follow.followed_on(name, judged.members))
+    router = engine_choice.accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = judged.delivery.units(choice.engine)
-    runs = (bool(balancer.services), bool(router.instances))
-    down_file = "" if judged.delivery.is_pod else balancer.down_file  # a pod's is its own
+    runs = (bool(services), bool(router.instances))
+    balancer = given._replace(
+        services=services,
+        inventory_servers=follow.inventory_servers(given.services, found.follow),
+        down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
+    )
     following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
     return _with_checks(
         member,
@@ -325,16 +326,17 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             replaces=choice.replaces,
             moves_from=choice.moves_from,
             replaced_programs=list(engines.REPLACED[choice.replaces]),
-            balancer=balancer._replace(services=services, inventory_servers=of_inventory, down_file=down_file),
+            balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
+            meanwhile=still_asked.meanwhile(balancer, _besides(member, judged, balancer), found.clients(name), router),
             expected=Expected(
                 vips=found.vips,
                 services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
                 targets=found.targets,
                 units=[unit for unit, it_runs in zip(units, runs) if it_runs],
                 programs=list(engines.PROGRAMS[choice.engine]),
-                down_file=down_file,
+                down_file=balancer.down_file,
                 settle=transition.settle(running, router.instances, password),
             ),
             follow=following,
@@ -348,6 +350,13 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     )
 
 
+def _besides(member: Member, judged: Judged, planned: Balancer) -> Balancer:
+    """Return what a member's balancer is asked so far and the planned one would not answer."""
+    choice = judged.choices[member["name"]]
+    asked = still_asked.asked(member["host"], engines.PROGRAMS[choice.replaces or choice.engine])
+    return still_asked.more(planned, asked, judged.found.answers)
+
+
 def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> MemberPlan:
     """Return a member's plan with the checks that change. Those of pods run in their images, and not on the host."""
     if member.get("outside_limit") or planned.pods:
@@ -356,22 +365,6 @@ def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> Membe
     reloaded = [] if planned.replaces else [check for check in checks if check["lives"]]  # one that starts says at once
     expected = planned.expected._replace(judged=changed_checks.judged(reloaded))
     return planned._replace(checks=checks, expected=expected)
-
-
-def accepting_keepalived(router: Router, engine: str) -> Router:
-    """Let an agent accept the lower hop limit with which keepalived sends IPv6 to its peers.
-
-    It does so without such a peer, too: a member that moves to the other engine is one for a while, whichever moves
-    first.
-    """
-    if engine != engines.AGENT:
-        return router
-    return router._replace(instances=[*map(_accepting_64, router.instances)])
-
-
-def _accepting_64(instance: Dict[str, Any]) -> Dict[str, Any]:
-    over_ipv6 = any(":" in address for address in instance["addresses"])
-    return {**instance, "min_ttl": KERNEL_HOP_LIMIT} if over_ipv6 and not instance["multicast"] else instance
 
 
 def forecast_input(drafted: Plan) -> Dict[str, Any]:

@@ -110,12 +110,14 @@ def _instead(change: Change) -> str:
 def sole_router(given: List[Turn]) -> str:
     """Return the member whose router alone runs while a setting changes that all must share; '' if none changes.
 
-    The routers of the others are stopped meanwhile. It is the member that holds most VIPs: those do not move.
+    The routers of the others are stopped meanwhile. So it is one that may hold the most VIPs, and of these the one that
+    holds most: those do not move.
     """
     runs = [turn for turn in given if turn.is_changed]
     found = changed(given)
     splits = any(change.kind == SPLITS for turn in runs for change in found[turn.name])
-    return max(runs, key=lambda turn: turn.held).name if splits and len(runs) > 1 else ""
+    able = {turn.name: len(changes.vips(turn.after)) for turn in runs}
+    return max(runs, key=lambda turn: (able[turn.name], turn.held)).name if splits and len(runs) > 1 else ""
 
 
 def waves(given: List[Turn], alone: str, migrating: List[str], in_order: List[List[str]]) -> List[List[Step]]:

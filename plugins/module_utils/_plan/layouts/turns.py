@@ -31,7 +31,7 @@ class Turn(NamedTuple):
     is_left: bool  # this run leaves it as it is
     is_silent: bool  # it does not answer
     keepalived: str  # its version, or nothing
-    holds: List[str]  # the plan's VIPs that it holds
+    holds: List[str]  # the VIPs that it holds, those of the plan and those that go with it
     own: FrozenSet[str] = frozenset()  # the addresses of its host
     in_group: bool = False  # whether all its VIPs are in one sync group
     restarts: bool = False  # its keepalived was started by others, and must not be reloaded into the new file
@@ -85,6 +85,7 @@ def turns(
     :param password: the plan's; '' if it makes a new one, or none
     :param vips: the plan's
     """
+    held = held_vips(members, vips)
     return [
         Turn(
             name=member["name"],
@@ -98,7 +99,7 @@ def turns(
             is_left=bool(member.get("outside_limit")),
             is_silent=bool(member.get("silent")),
             keepalived=member["host"].get("keepalived_version", ""),
-            holds=held_vips(member, vips),
+            holds=held[member["name"]],
             own=frozenset(info["address"] for info in member["host"]["addresses"]),
             in_group=bool(planned[member["name"]].router.sync_groups),
             restarts=planned[member["name"]].engine == NATIVE
@@ -241,6 +242,7 @@ def _handed_over(given: List[Turn], alone: str) -> List[Tuple[str, Row]]:
         (vip, Row("member", turn.name, "another", MOVES, _handover(given, vip, len(stopped)), (turn.name,)))
         for turn in stopped
         for vip in turn.holds
+        if any(vip in changes.vips(other.after) for other in given)
     ]
 
 

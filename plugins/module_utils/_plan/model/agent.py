@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from types import MappingProxyType
-from typing import Any, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -96,6 +96,7 @@ def translate(
     host: str = "",
     addresses: Any = (),
     inventory_servers: Mapping[str, int] = MappingProxyType({}),
+    also_answers: Sequence[int] = (),
 ) -> Dict[str, Any]:
     """Return ``{vrrp, proxy, options, secrets, service_ports, ports, faults}``; a daemon without a task is None.
 
@@ -107,10 +108,11 @@ def translate(
     :param host: its name, for the sentences
     :param addresses: those of the host, as `host_info` returns them
     :param inventory_servers: as `read_monitors` takes it
+    :param also_answers: as the plan's balancer has it
     """
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
-    known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"])]
+    known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"]), *answers.kept(also_answers)]
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
     model = instances.model({**known, "daemon": {}}, prefix)
     services, wrong_services = read_services(known["services"], f"{prefix}_services")

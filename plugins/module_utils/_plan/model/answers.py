@@ -14,7 +14,7 @@ overloaded. The agent answers there with a monitor, which takes no part in its l
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Iterable, List, Sequence
 
 from ..._agent.checks.settings import HAPROXY
 from ..._agent.config.schema import Field, integer
@@ -110,3 +110,8 @@ def unasked(router: Router, checks: Sequence[Check]) -> Router:
 def monitors(port: int) -> List[Dict[str, Any]]:
     """Return where a balancer answers, as a monitor; the agent has this monitor."""
     return [{"name": "answer_port", "bind": [ADDRESS], "port": port, "path": "/"}] if port else []
+
+
+def kept(ports: Iterable[int]) -> List[Dict[str, Any]]:
+    """Return the same of the ports at which a balancer is still asked that answers at another one by now."""
+    return [{**each, "name": f"answer_port-{port}"} for port in ports for each in monitors(port)]

@@ -89,8 +89,9 @@ def model(
     addresses: Sequence[Dict[str, Any]] = (),
     resolved: Mapping[str, Sequence[str]] = MappingProxyType({}),
     inventory_servers: Mapping[str, int] = MappingProxyType({}),
+    also_answers: Sequence[int] = (),
 ) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, names, ports, faults}``.
+    """Return ``{services, monitors, stats, tuning, answering, names, ports, faults}``.
 
     The names are those of servers, which haproxy resolves, and the ports those besides the services'.
 
@@ -100,6 +101,7 @@ def model(
     :param addresses: those of this host, as `host_info` returns them
     :param resolved: those of servers' names, likewise
     :param inventory_servers: as `read_monitors` takes it
+    :param also_answers: as the plan's balancer has it
     """
     services, faults = read_services(settings["services"], "haproxy_services")
     faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
@@ -110,12 +112,14 @@ def model(
     occupied = [*listeners_of(services), *monitors]
     if stats["enabled"]:
         occupied.append({"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]})
-    occupied += answers.monitors(tuning["answer_port"])
+    answering = [*answers.monitors(tuning["answer_port"]), *answers.kept(also_answers)]
+    occupied += answering
     others = _others(services, monitors, stats, tuning)
     faults.extend(binds.clashes(services, others))
     faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
-    read_parts = {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning}
+    ports = [each["port"] for each in answering]
+    read_parts = {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "answering": ports}
     names = resolved_names(services)
     return {**read_parts, "names": names, "ports": binds.reachable(others), "faults": faults}
 

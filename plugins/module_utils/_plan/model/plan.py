@@ -49,6 +49,7 @@ class Balancer(NamedTuple):
     monitors: List[Dict[str, Any]] = []
     down_file: str = ""
     answer_port: int = 0  # on 127.0.0.1, where it answers unless it hangs
+    also_answers: List[int] = []  # the ports at which it is still asked, as `still_asked` returns them
     timeouts: Dict[str, str] = {}
     stats_port: Optional[int] = None
     redirect: Optional[Redirect] = None
@@ -85,6 +86,13 @@ class Firewall(NamedTuple):
     interfaces: List[str]
 
 
+class Meanwhile(NamedTuple):
+    """What a member has on the way besides, as `still_asked` returns it: it takes the place of these parts."""
+
+    balancer: Balancer
+    firewall: Firewall
+
+
 class Expected(NamedTuple):
     """What `layout_info` must find on a member."""
 
@@ -94,6 +102,7 @@ class Expected(NamedTuple):
     units: List[str]
     programs: List[str]
     down_file: str = ""
+    excused: List[str] = []  # the instances whose FAULT is none of the run's, which found their VIPs unserved
     settle: float = 0  # for how many seconds the verification lasts at least
     judged: float = 0  # also for so many, until a router has judged each check that changes
 
@@ -108,6 +117,7 @@ class MemberPlan(NamedTuple):
     router: Router
     firewall: Firewall
     expected: Expected
+    meanwhile: Optional[Meanwhile] = None  # until whoever asks the balancer has changed; nothing where it answers all
     # The plan for the engine that goes, where this member's router alone runs while the settings on the link change.
     replaced_router: Optional[Router] = None
     proof: Optional[Expected] = None  # what it must show before the next members change
@@ -185,20 +195,23 @@ def as_data(value: Any) -> Any:
 
 
 def member_of(data: Mapping[str, Any]) -> MemberPlan:
-    """Return the plan of a member of which `as_data` has made data; what it expects stays such."""
-    balancer, redirect = data["balancer"], data["balancer"]["redirect"]
-    return MemberPlan(
-        **{
-            **data,
-            "balancer": Balancer(
-                **{
-                    **balancer,
-                    "services": json.loads(balancer["services"]),
-                    "redirect": redirect
-                    and Redirect(redirect["vips"], {int(k): v for k, v in redirect["ports"].items()}),
-                }
-            ),
-            "router": Router(**data["router"]),
-            "firewall": Firewall(**data["firewall"]),
-        }
-    )
+    """Return the plan of a member of which `as_data` has made data; what it expects stays such.
+
+    :param data: with what is to be had meanwhile in its place already, if that is wanted
+    """
+    parts = {
+        "balancer": _balancer_of(data["balancer"]),
+        "router": Router(**data["router"]),
+        "firewall": Firewall(**data["firewall"]),
+    }
+    return MemberPlan(**{**data, **parts, "meanwhile": None})
+
+
+def _balancer_of(data: Mapping[str, Any]) -> Balancer:
+    redirect = data["redirect"]
+    ports = {int(port): to for port, to in redirect["ports"].items()} if redirect else {}
+    parts = {
+        "services": json.loads(data["services"]),
+        "redirect": redirect and Redirect(**{**redirect, "ports": ports}),
+    }
+    return Balancer(**{**data, **parts})

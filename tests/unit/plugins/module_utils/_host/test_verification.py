@@ -70,3 +70,9 @@ def test_a_balancer_in_a_pod_is_known_by_its_pod_whatever_its_program_is_called(
 )
 def test_what_is_not_as_planned_is_said(changes, sentence):
     assert any(sentence in fault for fault in faults(**changes))
+
+
+def test_a_fault_of_before_the_run_is_excused_and_no_other():
+    plan = {**as_data(_pair.plan(pair()).members["lb1"].expected), "excused": ["web"]}
+    found = verification.faults(plan, seen(in_fault={"web": "", "files": "script storage failed"}))
+    assert found == ["files is in FAULT, so this member cannot take over: script storage failed."]

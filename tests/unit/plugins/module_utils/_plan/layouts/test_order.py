@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, order, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from hypothesis import given, settings
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
 from support.plans.transitions import VIP, living
+from support.scope import FULL
 
 SECOND = "192.0.2.11"
+THREE = [VIP, SECOND, "192.0.2.12"]
+VRIDS = dict(zip(THREE, (51, 52, 53)))
 
 
 def hold(members, held):
@@ -52,6 +57,54 @@ def test_of_a_cluster_the_nodes_change_first_that_hold_no_vip():
     held = {"master-2": ["10.0.0.200"], "worker-0": ["10.0.0.201"]}
     found = planner.draft(ipi.LAYOUT, hold(nodes, held)).order
     assert (sorted(found[0]), found[1:]) == (["master-0", "master-1"], [["master-2"], ["worker-0"]])
+
+
+@settings(max_examples=400 if FULL else 60, deadline=None)
+@given(
+    count=st.integers(2, 4),
+    before=st.sets(st.sampled_from(THREE), min_size=1),
+    after=st.sets(st.sampled_from(THREE), min_size=1),
+    held=st.lists(st.integers(0, 4), min_size=3, max_size=3),
+    splits=st.booleans(),
+)
+def test_whoever_alone_holds_a_vip_changes_after_the_backups_whatever_becomes_of_it(count, before, after, held, splits):
+    holders = {vip: f"lb{at}" for vip, at in zip(THREE, held) if vip in before and 0 < at <= count}
+    old, new = ([{"address": vip, "vrid": VRIDS[vip]} for vip in sorted(some)] for some in (before, after))
+    changed = {"auth_pass": "an0ther1"} if splits else {}
+    members = living(count, before={"vips": old}, vips=new, holder="", **changed)
+    serving = {name: [vip for vip in holders if holders[vip] == name] for name in holders.values()}
+    plan = _pair.plan(hold(members, serving))
+    assert plan.faults == []
+    backups = sorted({member["name"] for member in members} - {*serving})
+    assert [sorted(wave) for wave in plan.order if len(wave) > 1 or wave[0] in backups] == [backups] * bool(
+        backups and serving
+    )
+    later = plan.order[1:] if backups else plan.order
+    assert sorted(name for wave in later for name in wave) == sorted(serving)
+    if plan.sole_router and serving:
+        most = max(len(vips) for vips in serving.values())
+        assert len(serving.get(plan.sole_router, [])) == most
+
+
+def test_a_vip_that_nobody_holds_makes_no_holder_of_another_one_change_with_the_backups():
+    vips = [VIP, SECOND]
+    members = living(3, before={"vips": vips}, vips=vips)  # lb1 holds the first, and nobody the second
+    plan = _pair.plan(members)
+    assert plan.order == [["lb2", "lb3"], ["lb1"]]
+    proof = plan.members["lb2"].proof
+    assert [vip.address for vip in proof.vips] == [VIP]
+    assert proof.excused == [f"vip-{SECOND}"], "its FAULT was there before this run"
+
+
+def test_the_router_that_runs_alone_is_one_that_may_hold_every_vip():
+    ingress = ["10.0.0.201", "10.0.0.202"]
+    nodes = cluster(vrrp_version=3, api_vips=["10.0.0.210"], ingress_vips=ingress)
+    running = planner.draft(ipi.LAYOUT, cluster(ingress_vips=ingress)).members
+    for node in nodes:
+        router = running[node["name"]].router
+        node["host"].update(instances=[{**each, "auth_pass": ""} for each in router.instances])
+    found = planner.draft(ipi.LAYOUT, hold(nodes, {"master-2": ["10.0.0.200"], "worker-0": ingress}))
+    assert (found.sole_router, found.order[1:]) == ("master-2", [["master-2"], ["worker-0"]])
 
 
 @pytest.mark.parametrize("changing", [[], ["lb2"]])

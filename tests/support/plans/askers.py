@@ -1,0 +1,57 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run leaves on a member, and what `host_info` reads there of who asks the balancer."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from ansible_collections.onprem.lb.plugins.module_utils._host import asking
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import configurations, files
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROGRAMS
+from ansible_collections.onprem.lb.plugins.plugin_utils import templates
+
+from support.plans.pods import OPTIONS
+
+ASKED = {"keepalived_config": "/etc/keepalived/keepalived.conf", "agent_config": "/etc/onprem-lb-agent/vrrp.json"}
+
+
+class Files:
+    """Reads files that are a mapping, and a redirect that is in force."""
+
+    def __init__(self, texts, in_force=""):
+        self.text = lambda path: texts.get(path, "")
+        self.find = lambda name: f"/usr/sbin/{name}" if in_force else None
+        self.run = lambda command: (0, in_force, "")
+
+
+def units(name, plan):
+    """The files of a member that name ports of its balancer, as its units have them."""
+    found = {asking.REDIRECTS[0]: configurations.redirect(plan)}
+    if plan.engine == "agent":
+        return {**found, ASKED["agent_config"]: json.dumps(configurations.agent_model(plan, name, "")["vrrp"])}
+    model = configurations.keepalived_model(plan, name, "")
+    command = " ".join(map(shlex.quote, ["/usr/lib/hook", "answers", "/etc/x", *map(json.dumps, plan.questions)]))
+    return {
+        **found,
+        ASKED["keepalived_config"]: templates.render("keepalived/keepalived.conf.j2", {"model": model, "hook": ""}),
+        asking.ANSWERS: templates.render("layout/answers.service.j2", {"command": command}) if plan.questions else "",
+    }
+
+
+def pods(name, plan):
+    """The same of its pods."""
+    made = files.of_member(name, plan, "", OPTIONS, templates.render, reloads=True)
+    return {file.path: file.content for file in made.configurations}
+
+
+def asked(texts, in_force=""):
+    return asking.read(Files(texts, in_force), ASKED)
+
+
+def serving(balancer, engine):
+    """The sockets on which a balancer listens."""
+    answering = [*([balancer.answer_port] if balancer.answer_port else []), *balancer.also_answers]
+    ports = [*answering, *(each["port"] for each in [*balancer.services, *balancer.monitors])]
+    return [{"port": port, "program": PROGRAMS[engine][-1], "address": "0.0.0.0", "pid": 7} for port in ports]
