@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, transition, turns
@@ -45,8 +47,8 @@ def living(
     for one in members:
         if one["name"] in running:
             instances = running[one["name"]].router.instances
-            keys = set(facts.INSTANCE) - {"auth_pass"}
-            known = [{**{key: each[key] for key in keys}, "auth_pass": settings["auth_pass"]} for each in instances]
+            written = [{**each, "auth_pass": settings["auth_pass"]} for each in instances]
+            known = facts.agent_instances(json.dumps({"instances": written}))
             for each in known:
                 each["addresses"] = [*each["addresses"], *(f"{vip}/32" for vip in shared)]
             units = [*engines.UNITS[engine]]

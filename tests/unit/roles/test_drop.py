@@ -23,7 +23,7 @@ BOTH = {
 # What the tasks of the role haproxy write, of the variables that a member has at that time.
 CONFIG = {
     "path": "/haproxy.cfg",
-    "content": trust_as_template("{{ __layout_mine.balancer.also_answers | default([]) }}"),
+    "content": trust_as_template("{{ __layout_for_now.balancer.also_answers | default([]) }}"),
 }
 
 

@@ -200,7 +200,7 @@ def test_a_plan_says_how_many_servers_the_inventory_names_however_few_the_cluste
     assert _pair.plan(pair()).members["lb1"].balancer.inventory_servers == {}
     given = tasks("layout", "present.yml")[0]["vars"]
     for role in ("haproxy", "agent"):
-        assert given[f"__{role}_inventory_servers"] == "{{ __layout_me.balancer.inventory_servers }}"
+        assert given[f"__{role}_inventory_servers"] == "{{ __layout_for_now.balancer.inventory_servers }}"
         assert f"__{role}_inventory_servers" in variables_of(role)[f"__{role}_model"]
 
 
