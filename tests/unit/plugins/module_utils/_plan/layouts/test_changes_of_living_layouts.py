@@ -104,7 +104,7 @@ def test_who_asks_a_balancer_for_what_it_has_dropped_is_found(change):
     assert played(change)
 
 
-@pytest.mark.parametrize("change", in_pairs(), ids=str)
+@pytest.mark.parametrize("change", [*in_pairs()], ids=str)
 def test_two_variables_that_change_do_what_the_plan_announces_or_are_refused(change):
     wrong = played(change)
     assert not wrong or (change.changes_carriers and wrong[0].startswith("No safe way leads"))
