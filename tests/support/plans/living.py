@@ -10,8 +10,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import tur
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import auth_pass
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
 
+from support.plans.hosts import Files, after, written
 from support.plans.variables import Settings, draft, members
-from support.plans.written import Files, after, written
 
 PASSWORD = "0f3a9c1e"  # where the settings have none
 

@@ -11,9 +11,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.plans import pods
+from support.plans.hosts import written
 from support.plans.living import living
 from support.plans.variables import CASES, VARIABLES, Case, draft
-from support.plans.written import written
 from support.scope import FULL
 from support.variable_tables import options
 
