@@ -26,18 +26,20 @@ class Files:
         self.run = lambda command: (0, in_force, "")
 
 
+def beside(plan):
+    """The files of what asks a member's balancer beside its router, in units: the redirect, and the questions."""
+    command = " ".join(map(shlex.quote, ["/usr/lib/hook", "answers", "/etc/x", *map(json.dumps, plan.questions)]))
+    unit = templates.render("layout/answers.service.j2", {"command": command}) if plan.questions else ""
+    return {asking.REDIRECTS[0]: configurations.redirect(plan), asking.ANSWERS: unit}
+
+
 def units(name, plan):
     """The files of a member that name ports of its balancer, as its units have them."""
-    found = {asking.REDIRECTS[0]: configurations.redirect(plan)}
     if plan.engine == "agent":
-        return {**found, ASKED["agent_config"]: json.dumps(configurations.agent_model(plan, name, "")["vrrp"])}
+        return {**beside(plan), ASKED["agent_config"]: json.dumps(configurations.agent_model(plan, name, "")["vrrp"])}
     model = configurations.keepalived_model(plan, name, "")
-    command = " ".join(map(shlex.quote, ["/usr/lib/hook", "answers", "/etc/x", *map(json.dumps, plan.questions)]))
-    return {
-        **found,
-        ASKED["keepalived_config"]: templates.render("keepalived/keepalived.conf.j2", {"model": model, "hook": ""}),
-        asking.ANSWERS: templates.render("layout/answers.service.j2", {"command": command}) if plan.questions else "",
-    }
+    conf = templates.render("keepalived/keepalived.conf.j2", {"model": model, "hook": ""})
+    return {**beside(plan), ASKED["keepalived_config"]: conf}
 
 
 def pods(name, plan):

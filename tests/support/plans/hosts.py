@@ -8,7 +8,7 @@ import contextlib
 import copy
 import json
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Dict, Iterable, Iterator, List, Mapping
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence
 from unittest import mock
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import state
@@ -24,6 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import C
 from ansible_collections.onprem.lb.plugins.modules import host_info
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
+from support.plans import askers
 from support.plans.pods import CREDENTIALS, OPTIONS
 from support.rendering import haproxy, keepalived
 
@@ -47,7 +48,7 @@ def written(plan: Plan, name: str, auth_pass: str) -> Files:
     """Return the files that a run writes on a member, as far as a later one reads them."""
     planned = plan.members[name]
     of_router = _of_pods if planned.pods else _of_units
-    found = {**of_router(name, planned, auth_pass), RECORD: json.dumps(plan.record)}
+    found = {**of_router(name, planned, auth_pass), **askers.beside(planned), RECORD: json.dumps(plan.record)}
     if planned.follow and not planned.pods:
         found[follow.CONFIG] = follow.files(planned.follow, CREDENTIALS, HAPROXY).config["content"]
     return found
@@ -101,23 +102,28 @@ class _Reader(Reader):
         return [unit for unit in wanted if unit in self._active] if in_states else []
 
 
-def read(files: Files, active: Iterable[str], addresses: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Return what `host_info` returns on a host with these files, on which these units or pods run."""
+def read(
+    files: Files, active: Iterable[str], addresses: List[Dict[str, Any]], listeners: Sequence[Dict[str, Any]] = ()
+) -> Dict[str, Any]:
+    """Return what `host_info` returns on a host with these files, on which these units or pods run.
+
+    :param listeners: the sockets on which the balancer listens
+    """
     asked = {name: copy.copy(option.get("default")) for name, option in host_info.ARGUMENTS.items()}
     every = [unit for one in (*UNITS.values(), PODS) for unit in one]
     asked.update(units=every, members_record=RECORD, with_auth_pass=True)
-    with _files_alone(files, active):
+    with _files_alone(files, active, listeners):
         found = host.read(asked, _Reader(files, active, addresses), {})
     return {**found, "keepalived_version": KEEPALIVED, "problems": []}
 
 
 @contextlib.contextmanager
-def _files_alone(files: Files, active: Iterable[str]) -> Iterator[None]:
+def _files_alone(files: Files, active: Iterable[str], listeners: Sequence[Dict[str, Any]]) -> Iterator[None]:
     """Keep what runs on this host away, and let a cluster that is followed have answered once."""
     answered = (SimpleNamespace(servers=["node"]), [])
     with contextlib.ExitStack() as patched:
         for place, name, instead in (
-            (facts, "listeners", list),
+            (facts, "listeners", lambda: [*listeners]),
             (facts, "is_ours", lambda unit: unit in active),
             (host.records, "is_armed", lambda: False),
             (member, "not_following", lambda _reader: []),
@@ -155,6 +161,7 @@ def after(
             for vip, holder in held.items()
             if holder == each["name"]
         ]
-        seen = read(files[each["name"]], units(planned), own)
+        balancer = askers.serving(planned.balancer, planned.engine)
+        seen = read(files[each["name"]], units(planned), own, balancer)
         found.append({**each, "host": seen})
     return found

@@ -48,11 +48,12 @@ class Serving(NamedTuple):
     def answers(self, port: int, path: str) -> bool:
         """Whether it says at a port of its host that it is well."""
         at_monitors = {(each["port"], each["path"]) for each in self.balancer.monitors}
-        return (port, path) in at_monitors or port == self.balancer.answer_port
+        return (port, path) in at_monitors or port in (self.balancer.answer_port, *self.balancer.also_answers)
 
     @property
     def asked(self) -> Set[int]:
-        return {self.balancer.answer_port, *(each["port"] for each in self.balancer.monitors)}
+        ports = (each["port"] for each in self.balancer.monitors)
+        return {self.balancer.answer_port, *self.balancer.also_answers, *ports}
 
 
 class Member:
@@ -83,7 +84,7 @@ def serving(planned: MemberPlan) -> Optional[Serving]:
 
 def on_the_way(planned: MemberPlan) -> Optional[Serving]:
     """Return the balancer that a member has from its own turn until whoever asks it has changed."""
-    return serving(planned)
+    return serving(planned._replace(**planned.meanwhile._asdict()) if planned.meanwhile else planned)
 
 
 class Run:

@@ -30,7 +30,7 @@ NOTHING_OF_A_MEMBER = {"replaces": "", "moves_from": "", "unused": [], "checks":
 UNITS_ALONE = ("metrics_file", "plane")  # of the variables of a cluster
 # What a run writes of an instance and none reads: no other router sees it, and nothing of the order depends on it.
 UNREAD = {
-    *("preempt_delay", "min_ttl", "excluded_addresses", "virtual_routes", "garp_refresh", "notify", "notify_user"),
+    *("preempt_delay", "min_ttl", "virtual_routes", "garp_refresh", "notify", "notify_user"),
     "dont_track_primary",
 }
 UNREAD_OF_AGENT = {"track", "checksum"}
