@@ -53,9 +53,8 @@ class Silence:
             return f"{instance['interface']} alone is silent, which may be the fault of this host"
         self._silent[vips] = self._silent.get(vips, 0.0) + listened
         wanted = 2 * undoing.settle([instance])
-        return (
-            "" if self._silent[vips] >= wanted else f"it is not {wanted:.0f} s yet that nobody holds {', '.join(vips)}"
-        )
+        is_long = self._silent[vips] >= wanted
+        return "" if is_long else f"{', '.join(vips)} had a holder less than {wanted:.0f} s ago"
 
     def interrupt(self) -> None:
         """Begin anew, because nobody has listened."""
