@@ -75,7 +75,7 @@ def test_an_upgrade_changes_nothing_with_a_hundred_advertisements_a_second(stage
 
 
 def test_a_backup_that_has_been_upgraded_takes_over_even_if_the_active_router_is_killed_meanwhile(stage, archived):
-    link, interval = stage.link, 2
+    link, interval = stage.link, 4  # the peer may stand still for twelve seconds, and be heard again in time
     peer = stage.agent(link.lb2, instance(link.lb2, priority=255, advert_interval=interval))
     agent = archived(instance(link.lb1, priority=100, advert_interval=interval))
     stage.wait_for_holders("lb2")
