@@ -90,11 +90,19 @@ def proof(
         services=[{"name": each["name"], "port": each["port"]} for each in listeners],
         units=[unit for unit in expected.units if unit not in unknown],
         vips=[vip for vip in expected.vips if vip.address in vips],
-        excused=sorted({each["name"] for each in (*turn.before, *turn.after) if vips.isdisjoint(carried(each))}),
+        excused=_unserved([*turn.before, *turn.after], vips),
         targets=targets,
         settle=0.0 if together else expected.settle,
         judged=0.0 if together else expected.judged,
     )
+
+
+def _unserved(instances: List[changes.Instance], vips: Set[str]) -> List[str]:
+    """Return the names of the instances that carry none of these VIPs, neither before the run nor after it."""
+    found: Dict[str, Set[str]] = {}
+    for each in instances:
+        found.setdefault(each["name"], set()).update(carried(each))
+    return sorted(name for name, own in found.items() if vips.isdisjoint(own))
 
 
 def in_order(
