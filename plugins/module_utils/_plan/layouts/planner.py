@@ -141,7 +141,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     planned = {member["name"]: _member(member, judged, password) for member in judged.members}
     for member in judged.members:
         name, member_plan = member["name"], planned[member["name"]]
-        faults += still_asked.faults(member_plan.balancer, _besides(member, judged, member_plan.balancer), name)
+        faults += still_asked.faults(member_plan.balancer, _kept(member, judged, member_plan.balancer), name)
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
         faults += [f"{name}: {fault}" for fault in unused.faults(member["host"], member_plan.unused)]
     faults += static_pods.faults(judged.members, planned, layout.prefix)
@@ -211,8 +211,8 @@ def _in_order(
     found = {}
     for member, turn in zip(judged.members, every):
         own, joins = planned[turn.name], turn.name in way.joining
-        also = still_asked.listening(_besides(member, judged, own.balancer))
-        listening = [*judged.found.listeners(turn.name), *also]
+        kept = still_asked.listening(_kept(member, judged, own.balancer))
+        listening = [*judged.found.listeners(turn.name), *kept]
         found[turn.name] = order.in_order(own, turn, every, member["host"], listening, joins, way.routers_together)
     return found
 
@@ -329,7 +329,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
-            meanwhile=still_asked.meanwhile(balancer, _besides(member, judged, balancer), found.clients(name), router),
+            meanwhile=still_asked.meanwhile(balancer, _kept(member, judged, balancer), found.clients(name), router),
             expected=Expected(
                 vips=found.vips,
                 services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
@@ -350,11 +350,13 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     )
 
 
-def _besides(member: Member, judged: Judged, planned: Balancer) -> Balancer:
-    """Return what a member's balancer is asked so far and the planned one would not answer."""
+def _kept(member: Member, judged: Judged, planned: Balancer) -> Balancer:
+    """Return what a member's balancer keeps while something asks for it; nothing if this run leaves the member alone."""
+    if member.get("outside_limit"):
+        return Balancer()
     choice = judged.choices[member["name"]]
     asked = still_asked.asked(member["host"], engines.PROGRAMS[choice.replaces or choice.engine])
-    return still_asked.more(planned, asked, judged.found.answers)
+    return still_asked.to_keep(planned, asked, judged.found.answers)
 
 
 def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> MemberPlan:
