@@ -351,7 +351,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
 
 
 def _kept(member: Member, judged: Judged, planned: Balancer) -> Balancer:
-    """Return what a member's balancer keeps while something asks for it; nothing if this run leaves the member alone."""
+    """Return what a member's balancer keeps while something asks for it; nothing if the run leaves it as it is."""
     if member.get("outside_limit"):
         return Balancer()
     choice = judged.choices[member["name"]]
