@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The program that a member runs while a switchover holds it back: it starts the router once nobody holds a VIP of it.
+"""The program that runs while a switchover holds a member back: it starts the router once nobody holds one of its VIPs.
 
-It logs to the journal what it does and why. A maintenance has no such program: packages and cables of that member are
-in somebody's hands, and no host can tell that from a controller that has died.
+It logs to the journal what it does and why. There is none during a maintenance: somebody works on that member, and no
+host can tell that from a controller that has died.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Silence:
         self._silent: Dict[Tuple[str, ...], float] = {}  # for how many seconds, by the VIPs of an instance
 
     def hindrance(self, instances: Sequence[Instance], seen: undoing.Seen, listened: float) -> str:
-        """Return why the router may not start yet; '' if it may: then a VIP of one of its instances has no holder.
+        """Return why the router may not start yet; '' if it may, because nobody holds the VIPs of one of its instances.
 
         :param listened: for how many seconds; time in which nobody has listened is no silence
         """

@@ -56,7 +56,7 @@ def handovers(planned: Mapping[str, MemberPlan], order: Collection[Any]) -> List
 
 
 def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
-    """Return a sentence for each VIP that a keepalived.conf of others has, and that goes with its replacement.
+    """Return a sentence for each VIP that is lost with the keepalived.conf of others.
 
     :param members: as in `planner`
     :param vips: the addresses in the plan
@@ -72,7 +72,7 @@ def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
 
 
 def statements_lost(members: List[Dict[str, Any]], prefix: str, known: Collection[str]) -> List[str]:
-    """Return a sentence for each statement of a keepalived.conf of others without an equal in the new one.
+    """Return a sentence for each statement that is lost with the keepalived.conf of others.
 
     :param members: as in `planner`
     :param prefix: of the layout's variables

@@ -71,7 +71,7 @@ def proof(
     change together, after the balancers, there is no split yet that would have to show.
 
     :param expected: of it at the end of the run
-    :param given: all members: a VIP that none of them serves so far, or several, says nothing of this one
+    :param given: all members; a VIP that none of them holds so far, or several, proves nothing about this one
     :param listeners: where its balancer listens then
     :param together: as `routers_together` returns it
     """
@@ -83,7 +83,7 @@ def proof(
         for listener in listeners
         if not {source, wildcard}.isdisjoint(listener["bind"])
     ]
-    # Of a keepalived that others have started nothing says what it has loaded; it is restarted after the proof.
+    # What a keepalived of others has loaded is not known; it is restarted after the proof.
     unknown = [UNITS[NATIVE].router] if together and turn.restarts else []
     vips = served(given)
     return expected._replace(
