@@ -33,7 +33,8 @@ options:
       - V(exported) returns the present state as data for a backup. They have passwords.
       - V(imported) saves the state O(saved) of a backup as the state O(id), and changes nothing else.
     type: str
-    choices: [armed, announced, postponed, confirmed, abandoned, taken_over, listed, restored, exported, imported]
+    choices:
+      [armed, announced, postponed, confirmed, abandoned, taken_over, listed, restored, held_back, exported, imported]
     required: true
   run:
     description: The ID of the run, the same on all members, such as V(20260131T120000Z). Its state gets this ID.

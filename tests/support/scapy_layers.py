@@ -4,17 +4,31 @@
 
 from scapy.config import conf
 
+__all__ = [
+    "IP",
+    "ICMPv6ND_NA",
+    "ICMPv6ND_NS",
+    "ICMPv6NDOptDstLLAddr",
+    "ICMPv6NDOptSrcLLAddr",
+    "IPv6",
+    "Ether",
+    "Raw",
+    "VRRP",
+    "VRRPv3",
+    "scapy_checksum",
+]
+
 conf.route_autoload = conf.route6_autoload = False
 
-from scapy.layers.inet import IP  # noqa: E402, F401
-from scapy.layers.inet6 import (  # noqa: E402, F401
+from scapy.layers.inet import IP  # noqa: E402
+from scapy.layers.inet6 import (  # noqa: E402
     ICMPv6ND_NA,
     ICMPv6ND_NS,
     ICMPv6NDOptDstLLAddr,
     ICMPv6NDOptSrcLLAddr,
     IPv6,
 )
-from scapy.layers.l2 import Ether  # noqa: E402, F401
-from scapy.layers.vrrp import VRRP, VRRPv3  # noqa: E402, F401
-from scapy.packet import Raw  # noqa: E402, F401
-from scapy.utils import checksum as scapy_checksum  # noqa: E402, F401
+from scapy.layers.l2 import Ether  # noqa: E402
+from scapy.layers.vrrp import VRRP, VRRPv3  # noqa: E402
+from scapy.packet import Raw  # noqa: E402
+from scapy.utils import checksum as scapy_checksum  # noqa: E402

@@ -106,6 +106,6 @@ def test_the_role_hands_all_of_it_to_the_module():
         task for task in yaml.safe_load((ROOT / "roles/layout/tasks/openings.yml").read_text()) if MODULE in task
     ]
     assert {key: task[MODULE][key] for key in Firewall._fields if key != "ports"} == {
-        key: f"{{{{ __layout_me.firewall.{key} }}}}" for key in Firewall._fields if key != "ports"
+        key: f"{{{{ __layout_for_now.firewall.{key} }}}}" for key in Firewall._fields if key != "ports"
     }
-    assert "__layout_me.firewall.ports" in task[MODULE]["ports"]
+    assert "__layout_for_now.firewall.ports" in task[MODULE]["ports"]
