@@ -301,13 +301,13 @@ def _gone_meanwhile(given: List[Turn], turn: Turn, vip: str, at_once: bool) -> f
     others = [other for other in given if other is not turn and other.runs and vip in changes.vips(other.before)]
     if others and not at_once:
         return _handover(given, vip, 1)
-    own = [each for each in (*turn.before, *turn.after) if vip in changes.vips([each])]
+    own = _of_vip([*turn.before, *turn.after], vip)
     return RESTART + max((changes.active_down(each) for each in own), default=0)
 
 
 def _handover(given: List[Turn], vip: str, stopping: int) -> float:
     """Return the longest Skew_Time of a member that takes a VIP over when so many others stop, in seconds."""
-    every = [[each for each in (*turn.before, *turn.after) if vip in changes.vips([each])] for turn in given]
+    every = [_of_vip([*turn.before, *turn.after], vip) for turn in given]
     lowest = sorted((min(each["priority"] for each in own) for own in every if own), reverse=True)
     longest = max(changes.longest_skew(each) for own in every for each in own)
     return (256 - lowest[min(stopping, len(lowest) - 1)]) / 256 * longest
