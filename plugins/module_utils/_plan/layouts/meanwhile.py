@@ -83,16 +83,16 @@ def statements_lost(members: List[Dict[str, Any]], prefix: str, known: Collectio
         for what, variable in member["host"].get("takeover", {}).get("keepalived", {}).get("lost", []):
             found.setdefault((what, variable), []).append(member["name"])
     return [
-        f"{', '.join(names)}: keepalived.conf has {what}, which goes with the adoption: "
-        f"{_expressed(variable, prefix, known)}."
+        f"{', '.join(names)}: keepalived.conf has {what}, which is lost with the adoption: "
+        f"{_replacement(variable, prefix, known)}."
         for (what, variable), names in found.items()
     ]
 
 
-def _expressed(variable: str, prefix: str, known: Collection[str]) -> str:
+def _replacement(variable: str, prefix: str, known: Collection[str]) -> str:
     if variable in known:
         return f"set {prefix}_{variable} to keep what it does"
-    return f"{variable} takes its lines" if variable.startswith("keepalived_") else "no variable has it"
+    return f"add its lines to {variable}" if variable.startswith("keepalived_") else "no variable replaces it"
 
 
 def members_let_go(members: List[Dict[str, Any]]) -> List[str]:
