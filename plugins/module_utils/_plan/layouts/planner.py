@@ -307,17 +307,11 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
 def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
     choice, found = judged.choices[name], judged.found
-    given = found.balancer(name, choice.engine)
-    services = follow.kept(given.services, found.follow, follow.followed_on(name, judged.members))
+    balancer = _balancer(member, judged)
     router = engine_choice.accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = judged.delivery.units(choice.engine)
-    runs = (bool(services), bool(router.instances))
-    balancer = given._replace(
-        services=services,
-        inventory_servers=follow.inventory_servers(given.services, found.follow),
-        down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
-    )
-    following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
+    runs = (bool(balancer.services), bool(router.instances))
+    following = follow.planned(found.follow, choice.engine, runs[0], resolver.followed(found.resolver))
     return _with_checks(
         member,
         found.checks(name),
@@ -347,6 +341,17 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             unused=unused.unused(member["host"], choice.engine, *runs),
             pods=judged.delivery.options,
         ),
+    )
+
+
+def _balancer(member: Member, judged: Judged) -> Balancer:
+    """Return a member's balancer, with the servers that follow has given it."""
+    name, found = member["name"], judged.found
+    given = found.balancer(name, judged.choices[name].engine)
+    return given._replace(
+        services=follow.kept(given.services, found.follow, follow.followed_on(name, judged.members)),
+        inventory_servers=follow.inventory_servers(given.services, found.follow),
+        down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
     )
 
 
