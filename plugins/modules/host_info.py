@@ -264,14 +264,14 @@ takeover:
       description: Whether the program must stop before they are set aside, because they change how it is started.
       type: bool
     restart:
-      description: Whether keepalived runs with a file of others, so that it must be restarted and not reloaded.
+      description: Whether keepalived was not started by this collection, so that it must be restarted and not reloaded.
       type: bool
     tables:
-      description: Tables of nftables that keepalived's strict mode has made, or left.
+      description: The nftables tables of keepalived's strict mode.
       type: list
       elements: str
     lost:
-      description: What that C(keepalived.conf) says and the new one does not, each with the variable that expresses it.
+      description: Each statement of that C(keepalived.conf) that the new one lacks, with the variable that replaces it.
       type: list
       elements: list
     put_back:
@@ -369,7 +369,7 @@ checks:
   returned: success
   sample: {"native": {"storage": "5b1f..."}, "agent": {}}
 asking:
-  description: What asks the balancer of this host so far, C(checks) and C(redirects), by ports.
+  description: What uses the balancer's ports on this host, as C(checks) and C(redirects).
   type: dict
   returned: success
   sample:

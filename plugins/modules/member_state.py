@@ -29,7 +29,7 @@ options:
       - V(taken_over) postpones what an interrupted run has armed. If the return has begun, it ends it after its step.
       - V(listed) compares the saved states with the present one.
       - V(restored) returns to the state O(id) at once.
-      - V(held_back) has a member whose router a switchover stops start it by itself once nobody holds a VIP of it.
+      - V(held_back) lets a member whose router a switchover stops start it by itself once nobody holds its VIPs.
       - V(exported) returns the present state as data for a backup. They have passwords.
       - V(imported) saves the state O(saved) of a backup as the state O(id), and changes nothing else.
     type: str
@@ -124,9 +124,9 @@ RETURN = r"""
 states:
   description:
     - The saved states, oldest first. C(is_present) is true where the state is the present one, and C(changes_link)
-      where a return would change what routers share on their link, C(keeps_names) where the resolver has come or gone
-      since, so that its names stay, C(could_serve) where a router ran that could hold VIPs. C(backup) is the ID of the
-      backup it came from.
+      where a return would change what routers share on their link, C(keeps_names) where the resolver was added or
+      removed since, so that its names stay, C(could_serve) where a router ran that could hold VIPs. C(backup) is the
+      ID of the backup it came from.
     - With V(imported) only the one of the backup.
   type: list
   elements: dict

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What asks the balancer of a host: the checks of its router, what asks beside keepalived, and the redirect.
+"""What uses the balancer's ports on its own host: the router's checks, `onprem-lb-answers.service`, and the redirect.
 
-A plan may give the balancer other ports. Whoever asks here does so until the run has changed it as well.
+A plan may give the balancer other ports. These go on with the old ones until the run has changed them as well.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ HTTP, HAPROXY = "http", "haproxy"  # the types of checks that ask a balancer its
 def read(reader: Reader, asked: Mapping[str, Any]) -> Dict[str, List[Dict[str, Any]]]:
     """Return ``{checks, redirects}``: ``{name, port, path}`` of each question, and ``{port, to}`` of each redirect.
 
-    A path is '' where no web server is asked. What a file has that nobody runs any more does no harm: the plan counts
-    what the balancer answers.
+    A path is '' where no web server is asked. A file that is not in use any more does no harm: the plan counts only
+    ports on which the balancer listens.
 
     :param asked: the parameters of `host_info`
     """
@@ -54,7 +54,7 @@ def read(reader: Reader, asked: Mapping[str, Any]) -> Dict[str, List[Dict[str, A
 
 
 def _of_unit(text: str) -> Iterator[Dict[str, Any]]:
-    """Yield what the unit asks that asks beside keepalived: each question is an argument."""
+    """Yield the questions of `onprem-lb-answers.service`: each is an argument of its program."""
     for line in text.splitlines():
         words = _words(line) if line.startswith("ExecStart=") else []
         for word in words:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a keepalived.conf of others says that the new one does not: it goes with the adoption, so it is named. Pure."""
+"""Which statements of an adopted keepalived.conf the new one lacks: they are named, because they are lost. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Dict, Iterator, List, NamedTuple, Sequence
 from .._agent.keepalived import conf
 from .._shared.engines import HAPROXY
 
-# What the new file says too, in its own way. The plan shows where it differs.
+# What the new file has as well, in its own way. The plan shows where it differs.
 SAID_OF_AN_INSTANCE = (
     *("state", "interface", "virtual_router_id", "version", "priority", "advert_int", "nopreempt", "preempt"),
     *("preempt_delay", "authentication", "unicast_peer", "garp_master_refresh", "track_script"),
@@ -19,7 +19,7 @@ SAID_OF_ALL = (
     *("router_id", "vrrp_version", "script_user", "enable_script_security", "reload_check_config"),
     "vrrp_higher_prio_send_advert",
 )
-# What expresses a statement: a variable of a layout, without its prefix, or one of the role keepalived.
+# What replaces a statement: a variable of a layout, without its prefix, or one of the role keepalived.
 NOTIFY = ("notify", "notify_master", "notify_backup", "notify_fault", "notify_stop", "notify_master_rx_lower_pri")
 CHECKS = ("vrrp_script", "vrrp_track_process", "vrrp_track_file", "track_process", "track_file", "track_interface")
 VARIABLES = {
@@ -32,14 +32,14 @@ OF_ALL, OF_A_BLOCK = "keepalived_global_lines", "keepalived_extra_lines"
 
 
 class Lost(NamedTuple):
-    """A statement without an equal."""
+    """A statement that the new file lacks."""
 
     what: str
-    variable: str  # that expresses it; '' for none
+    variable: str  # that replaces it; '' for none
 
 
 def lost(text: str) -> List[Lost]:
-    """Return each statement without an equal in the new file, in its order."""
+    """Return each statement that the new file lacks, in the order of the old one."""
     return list(dict.fromkeys(_every(conf.statements(text))))
 
 

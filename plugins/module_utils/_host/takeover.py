@@ -68,8 +68,8 @@ class Takeover(NamedTuple):
     set_aside: List[str]  # files of systemd that must not stay in force
     stop: bool  # whether the program has to stop before they are set aside
     restart: bool  # whether it must not be reloaded into the new file
-    tables: List[str]  # of nftables, which are to go when it is gone
-    lost: List[statements.Lost]  # what its configuration says and the new one does not
+    tables: List[str]  # of nftables, which are to be deleted once it is gone
+    lost: List[statements.Lost]  # the statements of its configuration that the new one lacks
     put_back: List[str]  # where a removal puts back what is kept
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Who has been a member of a layout, and may still run: told by the members themselves, not by the inventory. Pure.
+"""Who has been a member of a layout, and may still run, according to the members and not to the inventory. Pure.
 
 Each run leaves a record of the members on all of them. Where there is none yet, the peers in their configurations tell.
 """
@@ -18,7 +18,7 @@ def former(
     records: Iterable[Members],
     instances: Sequence[Mapping[str, Any]],
 ) -> Iterator[Tuple[str, List[str]]]:
-    """Yield the name and the addresses of each one that the members know, and that is none of them.
+    """Yield the name and the addresses of each host that the members know as one of them, and that is none.
 
     A member that has only been renamed still has its address, and one with a new address still has its name.
 

@@ -79,6 +79,15 @@ def test_what_follows_the_cluster_writes_no_balancer_beside_the_drop(follow, sai
     assert len(started) == len(said)
 
 
+def test_what_follows_the_cluster_starts_again_where_the_drop_fails():
+    follows = {"__layout_follow_files": [], "__layout_follow_found": {"credentials": [], "secrets": []}}
+    values = {**follows, "__layout_host": host_info("lb1", firewall=True)}
+    failing = {"firewall_openings": {"failed": True, "msg": "no nft"}}
+    play = stage("drop.yml", failing, member=of_member(follow={"hosts": []}), __layout_has_moved=True, **values)
+    assert play.code != 0
+    assert [call for call in play.of("config_files") if call.on == "lb1" and FOLLOW in str(call.given.get("units"))]
+
+
 def test_the_balancer_in_a_pod_drops_them_as_well():
     pods = {"files": [], "secrets": [], "pods": ["onprem-lb-balancer"], "archive": "/agent.pyz"}
     play = stage("drop.yml", member=of_member(pods={"x": 1}), __layout_has_moved=True, __layout_pods=pods)

@@ -79,8 +79,13 @@ def test_what_goes_on_at_a_member_that_has_left_is_named_with_what_removes_it(st
     play = departed(found(**{"active_units": [], "own_units": ours, state: [*ours, "onprem-lb-metrics.service"]}))
     assert {*LEFT} <= {*play.of("host_info")[0].given["units"]}
     (said,) = {str(line) for line in play.said}
-    assert said.startswith("lb9 is no member any more, and its router is stopped. " + ", ".join(LEFT) + " go on there")
+    assert said.startswith("lb9 is no member any more, but it still has " + ", ".join(LEFT))
     assert "run onprem.lb.remove --limit lb9 -e confirm=true" in said
+
+
+def test_a_router_that_does_not_stop_is_not_said_to_be_stopped():
+    play = departed(found(own_units=LEFT, enabled_units=LEFT, instances=[{"addresses": ["192.0.2.99/32"]}]))
+    assert play.did("systemd_service") == [] and play.said and "stopped" not in str(play.said)
 
 
 def test_where_nothing_of_ours_is_left_nothing_is_said():

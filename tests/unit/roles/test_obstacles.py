@@ -150,7 +150,7 @@ def removal(role, existing=(), unremovable=None, **read):
     found = {"existing_units": list(existing), "unremovable": unremovable or {}, "os_family": "Debian"}
     state = {f"{role}_state": "absent", "ansible_check_mode": False}
     known = {**defaults(role), **variables_of(role), **state}
-    asked = {f"__{role}_left_before": {"stdout": ""}}
+    asked = {f"__{role}_unused_before": {"stdout": ""}}
     return {**known, **asked, f"__{role}_host_read": {**ours, **kept, **found, **read}}
 
 

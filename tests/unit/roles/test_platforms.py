@@ -44,7 +44,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         f"__{role}_secrets": [],
         f"__{role}_written": {"changed": False},
         f"__{role}_stopped": {"changed": False},
-        f"__{role}_left_before": {"stdout": ""},
+        f"__{role}_unused_before": {"stdout": ""},
         "ansible_check_mode": check,
     }
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from support.recorded_hosts import host_info
 from support.recorded_layouts import HOSTS, ROUTER, RUN, layout, stage, undo
 from support.recorded_plays import run, tasks_of
 
@@ -138,6 +139,29 @@ def test_a_failed_run_says_whose_router_it_has_left_stopped(stopped, sole):
         and f"{sole or 'the others'} alone can hold them" in said
     )
     assert len(play.did("member_lock")) == 2
+
+
+@pytest.mark.parametrize(
+    "running, values, started",
+    [
+        ({"active_units": []}, {}, True),
+        ({"active_units": []}, {"__keepalived_written": {"changed": True}}, False),
+        ({"active_units": ["keepalived.service"]}, {}, False),
+        ({"unreachable": True}, {}, False),
+        ({"failed": True, "msg": "no python"}, {}, False),
+    ],
+    ids=["none runs", "it has other settings by now", "one runs", "one is out of reach", "one cannot be read"],
+)
+def test_where_the_router_that_was_to_run_alone_does_not_run_the_others_start_as_before(running, values, started):
+    host = host_info("lb1", active_units=["keepalived.service"])
+    play = unlocked(
+        {"host_info": running},
+        plan={"sole_router": "lb2", "members": {name: {} for name in HOSTS["pair"]}},
+        __layout_router_stopped={"changed": True},
+        __layout_host=host,
+        **values,
+    )
+    assert ("lb1 systemd_service started keepalived.service" in play.did("systemd_service")) is started
 
 
 @pytest.mark.parametrize(

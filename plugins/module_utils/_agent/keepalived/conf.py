@@ -141,7 +141,8 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
         statement[0]: statement[1] for statement, _nested in inside(block, "authentication") if len(statement) > 1
     }
     addresses, excluded, peers = (
-        [words[0] for words, _nested in inside(block, name)] for name in (*HELD, "unicast_peer")
+        [_as_the_kernel_writes_it(words[0]) for words, _nested in inside(block, name)]
+        for name in (*HELD, "unicast_peer")
     )
     # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever global_defs has.
     speaks = 3 if any(":" in address for address in addresses) else int(_number(values.get("version", version)))
@@ -155,11 +156,21 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
         "advert_interval": _interval(_number(values.get("advert_int", "1")), speaks),
         "auth_pass": secrets.get("auth_pass", "") if secrets.get("auth_type") == "PASS" else "",
         "multicast": not peers,
-        "source": next((values[name] for name in SOURCES if name in values), ""),
+        "source": next((_as_the_kernel_writes_it(values[name]) for name in SOURCES if name in values), ""),
         "addresses": addresses,
         "excluded_addresses": excluded,
         "peers": peers,
     }
+
+
+def _as_the_kernel_writes_it(text: str) -> str:
+    """Return an address, with its prefix length if it has one, in the one notation in which addresses are compared."""
+    address, slash, prefix = text.partition("/")
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.inet_ntop(family, socket.inet_pton(family, address)) + slash + prefix
+    except (OSError, ValueError):  # what is no address is for `unread`
+        return text
 
 
 def _interval(seconds: float, version: int) -> float:

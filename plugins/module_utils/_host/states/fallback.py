@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The program that a member runs while a switchover holds it back: it starts the router once nobody holds a VIP of it.
+"""The program that runs while a switchover holds a member back: it starts the router once nobody holds one of its VIPs.
 
-It logs to the journal what it does and why. A maintenance has no such program: packages and cables of that member are
-in somebody's hands, and no host can tell that from a controller that has died.
+It logs to the journal what it does and why. There is none during a maintenance: somebody works on that member, and no
+host can tell that from a controller that has died.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import signal
 import sys
 import time
-from typing import Any, Callable, Collection, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..._shared.held_back import PATHS, SWITCHOVER
 from .. import held_back
@@ -32,22 +32,21 @@ class Silence:
         self._silent: Dict[Tuple[str, ...], float] = {}  # for how many seconds, by the VIPs of an instance
 
     def hindrance(self, instances: Sequence[Instance], seen: undoing.Seen, listened: float) -> str:
-        """Return why the router may not start yet; '' if it may: then a VIP of one of its instances has no holder.
+        """Return why the router may not start yet; '' if it may, because nobody holds the VIPs of one of its instances.
 
         :param listened: for how many seconds; time in which nobody has listened is no silence
         """
         if not instances:
             return "its configuration names no VIP"
-        alive = {each["interface"] for each in instances if undoing.holders_of(each, seen)}
+        alive = {each["interface"] for each in instances if _occupied(each, seen)}
         found = [self._of(each, seen, alive, listened) for each in instances]
         return "" if "" in found else found[0]
 
     def _of(self, instance: Instance, seen: undoing.Seen, alive: Collection[str], listened: float) -> str:
-        vips = tuple(undoing.vips_of(instance))
-        holders = undoing.holders_of(instance, seen)
-        if holders:
+        vips, occupied = tuple(undoing.vips_of(instance)), _occupied(instance, seen)
+        if occupied:
             self._silent.pop(vips, None)
-            return f"{', '.join(vips)} is held by {holders[0]}"
+            return occupied
         if alive and instance["interface"] not in alive:
             self._silent.pop(vips, None)
             return f"{instance['interface']} alone is silent, which may be the fault of this host"
@@ -59,6 +58,19 @@ class Silence:
     def interrupt(self) -> None:
         """Begin anew, because nobody has listened."""
         self._silent.clear()
+
+
+def _occupied(instance: Instance, seen: undoing.Seen) -> str:
+    """Return who holds the VIPs of an instance, or is Active in its Virtual Router with others; '' if nobody is.
+
+    Beside such a router this one would become Active, or take its place: either way VIPs would be lost that it serves.
+    """
+    holders, vips = undoing.holders_of(instance, seen), undoing.vips_of(instance)
+    if holders:
+        return f"{', '.join(vips)} is held by {holders[0]}"
+    virtual_router = (instance["interface"], 6 if any(":" in vip for vip in vips) else 4, instance["vrid"])
+    others = [each for each in seen.heard if (each["interface"], each["family"], each["vrid"]) == virtual_router]
+    return f"VRID {instance['vrid']} is used by {others[0]['source']}, with other VIPs" if others else ""
 
 
 def look(instances: List[Instance]) -> undoing.Seen:
@@ -85,6 +97,7 @@ class Fallback:
         self._run, self._configs, self._looks, self._say = machine.run_command, dict(configs), looks, say
         self._reader = Reader(machine.run_command, machine.get_bin_path)
         self._silence = Silence()
+        self._held_back: Optional[List[Instance]] = None  # its instances, as the switchover left them
         self._said = ""
         self.ends = False  # set by a signal
 
@@ -120,11 +133,7 @@ class Fallback:
 
     def _hindrance(self, now: Snapshot) -> str:
         """Return why the router may not start yet."""
-        reason = ""
-        if records.is_armed():
-            reason = "a run changes this member, or it returns to its settings of before"
-        elif not _chosen(now):
-            reason = "it is disabled"
+        reason = self._changing(now) or ("" if _chosen(now) else "it is disabled")
         if not reason:
             try:
                 began, seen = time.monotonic(), self._looks(now.instances)
@@ -135,6 +144,19 @@ class Fallback:
         self._silence.interrupt()
         time.sleep(WAITS_S)
         return reason
+
+    def _changing(self, now: Snapshot) -> str:
+        """Return what shows that the others may have other settings by now; '' if nothing does.
+
+        A run without an undo leaves no other trace on this host.
+        """
+        if records.is_armed():
+            self._held_back = None  # what this leaves counts from then on
+            return "a run changes this member, or it returns to its settings of before"
+        self._held_back = now.instances if self._held_back is None else self._held_back
+        if now.instances == self._held_back:
+            return ""
+        return "a run has changed its settings since, so it is for onprem.lb.site to start it"
 
 
 def _chosen(now: Snapshot) -> List[str]:

@@ -16,7 +16,7 @@ from .records import FOLDER
 
 PROGRAM = f"{FOLDER}/fallback.pyz"
 NAME = "onprem-lb-fallback.service"
-DESCRIPTION = "Start of the VRRP router that a switchover holds back, once nobody holds a VIP of it"
+DESCRIPTION = "Start the VRRP router that a switchover holds back, once nobody holds its VIPs"
 
 
 def begin(run: Run, configs: Mapping[str, str]) -> List[str]:

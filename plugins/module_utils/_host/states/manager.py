@@ -42,7 +42,7 @@ def arm(member: Member, wanted: Due, purpose: str, kept: str = "") -> None:
 
 
 def hold_back(member: Member) -> None:
-    """Have the member start its router by itself once nobody holds a VIP of it, while a switchover holds it back.
+    """Have the member start its router by itself once nobody holds its VIPs, while a switchover holds it back.
 
     :raises arming.Refused: if that is impossible
     """

@@ -56,7 +56,7 @@ def handovers(planned: Mapping[str, MemberPlan], order: Collection[Any]) -> List
 
 
 def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
-    """Return a sentence for each VIP that a keepalived.conf of others has, and that goes with its replacement.
+    """Return a sentence for each VIP that is lost with the keepalived.conf of others.
 
     :param members: as in `planner`
     :param vips: the addresses in the plan
@@ -72,7 +72,7 @@ def given_up(members: List[Dict[str, Any]], vips: Collection[str]) -> List[str]:
 
 
 def statements_lost(members: List[Dict[str, Any]], prefix: str, known: Collection[str]) -> List[str]:
-    """Return a sentence for each statement of a keepalived.conf of others without an equal in the new one.
+    """Return a sentence for each statement that is lost with the keepalived.conf of others.
 
     :param members: as in `planner`
     :param prefix: of the layout's variables
@@ -83,16 +83,16 @@ def statements_lost(members: List[Dict[str, Any]], prefix: str, known: Collectio
         for what, variable in member["host"].get("takeover", {}).get("keepalived", {}).get("lost", []):
             found.setdefault((what, variable), []).append(member["name"])
     return [
-        f"{', '.join(names)}: keepalived.conf has {what}, which goes with the adoption: "
-        f"{_expressed(variable, prefix, known)}."
+        f"{', '.join(names)}: keepalived.conf has {what}, which is lost with the adoption: "
+        f"{_replacement(variable, prefix, known)}."
         for (what, variable), names in found.items()
     ]
 
 
-def _expressed(variable: str, prefix: str, known: Collection[str]) -> str:
+def _replacement(variable: str, prefix: str, known: Collection[str]) -> str:
     if variable in known:
         return f"set {prefix}_{variable} to keep what it does"
-    return f"{variable} takes its lines" if variable.startswith("keepalived_") else "no variable has it"
+    return f"add its lines to {variable}" if variable.startswith("keepalived_") else "no variable replaces it"
 
 
 def members_let_go(members: List[Dict[str, Any]]) -> List[str]:

@@ -71,7 +71,7 @@ def proof(
     change together, after the balancers, there is no split yet that would have to show.
 
     :param expected: of it at the end of the run
-    :param given: all members: a VIP that none of them serves so far, or several, says nothing of this one
+    :param given: all members; a VIP that none of them holds so far, or several, proves nothing about this one
     :param listeners: where its balancer listens then
     :param together: as `routers_together` returns it
     """
@@ -83,18 +83,26 @@ def proof(
         for listener in listeners
         if not {source, wildcard}.isdisjoint(listener["bind"])
     ]
-    # Of a keepalived that others have started nothing says what it has loaded; it is restarted after the proof.
+    # What a keepalived of others has loaded is not known; it is restarted after the proof.
     unknown = [UNITS[NATIVE].router] if together and turn.restarts else []
     vips = served(given)
     return expected._replace(
         services=[{"name": each["name"], "port": each["port"]} for each in listeners],
         units=[unit for unit in expected.units if unit not in unknown],
         vips=[vip for vip in expected.vips if vip.address in vips],
-        excused=sorted({each["name"] for each in (*turn.before, *turn.after) if vips.isdisjoint(carried(each))}),
+        excused=_unserved([*turn.before, *turn.after], vips),
         targets=targets,
         settle=0.0 if together else expected.settle,
         judged=0.0 if together else expected.judged,
     )
+
+
+def _unserved(instances: List[changes.Instance], vips: Set[str]) -> List[str]:
+    """Return the names of the instances that carry none of these VIPs, neither before the run nor after it."""
+    found: Dict[str, Set[str]] = {}
+    for each in instances:
+        found.setdefault(each["name"], set()).update(carried(each))
+    return sorted(name for name, own in found.items() if vips.isdisjoint(own))
 
 
 def in_order(

@@ -141,7 +141,7 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     planned = {member["name"]: _member(member, judged, password) for member in judged.members}
     for member in judged.members:
         name, member_plan = member["name"], planned[member["name"]]
-        faults += still_asked.faults(member_plan.balancer, _besides(member, judged, member_plan.balancer), name)
+        faults += still_asked.faults(member_plan.balancer, _kept(member, judged, member_plan.balancer), name)
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
         faults += [f"{name}: {fault}" for fault in unused.faults(member["host"], member_plan.unused)]
     faults += static_pods.faults(judged.members, planned, layout.prefix)
@@ -211,8 +211,8 @@ def _in_order(
     found = {}
     for member, turn in zip(judged.members, every):
         own, joins = planned[turn.name], turn.name in way.joining
-        also = still_asked.listening(_besides(member, judged, own.balancer))
-        listening = [*judged.found.listeners(turn.name), *also]
+        kept = still_asked.listening(_kept(member, judged, own.balancer))
+        listening = [*judged.found.listeners(turn.name), *kept]
         found[turn.name] = order.in_order(own, turn, every, member["host"], listening, joins, way.routers_together)
     return found
 
@@ -307,17 +307,11 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
 def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
     choice, found = judged.choices[name], judged.found
-    given = found.balancer(name, choice.engine)
-    services = follow.kept(given.services, found.follow, follow.followed_on(name, judged.members))
+    balancer = _balancer(member, judged)
     router = engine_choice.accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = judged.delivery.units(choice.engine)
-    runs = (bool(services), bool(router.instances))
-    balancer = given._replace(
-        services=services,
-        inventory_servers=follow.inventory_servers(given.services, found.follow),
-        down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
-    )
-    following = follow.planned(found.follow, choice.engine, bool(services), resolver.followed(found.resolver))
+    runs = (bool(balancer.services), bool(router.instances))
+    following = follow.planned(found.follow, choice.engine, runs[0], resolver.followed(found.resolver))
     return _with_checks(
         member,
         found.checks(name),
@@ -329,7 +323,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
-            meanwhile=still_asked.meanwhile(balancer, _besides(member, judged, balancer), found.clients(name), router),
+            meanwhile=still_asked.meanwhile(balancer, _kept(member, judged, balancer), found.clients(name), router),
             expected=Expected(
                 vips=found.vips,
                 services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
@@ -350,11 +344,24 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     )
 
 
-def _besides(member: Member, judged: Judged, planned: Balancer) -> Balancer:
-    """Return what a member's balancer is asked so far and the planned one would not answer."""
+def _balancer(member: Member, judged: Judged) -> Balancer:
+    """Return a member's balancer, with the servers that follow has given it."""
+    name, found = member["name"], judged.found
+    given = found.balancer(name, judged.choices[name].engine)
+    return given._replace(
+        services=follow.kept(given.services, found.follow, follow.followed_on(name, judged.members)),
+        inventory_servers=follow.inventory_servers(given.services, found.follow),
+        down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
+    )
+
+
+def _kept(member: Member, judged: Judged, planned: Balancer) -> Balancer:
+    """Return what a member's balancer keeps while something asks for it; nothing if the run leaves it as it is."""
+    if member.get("outside_limit"):
+        return Balancer()
     choice = judged.choices[member["name"]]
     asked = still_asked.asked(member["host"], engines.PROGRAMS[choice.replaces or choice.engine])
-    return still_asked.more(planned, asked, judged.found.answers)
+    return still_asked.to_keep(planned, asked, judged.found.answers)
 
 
 def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> MemberPlan:

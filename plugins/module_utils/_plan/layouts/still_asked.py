@@ -1,12 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a balancer goes on listening during a run: new before old. Pure.
+"""Which ports a balancer keeps during a run: make before break. Pure.
 
-The router's checks, what asks beside keepalived and the redirect of the API's VIPs name ports of the balancer, and they
-change after it. So the balancer first listens at the ports of the plan and at those that are still asked. Then whoever
-asks changes. Once the run is proved, the balancer drops what nobody asks any more.
+The router's checks, `onprem-lb-answers.service` and the redirect of the API's VIPs use ports of the balancer, and they
+change after it. So the balancer first listens on the ports of the plan and on those that are still in use. Then its
+users change. Once the run is proved, the balancer drops the ports that nothing uses any more.
 
-What is asked is read from the host, and only what the balancer there answers counts: it is taken from no other program.
+What is in use is read from the host. Only a port on which the balancer itself listens counts: none is taken from
+another program.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ class Asked(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """How a layout's balancer answers at another port than the plan's; nothing of what is none of the layout's."""
+    """How a layout's balancer answers at a port that is not the plan's; None if the layout has nothing of that name."""
 
-    # By the name of a check, and the port and path at which it asks.
+    # A monitor, by the name of a check, and the port and path that it asks for.
     monitor: Callable[[str, int, str], Optional[Item]] = lambda _name, _port, _path: None
-    # By a port of the VIPs that is redirected, and where it leads: the service there, under its name in the plan.
+    # A service with its name in the plan, by the port of the VIPs and the one to which it is redirected.
     service: Callable[[int, int], Optional[Item]] = lambda _port, _to: None
 
 
@@ -53,8 +54,8 @@ def asked(host: Mapping[str, Any], programs: Sequence[str]) -> Asked:
     )
 
 
-def more(planned: Balancer, known: Asked, layout: Answers) -> Balancer:
-    """Return what a balancer has to have beside the plan's while others still ask it; an empty one for nothing."""
+def to_keep(planned: Balancer, known: Asked, layout: Answers) -> Balancer:
+    """Return what a balancer keeps beside the plan while something still asks for it; an empty one if nothing does."""
     if not planned.services:
         return Balancer()
     ports = {each["port"] for each in known.checks if each["name"] == answers.NAME} - {planned.answer_port}
@@ -85,37 +86,37 @@ def _once(found: Iterable[Optional[Item]]) -> List[Item]:
     return result
 
 
-def meanwhile(planned: Balancer, besides: Balancer, clients: openings.Clients, router: Router) -> Optional[Meanwhile]:
-    """Return what a member has until whoever asks its balancer has changed; None if the plan answers all of them.
+def meanwhile(planned: Balancer, kept: Balancer, clients: openings.Clients, router: Router) -> Optional[Meanwhile]:
+    """Return what a member has until the users of its balancer's ports have changed; None if it has to keep none.
 
     :param clients: of the planned one
     """
-    if besides == Balancer():
+    if kept == Balancer():
         return None
     both = planned._replace(
-        services=[*planned.services, *besides.services],
-        monitors=[*planned.monitors, *besides.monitors],
-        also_answers=besides.also_answers,
+        services=[*planned.services, *kept.services],
+        monitors=[*planned.monitors, *kept.monitors],
+        also_answers=kept.also_answers,
     )
-    return Meanwhile(both, openings.firewall({**openings.of_listeners(besides.services), **clients}, router))
+    return Meanwhile(both, openings.firewall({**openings.of_listeners(kept.services), **clients}, router))
 
 
-def listening(besides: Balancer) -> List[Item]:
-    return [*besides.services, *besides.monitors, *answers.kept(besides.also_answers)]
+def listening(kept: Balancer) -> List[Item]:
+    return [*kept.services, *kept.monitors, *answers.kept(kept.also_answers)]
 
 
-def faults(planned: Balancer, besides: Balancer, name: str) -> Faults:
-    """Refuse a port that is still asked for something else than the plan has there.
+def faults(planned: Balancer, kept: Balancer, name: str) -> Faults:
+    """Refuse a port that is in use for something else than the plan has there.
 
     :param name: of the member
     """
     taken, found = _taken(planned), []
-    for each in listening(besides):
+    for each in listening(kept):
         port = each["port"]
         if port in taken:
             found.append(
-                f"{name}: port {port} is {taken[port]} in the plan, and is asked for {each['name']} until this run has "
-                "changed who asks: choose another port, or change one of the two in a run of its own."
+                f"{name}: port {port} is {taken[port]} in the plan, and in use as {each['name']} until the end of this "
+                "run: choose another port, or change one of the two in a run of its own."
             )
         taken.setdefault(port, each["name"])
     return found

@@ -14,7 +14,7 @@ from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
 from .members import held_vips
 
-RESTART = 1.5  # seconds from the end of a keepalived, for which it takes one, to the start of the next
+RESTART = 1.5  # seconds that a restart of keepalived takes: it needs one of them to stop
 
 
 class Turn(NamedTuple):
@@ -146,7 +146,7 @@ def leaving(given: List[Turn], alone: str) -> List[str]:
 def joining(given: List[Turn]) -> List[str]:
     """Return the members that have to run a Virtual Router which others run: they start it when all send to them.
 
-    One whose host has no longer the address that its router sends from hears nobody, as if it did not run.
+    One whose host no longer has the address that its router sends from hears nobody, as if it did not run.
     """
     kept = _kept(given)
     return [
@@ -283,7 +283,7 @@ def _with_their_group(given: List[Turn], own: Mapping[str, List[Row]]) -> List[T
 
 
 def _restarted(given: List[Turn], at_once: bool) -> List[Tuple[str, Row]]:
-    """Return a row for each VIP that a keepalived holds which is restarted.
+    """Return a row for each VIP whose holder has a keepalived that is restarted.
 
     :param at_once: whether no other member can take over meanwhile
     """
@@ -301,13 +301,13 @@ def _gone_meanwhile(given: List[Turn], turn: Turn, vip: str, at_once: bool) -> f
     others = [other for other in given if other is not turn and other.runs and vip in changes.vips(other.before)]
     if others and not at_once:
         return _handover(given, vip, 1)
-    own = [each for each in (*turn.before, *turn.after) if vip in changes.vips([each])]
+    own = _of_vip([*turn.before, *turn.after], vip)
     return RESTART + max((changes.active_down(each) for each in own), default=0)
 
 
 def _handover(given: List[Turn], vip: str, stopping: int) -> float:
     """Return the longest Skew_Time of a member that takes a VIP over when so many others stop, in seconds."""
-    every = [[each for each in (*turn.before, *turn.after) if vip in changes.vips([each])] for turn in given]
+    every = [_of_vip([*turn.before, *turn.after], vip) for turn in given]
     lowest = sorted((min(each["priority"] for each in own) for own in every if own), reverse=True)
     longest = max(changes.longest_skew(each) for own in every for each in own)
     return (256 - lowest[min(stopping, len(lowest) - 1)]) / 256 * longest

@@ -113,5 +113,5 @@ def monitors(port: int) -> List[Dict[str, Any]]:
 
 
 def kept(ports: Iterable[int]) -> List[Dict[str, Any]]:
-    """Return the same of the ports at which a balancer is still asked that answers at another one by now."""
+    """Return the same for old ports at which a balancer is still asked."""
     return [{**each, "name": f"answer_port-{port}"} for port in ports for each in monitors(port)]

@@ -49,7 +49,7 @@ class Balancer(NamedTuple):
     monitors: List[Dict[str, Any]] = []
     down_file: str = ""
     answer_port: int = 0  # on 127.0.0.1, where it answers unless it hangs
-    also_answers: List[int] = []  # the ports at which it is still asked, as `still_asked` returns them
+    also_answers: List[int] = []  # other such ports that are still in use
     timeouts: Dict[str, str] = {}
     stats_port: Optional[int] = None
     redirect: Optional[Redirect] = None
@@ -87,7 +87,7 @@ class Firewall(NamedTuple):
 
 
 class Meanwhile(NamedTuple):
-    """What a member has on the way besides, as `still_asked` returns it: it takes the place of these parts."""
+    """What takes the place of these parts of a member's plan during the run, as `still_asked` returns it."""
 
     balancer: Balancer
     firewall: Firewall
@@ -102,7 +102,7 @@ class Expected(NamedTuple):
     units: List[str]
     programs: List[str]
     down_file: str = ""
-    excused: List[str] = []  # the instances whose FAULT is none of the run's, which found their VIPs unserved
+    excused: List[str] = []  # the instances that may be in FAULT, because no VIP of them was served before the run
     settle: float = 0  # for how many seconds the verification lasts at least
     judged: float = 0  # also for so many, until a router has judged each check that changes
 
@@ -117,7 +117,7 @@ class MemberPlan(NamedTuple):
     router: Router
     firewall: Firewall
     expected: Expected
-    meanwhile: Optional[Meanwhile] = None  # until whoever asks the balancer has changed; nothing where it answers all
+    meanwhile: Optional[Meanwhile] = None  # with the balancer's old ports, until nothing uses them any more
     # The plan for the engine that goes, where this member's router alone runs while the settings on the link change.
     replaced_router: Optional[Router] = None
     proof: Optional[Expected] = None  # what it must show before the next members change
@@ -197,7 +197,7 @@ def as_data(value: Any) -> Any:
 def member_of(data: Mapping[str, Any]) -> MemberPlan:
     """Return the plan of a member of which `as_data` has made data; what it expects stays such.
 
-    :param data: with what is to be had meanwhile in its place already, if that is wanted
+    :param data: of a member during a run, with its `meanwhile` in place of the parts that it replaces
     """
     parts = {
         "balancer": _balancer_of(data["balancer"]),

@@ -105,7 +105,7 @@ class Layout(NamedTuple):
 
     @property
     def former(self) -> List[str]:
-        """The members that those of the inventory know besides themselves, and whose routers may run."""
+        """The members that those of the inventory know and the inventory lacks: their routers may run."""
         known = membership.former(
             self.names,
             [address for member in self.read for address in member.seen.get("addresses", [])],

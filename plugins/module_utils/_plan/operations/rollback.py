@@ -3,7 +3,7 @@
 """A return of a pair or a cluster to an earlier state: to which one, and whose router stops meanwhile. Pure.
 
 A state has the same ID on all members whose run saved it. It is the one before that run.
-IDs sort by time, so they are the order in which the runs came. What a state has may come back at any time.
+IDs sort by time, which is the order of the runs. Two states may have the same content.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ PURPOSE = "a rollback to {}"  # of the state that a rollback saves before it beg
 RETURNED = re.compile(PURPOSE.format(r"(\S+)"))
 
 NAMES_STAY = (
-    "has got its resolver since, or lost it, so its names stay as they are: the next run of onprem.lb.site mends that."
+    "has had its resolver added or removed since, so its names stay as they are: the next run of onprem.lb.site mends "
+    "that."
 )
 
 States = Dict[str, Dict[str, Any]]  # by ID, as `member_state` lists them

@@ -10,7 +10,7 @@ from .members import Layout, Member
 
 INTERVAL_MS = 5  # of the probe
 FORMER = (
-    "is a member to the others, and none in the inventory: its router may run, and would hold the VIPs beside theirs. "
+    "is a member for the others, but not in the inventory: its router may run, and would hold the VIPs beside them. "
     "Run onprem.lb.site first, which stops it, or put it back into the inventory."
 )
 
@@ -33,7 +33,7 @@ class Steps(NamedTuple):
 def give_back(layout: Layout, held_back: List[Member]) -> Steps:
     """Return the steps after which members that are held back take part again.
 
-    They need nobody: one that could not take over, or cannot be reached, is named and keeps none of the others back.
+    One that could not take over, or cannot be reached, is named, and does not keep the others from it.
     """
     unable_ones = [member for member in held_back if unable(member)]
     faults = [fault for member in unable_ones for fault in unable(member)]
@@ -108,7 +108,7 @@ def several(every: Sequence[Layout]) -> str:
 
 
 def incomplete(layout: Layout, what: str) -> List[str]:
-    """Say which members are missing for what needs all of them, those that the inventory lacks among them."""
+    """Say which members are missing for what needs all of them, and which the inventory lacks."""
     if layout.left_out:
         names = ", ".join(layout.left_out)
         return [f"{names} is outside --limit, and {what.lower()} needs all members: run it without --limit."]
@@ -119,9 +119,9 @@ def incomplete(layout: Layout, what: str) -> List[str]:
 
 
 def _strange(layout: Layout) -> List[str]:
-    """Say which VIPs are held by a host that is no member."""
+    """Say which VIPs are held by a host that is not a member."""
     return [
-        f"{vip} is held by another host ({mac}), which is no member of the inventory: add it there, or stop its router."
+        f"{vip} is held by another host ({mac}), which is no member in the inventory: add it there, or stop its router."
         for vip in layout.every_vip
         for mac in layout.strangers(vip)
     ]

@@ -113,7 +113,7 @@ def _lines(
         *(f"{vip} stays with {holder(layout, vip)}: {target.name} does not carry it." for vip in foreign),
         *(
             f"{name} is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
-            f"It starts by itself once nobody has held a VIP of it for a while. {BACK} ends that."
+            f"It starts by itself once nobody has held one of its VIPs for a while. {BACK} ends that."
             for name in hold
         ),
         *(f"The router of {name} starts again, and {target.name} keeps the VIPs." for name in stop if name not in hold),
@@ -121,7 +121,7 @@ def _lines(
 
 
 def _give_back(layout: Layout) -> Steps:
-    """Return the steps that end an earlier switchover, with whoever can be reached."""
+    """Return the steps that end an earlier switchover, for the members that can be reached."""
     others = [f"{member.fault} If it is held back, it stays so." for member in layout.members if member.problem]
     others += [f"{name} is outside --limit. If it is held back, it stays so." for name in layout.left_out]
     held_back = [member for member in layout.read if member.held_back]

@@ -109,6 +109,13 @@ def test_a_router_has_its_addresses_as_the_kernel_writes_them_and_no_others():
     assert found.held == (("eth0", "192.0.2.10", 24), ("eth0", "2001:db8::b", 128))
 
 
+def test_an_instance_has_every_address_as_the_kernel_writes_it_so_that_it_is_known_again():
+    text = BY_HAND.replace("192.0.2.11\n", "2001:DB8:0::B/64\n").replace("192.0.2.3 }", "2001:DB8::0:C\n nonsense }")
+    (found,) = keepalived_conf.instances(text.replace("advert_int", "unicast_src_ip FE80::0A\n advert_int"))
+    assert found["addresses"] == ["192.0.2.10/24", "2001:db8::b/64"]
+    assert (found["peers"], found["source"]) == (["192.0.2.2", "2001:db8::c", "nonsense"], "fe80::a")
+
+
 def test_a_router_of_ipv6_speaks_version_3_whatever_is_written():
     text = BY_HAND.replace("vrrp_version 3", "vrrp_version 2").replace("192.0.2.10/24", "fe80::10/64")
     (found,) = keepalived_conf.routers(text)

@@ -32,8 +32,18 @@ NEVER = 5 * STEPS
 
 
 def advertised(*instances, source="192.0.2.12"):
-    found = [{"source": source, "addresses": [each["addresses"][0].partition("/")[0]]} for each in instances]
-    return undoing.Seen(found, {})
+    return undoing.Seen(
+        [
+            {
+                **{key: each[key] for key in ("interface", "vrid")},
+                "family": 4,
+                "source": source,
+                "addresses": [each["addresses"][0].partition("/")[0]],
+            }
+            for each in instances
+        ],
+        {},
+    )
 
 
 ANSWERED = undoing.Seen([], {"192.0.2.10": ["02:00:00:00:00:09"]})
@@ -102,6 +112,35 @@ def test_it_starts_once_nobody_has_held_a_vip_for_longer_than_any_router_waits(m
 @pytest.mark.parametrize("seen", [advertised(INSTANCE), ANSWERED], ids=["advertised", "answered"])
 def test_it_never_starts_while_another_one_advertises_or_answers(member, seen):
     assert member().waits(seen) is None
+
+
+@pytest.mark.parametrize(
+    ("router", "looks"),
+    [({}, None), ({"vrid": 99}, STEPS), ({"interface": "eth9"}, STEPS)],
+    ids=["its_virtual_router", "another_vrid", "another_link"],
+)
+def test_it_never_starts_beside_its_own_virtual_router_whose_vips_have_changed(member, router, looks):
+    one = member()
+    assert one.waits(advertised({**INSTANCE, "addresses": ["192.0.2.99/24"], **router})) == looks
+    if looks is None:
+        assert one.said == [
+            f"The router stays stopped: VRID {INSTANCE['vrid']} is used by 192.0.2.12, with other VIPs."
+        ]
+
+
+def test_it_never_starts_with_settings_that_a_run_without_an_undo_has_written(member):
+    one = member()
+    one.after[2] = lambda: setattr(one, "instances", [{**INSTANCE, "auth_pass": "another"}])
+    assert one.waits(FREE) is None and "has changed its settings" in one.said[-1]
+
+
+def test_settings_that_an_undo_or_a_proved_run_has_left_count_from_then_on(member):
+    one = member()
+    one.after = {
+        2: lambda: (setattr(one, "armed", True), setattr(one, "instances", [{**INSTANCE, "auth_pass": "another"}])),
+        3: lambda: setattr(one, "armed", False),
+    }
+    assert one.waits(FREE) == 3 + STEPS
 
 
 def test_a_host_that_is_late_counts_as_silence_what_it_has_listened_to(member):

@@ -127,11 +127,11 @@ def test_what_goes_with_the_old_file_is_named_with_the_members_and_the_variable(
         members, ([["a of b", "notify"], ["use_vmac of b", ""]], [["a of b", "notify"], ["c", "keepalived_x"]])
     ):
         one["host"]["takeover"]["keepalived"]["lost"] = lost
-    found = [each for each in _pair.plan(members).warnings if "goes with the adoption" in each]
+    found = [each for each in _pair.plan(members).warnings if "lost with the adoption" in each]
     assert found == [
-        "lb1, lb2: keepalived.conf has a of b, which goes with the adoption: set pair_notify to keep what it does.",
-        "lb1: keepalived.conf has use_vmac of b, which goes with the adoption: no variable has it.",
-        "lb2: keepalived.conf has c, which goes with the adoption: keepalived_x takes its lines.",
+        "lb1, lb2: keepalived.conf has a of b, which is lost with the adoption: set pair_notify to keep what it does.",
+        "lb1: keepalived.conf has use_vmac of b, which is lost with the adoption: no variable replaces it.",
+        "lb2: keepalived.conf has c, which is lost with the adoption: add its lines to keepalived_x.",
     ]
 
 

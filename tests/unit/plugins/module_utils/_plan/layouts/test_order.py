@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, order, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import ROUTERS
 from hypothesis import given, settings
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
@@ -94,6 +95,18 @@ def test_a_vip_that_nobody_holds_makes_no_holder_of_another_one_change_with_the_
     proof = plan.members["lb2"].proof
     assert [vip.address for vip in proof.vips] == [VIP]
     assert proof.excused == [f"vip-{SECOND}"], "its FAULT was there before this run"
+
+
+def test_the_fault_of_an_instance_whose_vip_is_served_until_it_is_replaced_is_not_excused():
+    nodes = cluster(api_vips=["10.0.0.210"])  # nobody holds the new address yet
+    running = planner.draft(ipi.LAYOUT, cluster()).members
+    for node in nodes:
+        router = running[node["name"]].router
+        instances = [{**each, "auth_pass": ""} for each in router.instances]
+        node["host"].update(instances=instances, active_units=[ROUTERS[0]])
+    found = planner.draft(ipi.LAYOUT, hold(nodes, {"master-2": ["10.0.0.200"], "worker-0": ["10.0.0.201"]}))
+    assert [name for wave in found.order for name in wave][-2:] == ["master-2", "worker-0"]
+    assert found.members["master-0"].proof.excused == [], "its router still has the old address in the same instance"
 
 
 def test_the_router_that_runs_alone_is_one_that_may_hold_every_vip():

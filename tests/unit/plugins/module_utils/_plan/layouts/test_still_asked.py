@@ -225,7 +225,7 @@ def test_the_service_that_is_still_redirected_to_has_the_servers_of_the_plan():
             members_of_pair,
             {},
             {"answer_port": 9555, "services": [{"name": "web", "port": 9444, "servers": ["192.0.2.31"]}]},
-            "port 9444 is web in the plan, and is asked for answer_port-9444",
+            "port 9444 is web in the plan, and in use as answer_port-9444",
         ),
     ],
 )
@@ -239,6 +239,19 @@ def test_a_port_that_is_still_asked_for_something_else_is_refused_with_its_mend(
     faults = planner.draft(layout, members).faults
     assert any(says in fault for fault in faults), faults
     assert all("choose another port, or change one of the two in a run of its own." in fault for fault in faults)
+
+
+def test_a_member_that_this_run_leaves_as_it_is_is_refused_for_no_port_and_keeps_none():
+    before, after = {}, {"lb_port": 9444, "ready_port": 9445}
+    old = drafted(ipi.LAYOUT, nodes(**before))
+    members = nodes(**after)
+    one = members[0]
+    one["outside_limit"] = True
+    one["host"]["asking"] = askers.asked(askers.units(one["name"], old[one["name"]]))
+    one["host"]["listeners"] = askers.serving(old[one["name"]].balancer, old[one["name"]].engine)
+    assert drafted(ipi.LAYOUT, members)[one["name"]].meanwhile is None
+    one["outside_limit"] = False
+    assert len(planner.draft(ipi.LAYOUT, members).faults) > 0
 
 
 def test_a_plan_as_data_has_what_is_to_be_had_meanwhile_in_its_place():
