@@ -26,8 +26,8 @@ def test_with_preemption_the_first_member_is_held_back():
     assert found.lines == [
         f"{VIP} moves from lb1 to lb2.",
         "lb1 is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
-        "It starts by itself once nobody has held one of its VIPs for a while. -e switchover_back=true, the next run of "
-        "onprem.lb.site, or a reboot of it ends that.",
+        "It starts by itself once nobody has held one of its VIPs for a while. -e switchover_back=true, the next run "
+        "of onprem.lb.site, or a reboot of it ends that.",
     ]
 
 
