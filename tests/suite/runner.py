@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs stages, some of them side by side, and reports progress.
+"""Runs stages, up to two at a time, and reports progress.
 
 A stage waits for the stages that it comes `after`. It is skipped unless those that it `needs` have succeeded. A stage
 that measures time runs `alone`. The output of a stage goes into a log; if it fails, the last lines are printed.
@@ -19,6 +19,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Tuple
 
 from .results import Result, Row, read_junit, read_molecule, with_exit_code
 
+MAX_RUNNING = 2
 LIMIT_S = 5400  # for a stage that sets no other; CI gives the whole run no more
 PROGRESS_EVERY_S = 60
 POLL_S = 0.2
@@ -63,9 +64,8 @@ class Running:
 class Runner:
     """Runs each stage once, as soon as it may start."""
 
-    def __init__(self, stages: List[Stage], logs: Path, say: Callable[[str], None], at_once: int = 2):
-        """:param at_once: how many stages may run side by side"""
-        self.waiting, self.logs, self.say, self.at_once = list(stages), logs, say, at_once
+    def __init__(self, stages: List[Stage], logs: Path, say: Callable[[str], None]):
+        self.waiting, self.logs, self.say = list(stages), logs, say
         self.named = {stage.name for stage in stages}
         self.running: List[Running] = []
         self.rows: Dict[str, Row] = {}
@@ -104,7 +104,7 @@ class Runner:
 
     def _may_start(self, stage: Stage) -> bool:
         pending = [name for name in (*stage.needs, *stage.after) if name in self.named and name not in self.rows]
-        full = len(self.running) >= self.at_once or any(one.stage.alone for one in self.running)
+        full = len(self.running) >= MAX_RUNNING or any(one.stage.alone for one in self.running)
         return not pending and not full and not (stage.alone and self.running)
 
     def _start(self, stage: Stage) -> None:

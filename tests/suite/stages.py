@@ -239,20 +239,10 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [compiled, check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
-    return [stage for part in parts for stage in part(request)] if request.full else quick_test(request)
-
-
-def quick_test(request: Request) -> List[Stage]:
-    """All stages of the quick scope: what waits for hosts and links begins, and what computes with every core ends."""
-    images, first, *others = molecule(request)
-    begin = [*compiled(request), images, first, *netns(request)]
-    return [*begin, *quick_check(request), *quick_unit(request), *others, *pythons(request)]
-
-
-def at_once(request: Request) -> int:
-    """Return how many stages run side by side. In the full scope two, because its scenarios measure outages."""
-    return 2 if request.full else 3
+    parts = [compiled, quick_check, quick_unit, netns, pythons, molecule]
+    if request.full:
+        parts = [compiled, check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
+    return [stage for part in parts for stage in part(request)]
 
 
 GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {

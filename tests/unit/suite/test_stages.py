@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import stress
 from interruptions.operations import LAYOUTS
-from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Request, at_once, for_group, read_runs
+from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Request, for_group, read_runs
 from support.paths import ROOT
 from support.scenarios import EVERY
 
@@ -107,17 +107,6 @@ def test_only_the_full_scope_measures_time_alone_and_after_what_computes():
     assert {"unit", "netns", "pythons", "lint", "sanity", "images"} <= set(timing.after)
     for run in QUICK_RUNS:
         assert "timing" in stage("test", run, request(full=True)).after
-
-
-def test_the_quick_scope_begins_with_what_waits_longest_and_ends_with_what_computes_with_every_core():
-    ordered = names("test")
-    longest = [ordered.index(name) for name in (QUICK_RUNS[0], "netns")]
-    assert max(longest) < min(ordered.index(name) for name in ("lint", "sanity", "unit", QUICK_RUNS[1]))
-    assert ordered[-1] == "pythons"
-
-
-def test_beside_scenarios_that_measure_runs_one_stage_less():
-    assert at_once(request(full=True)) == 2 < at_once(REQUEST)
 
 
 def marks(found):
