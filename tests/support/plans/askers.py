@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run leaves on a member, and what `host_info` reads there of who asks the balancer."""
+"""The files of whoever asks a member's balancer, as a run leaves them there."""
 
 from __future__ import annotations
 
@@ -12,18 +12,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import config
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROGRAMS
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
+from support.plans.asking import ASKED
 from support.plans.pods import OPTIONS
-
-ASKED = {"keepalived_config": "/etc/keepalived/keepalived.conf", "agent_config": "/etc/onprem-lb-agent/vrrp.json"}
-
-
-class Files:
-    """Reads files that are a mapping, and a redirect that is in force."""
-
-    def __init__(self, texts, in_force=""):
-        self.text = lambda path: texts.get(path, "")
-        self.find = lambda name: f"/usr/sbin/{name}" if in_force else None
-        self.run = lambda command: (0, in_force, "")
 
 
 def beside(plan):
@@ -46,10 +36,6 @@ def pods(name, plan):
     """The same of its pods."""
     made = files.of_member(name, plan, "", OPTIONS, templates.render, reloads=True)
     return {file.path: file.content for file in made.configurations}
-
-
-def asked(texts, in_force=""):
-    return asking.read(Files(texts, in_force), ASKED)
 
 
 def serving(balancer, engine):

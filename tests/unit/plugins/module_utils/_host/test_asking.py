@@ -5,11 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair, planner
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS
-from support.plans import askers
-from support.plans.clusters import cluster
-from support.plans.pairs import pair as members_of_pair
+from support.plans.asking import asked
 
 # As nft 1.0.6 lists it.
 IN_FORCE = """table inet onprem_lb_api {
@@ -20,36 +16,11 @@ IN_FORCE = """table inet onprem_lb_api {
 \t}
 }
 """
-# The path of a haproxy's runtime socket is none.
-ASKED_BY = {
-    "default": [("chk_api", 9454, "/haproxy_monitor"), ("chk_haproxy", 9444, "/haproxy_ready")],
-    "upstream": [("chk_ocp_lb", 9444, "/haproxy_ready"), ("chk_ocp_both", 9444, "/haproxy_ready")],
-    "ocp45": [("chk_ocp", 50936, "/readyz")],
-}
-
-
-@pytest.mark.parametrize("delivery", ["unit", "pod"])
-@pytest.mark.parametrize("engine", ["native", "agent"])
-@pytest.mark.parametrize("preset", PRESETS)
-def test_the_checks_of_every_preset_are_read_and_its_redirect(preset, engine, delivery):
-    of_pods = {"delivery": delivery, "pods": {"agent_image": "registry.example/agent:1"}} if delivery == "pod" else {}
-    plan = planner.draft(ipi.LAYOUT, cluster(preset=preset, engine=engine, **of_pods)).members["master-0"]
-    found = askers.asked(getattr(askers, f"{delivery}s")("master-0", plan))
-    asked = {(each["name"], each["port"], each["path"]) for each in found["checks"]}
-    assert {each for each in asked if each[1] not in (1936, 6443)} == {*ASKED_BY[preset]}
-    assert found["redirects"] == [{"port": 6443, "to": 9445}]
-
-
-@pytest.mark.parametrize("engine, path", [("native", ""), ("agent", "/")])
-def test_what_asks_whether_a_balancer_hangs_is_read(engine, path):
-    plan = planner.draft(pair.LAYOUT, members_of_pair(engine=engine, answer_port=9555)).members["lb1"]
-    found = askers.asked(askers.units("lb1", plan))
-    assert {"name": "haproxy_answers", "port": 9555, "path": path} in found["checks"]
 
 
 def test_a_redirect_in_force_counts_beside_its_file():
     file = {"/etc/onprem-lb/api-redirect.nft": "ip daddr 10.0.0.200 tcp dport 6443 dnat ip to 10.0.0.200:9545"}
-    assert askers.asked(file, IN_FORCE)["redirects"] == [
+    assert asked(file, IN_FORCE)["redirects"] == [
         {"port": 6443, "to": 9445},
         {"port": 22623, "to": 9446},
         {"port": 6443, "to": 9545},
@@ -68,4 +39,4 @@ def test_a_redirect_in_force_counts_beside_its_file():
     ],
 )
 def test_a_damaged_file_and_a_question_to_another_host_ask_nothing(path, text):
-    assert askers.asked({path: text}) == {"checks": [], "redirects": []}
+    assert asked({path: text}) == {"checks": [], "redirects": []}

@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import config
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 from support.plans import askers
+from support.plans.asking import asked
 from support.plans.clusters import ADDRESSES, SETTINGS, cluster
 from support.plans.pairs import pair as members_of_pair
 
@@ -40,12 +41,37 @@ PAIRS = [
     ({}, {"track_weight": -60}),
     ({}, {"answer_port": 9555, "auth_pass": "an0ther1", "vrrp_version": 3}),
 ]
+# The path of a haproxy's runtime socket is none.
+ASKED_BY = {
+    "default": [("chk_api", 9454, "/haproxy_monitor"), ("chk_haproxy", 9444, "/haproxy_ready")],
+    "upstream": [("chk_ocp_lb", 9444, "/haproxy_ready"), ("chk_ocp_both", 9444, "/haproxy_ready")],
+    "ocp45": [("chk_ocp", 50936, "/readyz")],
+}
 
 
 def nodes(**settings):
     """The nodes of a cluster, and the bootstrap host where it is one of them."""
     more = [settings["bootstrap"]] if "bootstrap" in settings else []
     return cluster(*ADDRESSES, *more, masters=[*SETTINGS["masters"], *more], **settings)
+
+
+@pytest.mark.parametrize("delivery", ["unit", "pod"])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_checks_of_every_preset_are_read_and_its_redirect(preset, engine, delivery):
+    of_pods = {"delivery": delivery, "pods": {"agent_image": "registry.example/agent:1"}} if delivery == "pod" else {}
+    plan = planner.draft(ipi.LAYOUT, cluster(preset=preset, engine=engine, **of_pods)).members["master-0"]
+    found = asked(getattr(askers, f"{delivery}s")("master-0", plan))
+    checks = {(each["name"], each["port"], each["path"]) for each in found["checks"]}
+    assert {each for each in checks if each[1] not in (1936, 6443)} == {*ASKED_BY[preset]}
+    assert found["redirects"] == [{"port": 6443, "to": 9445}]
+
+
+@pytest.mark.parametrize("engine, path", [("native", ""), ("agent", "/")])
+def test_what_asks_whether_a_balancer_hangs_is_read(engine, path):
+    plan = planner.draft(pair.LAYOUT, members_of_pair(engine=engine, answer_port=9555)).members["lb1"]
+    found = asked(askers.units("lb1", plan))
+    assert {"name": "haproxy_answers", "port": 9555, "path": path} in found["checks"]
 
 
 def drafted(layout, members):
@@ -64,7 +90,7 @@ def changed(layout, made, before, after, found=None, serving=None):
     members = made(**after)
     for member in members:
         one = old[member["name"]]
-        member["host"]["asking"] = found or askers.asked(askers.units(member["name"], one))
+        member["host"]["asking"] = found or asked(askers.units(member["name"], one))
         member["host"]["listeners"] = askers.serving(serving or one.balancer, one.engine)
     name = members[0]["name"]
     return old[name], drafted(layout, members)[name]
@@ -82,7 +108,7 @@ def answered(balancer):
 
 def still_wanted(old):
     """What of that is asked: there are monitors that no check of a preset uses."""
-    found = askers.asked(askers.units("master-0", old))
+    found = asked(askers.units("master-0", old))
     ports = {*(each["port"] for each in found["checks"]), *(each["to"] for each in found["redirects"])}
     return {each for each in answered(old.balancer) if each[0] in ports}
 
@@ -155,7 +181,7 @@ def test_a_port_that_another_program_has_is_not_taken_from_it(engine):
     members = nodes(**settings)
     for member in members:
         one = old[member["name"]]
-        member["host"]["asking"] = askers.asked(askers.units(member["name"], one))
+        member["host"]["asking"] = asked(askers.units(member["name"], one))
         member["host"]["listeners"] = [{**each, "program": "nginx"} for each in askers.serving(one.balancer, engine)]
     assert drafted(ipi.LAYOUT, members)["master-0"].meanwhile is None
 
@@ -180,7 +206,7 @@ def test_the_proof_asks_for_the_ports_of_the_plan_and_for_those_that_are_still_a
     for member in members:
         one = old[member["name"]]
         member["host"].update(
-            asking=askers.asked(askers.units(member["name"], one)),
+            asking=asked(askers.units(member["name"], one)),
             listeners=askers.serving(one.balancer, engine),
             instances=[{**each, "auth_pass": ""} for each in one.router.instances],
             active_units=[*UNITS[engine]],
@@ -234,7 +260,7 @@ def test_a_port_that_is_still_asked_for_something_else_is_refused_with_its_mend(
     members = made(**after)
     for member in members:
         one = old[member["name"]]
-        member["host"]["asking"] = askers.asked(askers.units(member["name"], one))
+        member["host"]["asking"] = asked(askers.units(member["name"], one))
         member["host"]["listeners"] = askers.serving(one.balancer, one.engine)
     faults = planner.draft(layout, members).faults
     assert any(says in fault for fault in faults), faults
@@ -247,7 +273,7 @@ def test_a_member_that_this_run_leaves_as_it_is_is_refused_for_no_port_and_keeps
     members = nodes(**after)
     one = members[0]
     one["outside_limit"] = True
-    one["host"]["asking"] = askers.asked(askers.units(one["name"], old[one["name"]]))
+    one["host"]["asking"] = asked(askers.units(one["name"], old[one["name"]]))
     one["host"]["listeners"] = askers.serving(old[one["name"]].balancer, old[one["name"]].engine)
     assert drafted(ipi.LAYOUT, members)[one["name"]].meanwhile is None
     one["outside_limit"] = False
