@@ -73,12 +73,13 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
     return [
         *([["systemctl", "daemon-reload"]] if any(path.startswith(SYSTEMD) for path in changed) else []),
         *_kernel(then, changed),
-        *_tables(then, changed),
+        *_deleted_tables(then, changed),
         # No router waits for it. Its host asks the other name servers meanwhile.
         *([["systemctl", "--no-block", "try-restart", RESOLVER]] if NAMES in changed else []),
         *_enabling(now, then),
         *(["systemctl", "stop", name] for name in stopped),
         *(command for name in others for command in _running(name, now, then, changed)),
+        *_loaded_tables(then, changed),  # which lead to the balancer
     ]
 
 
@@ -99,13 +100,16 @@ def _kernel(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]]:
             yield ["sysctl", "--ignore", "--load", file.path]
 
 
-def _tables(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]]:
+def _deleted_tables(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]]:
     there = {file.path for file in then.files}
     for path, table in TABLES.items():
-        if path in changed and path in there:
-            yield ["nft", "--file", path]
-        elif path in changed:
+        if path in changed and path not in there:
             yield ["nft", f"add table inet {table}; delete table inet {table}"]
+
+
+def _loaded_tables(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]]:
+    there = {file.path for file in then.files}
+    yield from (["nft", "--file", path] for path in TABLES if path in changed and path in there)
 
 
 def _enabling(now: Snapshot, then: Snapshot) -> Iterator[List[str]]:

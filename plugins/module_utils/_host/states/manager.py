@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from ..firewall.system import Host
 from ..reader import Run
-from . import arming, changes, fallback_unit, program, records, restoring, snapshot, store, undoing
+from . import arming, changes, fallback_unit, meanwhile, program, records, restoring, snapshot, store, undoing
 from .arming import Due
 from .snapshot import Snapshot
 
@@ -100,16 +100,32 @@ def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:
     """
     then, now = store.load(wanted).saved, member.now()
     changed = changes.of_files(now, then).paths
-    first, others = changes.before_files(now, then), changes.of_units(now, then, changed)
     if dry:
-        todo = [*first, *others, *changes.of_routers(now, then, changed)]
+        units, routers = changes.of_units(now, then, changed), changes.of_routers(now, then, changed)
+        todo = [*changes.before_files(now, then), *units, *routers]
         return {"paths": changed, "commands": [" ".join(each) for each in todo], "failed": []}
     done: List[str] = []
-    failed = restoring.commands(member.run, first, done.append)
-    records.note_written({file.path: file.content for file in then.files if file.path in changed})
-    restoring.files(now, then)
-    failed += restoring.commands(member.run, others, done.append)
-    restoring.openings(member.firewall, then)
-    failed += restoring.commands(member.run, changes.of_routers(now, then, changed), done.append)
+    failed: List[str] = []
+    for step in meanwhile.steps(now, then):
+        failed += _restore(member, step, done)
     failed += fallback_unit.begin(member.run, member.configs)
     return {"paths": changed, "commands": done, "failed": failed}
+
+
+def _restore(member: Member, then: Snapshot, done: List[str]) -> List[str]:
+    """Bring a member to one step of its way back; return what failed.
+
+    :param done: gets the commands
+    """
+    now = member.now()
+    failed = restoring.commands(member.run, changes.before_files(now, then), done.append)
+    todo = changes.of_files(now, then)
+    records.note_written({file.path: file.content for file in todo.write})
+    restoring.files(now, then)
+    opens = {*now.openings} < {*then.openings}
+    if opens:  # before anybody is led there
+        restoring.openings(member.firewall, then)
+    failed += restoring.commands(member.run, changes.of_units(now, then, todo.paths), done.append)
+    if not opens:
+        restoring.openings(member.firewall, then)
+    return failed + restoring.commands(member.run, changes.of_routers(now, then, todo.paths), done.append)

@@ -21,7 +21,7 @@ from ..._agent.runtime.sd_notify import Notifier
 from ..._shared.vrrp_routers import LinkView
 from ..firewall.system import Host
 from ..link import neighbours, sniffer
-from . import arming, changes, fallback_unit, keeping, records, restoring, snapshot, store, undoing
+from . import arming, changes, fallback_unit, keeping, meanwhile, records, restoring, snapshot, store, undoing
 from .snapshot import ROUTERS, Instance, Snapshot
 
 LISTENS_S = 1.5  # for Advertisements, at least
@@ -131,7 +131,10 @@ class Undo:
             if not self._stop_and_wait(now):
                 return False
         else:
-            self._commands(self._restore(self.then))
+            *before, last = meanwhile.steps(now, self.then)
+            for step in before:
+                self._commands(self._restore(step, adds=True))
+            self._commands(self._restore(last))
         for failure in fallback_unit.begin(self.run, self.then.configs):
             self._say(failure)
         if not self.stays:
@@ -231,6 +234,7 @@ class Undo:
     def _files(self, then: Snapshot) -> Tuple[Snapshot, List[str]]:
         now = self._now()
         self._commands(changes.before_files(now, then))
+        records.note_written({file.path: file.content for file in changes.of_files(now, then).write})
         changed = restoring.files(now, then)
         if changed:
             self._say(f"Restored {', '.join(changed)}.")
