@@ -114,6 +114,9 @@ def test_a_balancer_that_does_not_run_is_asked_by_nobody():
     assert meanwhile.steps(on_haproxy(NEW, haproxy=STOPPED), on_haproxy(OLD)) == [on_haproxy(OLD)]
 
 
+THEN = on_haproxy(OLD)._replace(openings=["tcp 9445 from anywhere"])
+
+
 class Host:
     """A member that records at which ports its balancer listens after each command."""
 
@@ -124,9 +127,10 @@ class Host:
         monkeypatch.setattr(restoring, "files", self._files)
         monkeypatch.setattr(restoring, "openings", lambda _host, then: self._open(then.openings))
         monkeypatch.setattr(restoring, "current_openings", lambda _host: self.now.openings)
-        monkeypatch.setattr(store, "load", lambda wanted: store.State(wanted, "a run", on_haproxy(OLD)))
+        monkeypatch.setattr(store, "load", lambda wanted: store.State(wanted, "a run", THEN))
 
     def _open(self, openings):
+        self.now = self.now._replace(openings=openings)
         self.events.append(("openings", sorted(openings)))
 
     def _files(self, now, then):
@@ -164,3 +168,13 @@ def test_whoever_asks_changes_while_both_ports_answer_and_the_balancer_drops_one
         ("systemctl reload keepalived.service", both),
         ("systemctl reload haproxy.service", old),
     ]
+
+
+def test_the_firewall_opens_before_anybody_is_led_there_and_closes_last(monkeypatch):
+    host = Host(monkeypatch, on_haproxy(NEW)._replace(openings=["tcp 9500 from anywhere"]))
+    rolled_back(host)
+    names = [event[0] for event in host.events]
+    opened, closed = (event for event in host.events if event[0] == "openings")
+    assert opened == ("openings", ["tcp 9445 from anywhere", "tcp 9500 from anywhere"])
+    assert host.events.index(opened) < names.index(f"nft --file {REDIRECT}")
+    assert host.events[-1] == closed == ("openings", THEN.openings)
