@@ -99,6 +99,18 @@ def test_a_monitor_that_the_state_lacks_goes_on_answering():
     assert listens(first) == sorted(OLD.values())
 
 
+def test_each_monitor_answers_at_its_own_path():
+    """Another preset has both another port and another path."""
+    now = on_haproxy(NEW)
+    text = now.files[0].content.decode().replace("/readyz", "/healthz")
+    first, _ = meanwhile.steps(now._replace(files=[file(CONFIGS["haproxy"], text), *now.files[1:]]), on_haproxy(OLD))
+    monitors = first.files[0].content.decode().split("\nlisten haproxy_ready")[1:]
+    assert [each.split()[-3:] for each in monitors] == [
+        ["*:9444", "monitor-uri", "/readyz"],
+        ["*:9501", "monitor-uri", "/healthz"],
+    ]
+
+
 @pytest.mark.parametrize("engine", [on_haproxy, on_agent])
 def test_where_every_port_stays_there_is_one_step(engine):
     assert meanwhile.steps(engine(OLD), engine(OLD)) == [engine(OLD)]
