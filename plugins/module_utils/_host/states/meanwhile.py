@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping
 from ..._shared.engines import AGENT, CONFIGS, HAPROXY, NATIVE, UNITS
 from .snapshot import File, Snapshot
 
+MEANWHILE = "-meanwhile"  # after the name of what only the present settings have
 _BOUND = re.compile(r"^\s+(?:bind|stats socket) \S+:(\d+)(?= |$)")
 _SECTION = re.compile(r"^(?=\S)", re.MULTILINE)
 
@@ -60,13 +61,14 @@ def _haproxy(now: str, then: str) -> str:
     sections = {each.partition("\n")[0]: each for each in _SECTION.split(then) if each}
     for section in filter(None, _SECTION.split(now)):
         name, _, rest = section.partition("\n")
-        found = ((_BOUND.match(line), line) for line in rest.splitlines(keepends=True))
-        more = "".join(line for bound, line in found if bound and bound[1] not in taken)
-        if more and name in sections:
+        lines = [(line, _BOUND.match(line)) for line in rest.splitlines(keepends=True)]
+        more = "".join(line for line, bound in lines if bound and bound[1] not in taken)
+        if more and name.startswith("listen "):  # which answers at a path of its own
+            kept = "".join(line for line, bound in lines if not bound or bound[1] not in taken)
+            sections[name + MEANWHILE] = f"\n{name}{MEANWHILE}\n{kept}"
+        elif more and name in sections:
             own, _, body = sections[name].partition("\n")
             sections[name] = f"{own}\n{more}{body}"
-        elif more and name.startswith("listen "):
-            sections[name] = f"\n{section}"
     return "".join(sections.values())
 
 

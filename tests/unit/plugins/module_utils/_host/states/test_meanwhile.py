@@ -99,6 +99,18 @@ def test_a_monitor_that_the_state_lacks_goes_on_answering():
     assert listens(first) == sorted(OLD.values())
 
 
+def test_each_monitor_answers_at_its_own_path():
+    """Another preset has both another port and another path."""
+    now = on_haproxy(NEW)
+    text = now.files[0].content.decode().replace("/readyz", "/healthz")
+    first, _ = meanwhile.steps(now._replace(files=[file(CONFIGS["haproxy"], text), *now.files[1:]]), on_haproxy(OLD))
+    monitors = first.files[0].content.decode().split("\nlisten haproxy_ready")[1:]
+    assert [each.split()[-3:] for each in monitors] == [
+        ["*:9444", "monitor-uri", "/readyz"],
+        ["*:9501", "monitor-uri", "/healthz"],
+    ]
+
+
 @pytest.mark.parametrize("engine", [on_haproxy, on_agent])
 def test_where_every_port_stays_there_is_one_step(engine):
     assert meanwhile.steps(engine(OLD), engine(OLD)) == [engine(OLD)]
@@ -114,6 +126,9 @@ def test_a_balancer_that_does_not_run_is_asked_by_nobody():
     assert meanwhile.steps(on_haproxy(NEW, haproxy=STOPPED), on_haproxy(OLD)) == [on_haproxy(OLD)]
 
 
+THEN = on_haproxy(OLD)._replace(openings=["tcp 9445 from anywhere"])
+
+
 class Host:
     """A member that records at which ports its balancer listens after each command."""
 
@@ -124,9 +139,10 @@ class Host:
         monkeypatch.setattr(restoring, "files", self._files)
         monkeypatch.setattr(restoring, "openings", lambda _host, then: self._open(then.openings))
         monkeypatch.setattr(restoring, "current_openings", lambda _host: self.now.openings)
-        monkeypatch.setattr(store, "load", lambda wanted: store.State(wanted, "a run", on_haproxy(OLD)))
+        monkeypatch.setattr(store, "load", lambda wanted: store.State(wanted, "a run", THEN))
 
     def _open(self, openings):
+        self.now = self.now._replace(openings=openings)
         self.events.append(("openings", sorted(openings)))
 
     def _files(self, now, then):
@@ -164,3 +180,13 @@ def test_whoever_asks_changes_while_both_ports_answer_and_the_balancer_drops_one
         ("systemctl reload keepalived.service", both),
         ("systemctl reload haproxy.service", old),
     ]
+
+
+def test_the_firewall_opens_before_anybody_is_led_there_and_closes_last(monkeypatch):
+    host = Host(monkeypatch, on_haproxy(NEW)._replace(openings=["tcp 9500 from anywhere"]))
+    rolled_back(host)
+    names = [event[0] for event in host.events]
+    opened, closed = (event for event in host.events if event[0] == "openings")
+    assert opened == ("openings", ["tcp 9445 from anywhere", "tcp 9500 from anywhere"])
+    assert host.events.index(opened) < names.index(f"nft --file {REDIRECT}")
+    assert host.events[-1] == closed == ("openings", THEN.openings)
