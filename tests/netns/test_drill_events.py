@@ -100,9 +100,11 @@ def session(cluster, member):
 
 def greeted(ends, address, server):
     """Return both ends of a connection whose first bytes have reached the server, or nothing: it may still be down."""
-    client = ends.enter_context(socket.create_connection((address, PORT), LIMIT_S))
-    with contextlib.suppress(ConnectionError):  # the balancer has no server yet
+    try:
+        client = ends.enter_context(socket.create_connection((address, PORT), LIMIT_S))
         client.sendall(b"hello")
+    except ConnectionError:  # the balancer has no server yet
+        return None
     while select.select([server], [], [], MOMENT_S)[0]:
         connection = ends.enter_context(server.accept()[0])
         with contextlib.suppress(ConnectionResetError):  # a health check

@@ -60,14 +60,14 @@ def _haproxy(now: str, then: str) -> str:
     taken = {found[1] for found in map(_BOUND.match, then.splitlines()) if found}
     sections = {each.partition("\n")[0]: each for each in _SECTION.split(then) if each}
     for section in filter(None, _SECTION.split(now)):
-        name, _, rest = section.partition("\n")
+        name, _newline, rest = section.partition("\n")
         lines = [(line, _BOUND.match(line)) for line in rest.splitlines(keepends=True)]
         more = "".join(line for line, bound in lines if bound and bound[1] not in taken)
         if more and name.startswith("listen "):  # which answers at a path of its own
             kept = "".join(line for line, bound in lines if not bound or bound[1] not in taken)
             sections[name + MEANWHILE] = f"\n{name}{MEANWHILE}\n{kept}"
         elif more and name in sections:
-            own, _, body = sections[name].partition("\n")
+            own, _newline, body = sections[name].partition("\n")
             sections[name] = f"{own}\n{more}{body}"
     return "".join(sections.values())
 

@@ -85,17 +85,17 @@ def test_a_port_that_changes_is_listened_at_until_whoever_asks_there_has_changed
 
 
 def test_a_service_keeps_its_servers_and_options_at_both_ports():
-    first, _ = meanwhile.steps(on_haproxy(NEW), on_haproxy(OLD))
+    first, _last = meanwhile.steps(on_haproxy(NEW), on_haproxy(OLD))
     text = first.files[0].content.decode()
     assert "frontend masters\n    bind *:9500\n    bind [::]:9500 v6only\n    mode tcp\n    bind *:9445\n" in text
-    first, _ = meanwhile.steps(on_agent(NEW), on_agent(OLD))
+    first, _last = meanwhile.steps(on_agent(NEW), on_agent(OLD))
     assert [each["name"] for each in json.loads(first.files[0].content)["services"]] == ["masters", "masters-9500"]
 
 
 def test_a_monitor_that_the_state_lacks_goes_on_answering():
     then = on_haproxy(OLD)
     text = then.files[0].content.decode().partition("\nlisten")[0]
-    first, _ = meanwhile.steps(on_haproxy(OLD), then._replace(files=[file(CONFIGS["haproxy"], text), *then.files[1:]]))
+    first, _last = meanwhile.steps(on_haproxy(OLD), then._replace(files=[file(CONFIGS["haproxy"], text), *then.files[1:]]))
     assert listens(first) == sorted(OLD.values())
 
 
@@ -103,7 +103,7 @@ def test_each_monitor_answers_at_its_own_path():
     """Another preset has both another port and another path."""
     now = on_haproxy(NEW)
     text = now.files[0].content.decode().replace("/readyz", "/healthz")
-    first, _ = meanwhile.steps(now._replace(files=[file(CONFIGS["haproxy"], text), *now.files[1:]]), on_haproxy(OLD))
+    first, _last = meanwhile.steps(now._replace(files=[file(CONFIGS["haproxy"], text), *now.files[1:]]), on_haproxy(OLD))
     monitors = first.files[0].content.decode().split("\nlisten haproxy_ready")[1:]
     assert [each.split()[-3:] for each in monitors] == [
         ["*:9444", "monitor-uri", "/readyz"],
