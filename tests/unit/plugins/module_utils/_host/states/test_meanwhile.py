@@ -95,7 +95,9 @@ def test_a_service_keeps_its_servers_and_options_at_both_ports():
 def test_a_monitor_that_the_state_lacks_goes_on_answering():
     then = on_haproxy(OLD)
     text = then.files[0].content.decode().partition("\nlisten")[0]
-    first, _last = meanwhile.steps(on_haproxy(OLD), then._replace(files=[file(CONFIGS["haproxy"], text), *then.files[1:]]))
+    first, _last = meanwhile.steps(
+        on_haproxy(OLD), then._replace(files=[file(CONFIGS["haproxy"], text), *then.files[1:]])
+    )
     assert listens(first) == sorted(OLD.values())
 
 
@@ -103,7 +105,9 @@ def test_each_monitor_answers_at_its_own_path():
     """Another preset has both another port and another path."""
     now = on_haproxy(NEW)
     text = now.files[0].content.decode().replace("/readyz", "/healthz")
-    first, _last = meanwhile.steps(now._replace(files=[file(CONFIGS["haproxy"], text), *now.files[1:]]), on_haproxy(OLD))
+    first, _last = meanwhile.steps(
+        now._replace(files=[file(CONFIGS["haproxy"], text), *now.files[1:]]), on_haproxy(OLD)
+    )
     monitors = first.files[0].content.decode().split("\nlisten haproxy_ready")[1:]
     assert [each.split()[-3:] for each in monitors] == [
         ["*:9444", "monitor-uri", "/readyz"],
