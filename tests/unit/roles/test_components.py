@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+
 import pytest
 from support.recorded_hosts import TAKEOVER, deployment, host_info, running
 from support.recorded_layouts import PROGRAMS
@@ -187,11 +190,25 @@ def test_what_came_with_a_package_goes_with_it_unless_others_left_something(name
     assert [call.given["autoremove"] for call in play.of("apt")] == [autoremove]
 
 
-@pytest.mark.parametrize("own", [["haproxy"], []])
-def test_what_the_package_leaves_goes_with_it_alone(own):
-    play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **{**READ, "own_packages": own})})
-    folders = [folder for call in play.of("config_files") for folder in call.given.get("folders", [])]
-    assert folders == ["/run/haproxy", "/var/lib/haproxy"] * bool(own)
+def test_what_the_package_leaves_goes_with_it_and_an_owners_file_stays(tmp_path):
+    read = host_info("lb1", **{**READ, "own_packages": ["haproxy"]})
+    play = component("haproxy", "remove.yml", {"host_info": read, "command": {"stdout": ""}})
+    commands = [call.given["cmd"] for call in play.of("command") if call.given["cmd"].startswith("find ")]
+    assert [command.split()[1] for command in commands] == ["/run/haproxy", "/var/lib/haproxy"]
+    for name in ("empty", "used"):
+        (tmp_path / name / "dev").mkdir(parents=True)
+    (tmp_path / "used" / "server-state").write_text("1\n")
+    for name in ("empty", "used"):
+        subprocess.run(
+            shlex.split(commands[1].replace("/var/lib/haproxy", str(tmp_path / name))), check=True, capture_output=True
+        )
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["used"]
+    assert [path.name for path in (tmp_path / "used").iterdir()] == ["server-state"]
+
+
+def test_a_package_of_the_owner_keeps_its_folders():
+    play = component("haproxy", "remove.yml", {"host_info": host_info("lb1", **{**READ, "own_packages": []})})
+    assert not [call for call in play.of("command") if call.given.get("cmd", "").startswith("find ")]
 
 
 def test_a_dry_removal_resets_no_kernel_setting():
