@@ -109,6 +109,13 @@ def test_only_the_full_scope_measures_time_alone_and_after_what_computes():
         assert "timing" in stage("test", run, request(full=True)).after
 
 
+def test_the_quick_scope_begins_with_what_uses_one_core_and_ends_with_what_uses_every_core():
+    ordered = names("test")
+    longest = [ordered.index(name) for name in (QUICK_RUNS[0], "netns")]
+    assert max(longest) < min(ordered.index(name) for name in ("lint", "sanity", "unit", QUICK_RUNS[1]))
+    assert ordered[-2:] == ["unit", "pythons"]
+
+
 def marks(found):
     """Return the mark expression of each pytest stage for this folder."""
     return [one.command[one.command.index("-m") + 1] if "-m" in one.command else "" for one in found]
