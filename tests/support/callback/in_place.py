@@ -4,7 +4,8 @@
 
 Ansible starts a process for each task of each host, also where it includes tasks, computes a fact or skips. In a dry
 run that takes a third of the controller's processor time. Modules have processes as ever, and run side by side.
-What is the same at each task is found out once, and the garbage collection, which finds little, is seldom.
+What is the same at each task is found out once, and at each run once in a scenario. The garbage collection, which finds
+little, is seldom.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ansible.plugins.callback import CallbackBase
 # Ansible loads this file by its path, so what it imports of the tests comes after the path to them.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from support import prepared_ansible, remembered  # noqa: E402
+from support import archives, prepared_ansible, remembered  # noqa: E402
 
 DOCUMENTATION = """
 name: in_place
@@ -48,5 +49,7 @@ class CallbackModule(CallbackBase):
         if os.environ.get("SCOPE", "quick") == "quick":
             strategy.WorkerProcess = worker
             remembered.remember()
+            if scenario := os.environ.get("MOLECULE_EPHEMERAL_DIRECTORY"):
+                archives.share(Path(scenario))
             gc.freeze()
             gc.set_threshold(SELDOM)

@@ -22,6 +22,8 @@ def once(monkeypatch):
     """What a run has done to find out once what is the same at each task; this process goes on as before."""
     done = []
     monkeypatch.setattr(in_place.remembered, "remember", lambda: done.append("remember"))
+    monkeypatch.setattr(in_place.archives, "share", done.append)
+    monkeypatch.delenv("MOLECULE_EPHEMERAL_DIRECTORY", raising=False)
     monkeypatch.setattr(in_place, "gc", SimpleNamespace(freeze=lambda: None, set_threshold=done.append))
     return done
 
@@ -53,6 +55,12 @@ def test_modules_run_side_by_side(worker, action):
 def test_what_is_the_same_at_each_task_is_found_out_once(worker, once):
     worker("onprem.lb.host_info", "quick")
     assert once == ["remember", in_place.SELDOM]
+
+
+def test_the_runs_of_a_scenario_share_their_archives(worker, once, monkeypatch, tmp_path):
+    monkeypatch.setenv("MOLECULE_EPHEMERAL_DIRECTORY", str(tmp_path))
+    worker("onprem.lb.host_info", "quick")
+    assert tmp_path in once
 
 
 def test_the_full_scope_runs_as_users_do(worker, once):
