@@ -19,7 +19,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 from unittest import mock
 
-from ansible import context
+from ansible import constants, context
 from ansible.cli import CLI
 from ansible.errors import AnsibleConnectionFailure
 from ansible.executor import task_executor
@@ -214,6 +214,7 @@ def replaced(done: Play) -> Iterator[None]:
     patches = [
         mock.patch.object(strategy, "WorkerProcess", lambda **given: Worker(done, **given)),
         mock.patch.object(task_executor, "time", clock),
+        mock.patch.object(constants, "DEFAULT_INTERNAL_POLL_INTERVAL", 0.001),  # a result is there at once
         mock.patch.object(task_executor.TaskExecutor, "_get_action_handler_with_module_context", handler_of(done)),
         mock.patch.object(ActionBase, "_execute_module", module_of(done)),
         mock.patch.object(TaskQueueManager, "load_callbacks", lambda _manager: None),
