@@ -40,6 +40,19 @@ def host(number, **settings):
     return found
 
 
+ONE_INSTANCE = """\
+vrrp_instance VI_1 {{
+    interface eth0
+    virtual_router_id 51
+    priority {}
+    virtual_ipaddress {{
+        192.0.2.10
+        198.51.100.10 dev eth1
+    }}
+}}
+"""
+
+
 def by_hand(number, family, *vips):
     """What somebody has written: keepalived's own format, and one VRID on each link."""
     sections = [
@@ -104,6 +117,20 @@ def test_an_adopted_pair_keeps_one_vrid_on_two_links_and_each_member_gives_up_no
         mine, theirs = (turn.routers([*turn.before, *turn.after]) for turn in (one, other))
         assert mine.keys() == theirs.keys() and len(mine) == 2
         assert all(set(mine[each]["addresses"]) == set(theirs[each]["addresses"]) for each in mine)
+
+
+@pytest.mark.parametrize("version", ["2.2.7", "2.3.4"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_of_two_vips_in_one_instance_that_are_on_two_links_each_keeps_the_vrid(engine, version):
+    """The router of the second link is a new one: the members change while one router alone runs."""
+    members = adopted(4, engine)[:2]
+    for number, one in enumerate(members, 1):
+        interface = dict(zip(interfaces(1), interfaces(number)))
+        text = ONE_INSTANCE.format(200 - number).replace("eth1", "other").replace("eth0", interface["eth0"])
+        instances = conf.instances(text.replace("other", interface["eth1"]))
+        one["host"].update(instances=instances, keepalived_version=version)
+    plan = planner.draft(_pair.LAYOUT, members)
+    assert plan.faults == [] and [vip.vrid for vip in plan.vips] == [51, 51] and plan.sole_router == "lb1"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
