@@ -9,9 +9,10 @@ import itertools
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner, transition, turns
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, turns
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import links
+from support.plans import clusters
 from support.plans.living import living
 from support.plans.pairs import on_two_links
 from support.plans.variables import draft
@@ -40,6 +41,8 @@ def host(number, **settings):
     return found
 
 
+# No node carries VIPs of both roles.
+APART = {"masters": ["master-0", "master-2"], **dict.fromkeys(("workers", "ingress_members"), ["master-1", "worker-0"])}
 ONE_INSTANCE = """\
 vrrp_instance VI_1 {{
     interface eth0
@@ -105,6 +108,28 @@ def test_one_vrid_on_one_link_is_refused(engine, family):
     ]
 
 
+def cluster(ingress, **settings):
+    """A cluster whose API has VRID 77, and the ingress too; each node is on two links."""
+    vips = {"api_vips": [{"address": "10.0.0.200", "vrid": 77}], "ingress_vips": [{"address": ingress, "vrid": 77}]}
+    nodes = clusters.cluster(**vips, **settings)
+    for number, node in enumerate(nodes, 1):
+        second = {"interface": "ens224", "address": f"198.51.100.{number}", "prefix": 24, "mac": f"02:01:{number}"}
+        node["host"]["addresses"].append(second)
+    return nodes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("nodes", [{}, APART], ids=["on all nodes", "on workers alone"])
+@pytest.mark.parametrize("preset", ["default", "ocp45"])
+def test_the_vips_of_a_cluster_may_have_one_vrid_on_two_links_and_not_on_one(engine, preset, nodes):
+    settings = {"engine": engine, "preset": preset, **nodes}
+    plan = ipi.plan(cluster("198.51.100.201", **settings))
+    assert plan.faults == [] and [vip.vrid for vip in plan.vips] == [77, 77]
+    assert ipi.plan(cluster("10.0.0.201", **settings)).faults == [
+        "ipi_ingress_vips[0] has VRID 77, which 10.0.0.200 has too: give one of them another vrid."
+    ]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_adopted_pair_keeps_one_vrid_on_two_links_and_each_member_gives_up_none(engine, family):
@@ -157,6 +182,25 @@ def test_a_member_that_takes_a_router_over_on_one_link_does_not_run_that_of_the_
     (_one, _two, third) = turns.turns(found.members, plan.members, found.auth_pass, plan.vips)
     new = third.routers(third.after).keys() - third.routers(third.before).keys()
     assert [each.vrid for each in new] == [51]
+
+
+@pytest.mark.parametrize(
+    "vips, vrid",
+    [
+        pytest.param([{"address": FIRST[4], "vrid": 77}, {"address": SECOND[4], "vrid": 51}], 77, id="first link"),
+        pytest.param([{"address": FIRST[4], "vrid": 51}, {"address": SECOND[4], "vrid": 77}], 77, id="second link"),
+    ],
+)
+def test_a_router_that_starts_anew_on_one_link_does_not_on_the_other(vips, vrid):
+    before = {"engine": "agent", **with_one_vrid(FIRST[4], SECOND[4])}
+    found = living("pair", before, {**before, "vips": vips})
+    plan = draft("pair", found.members)
+    given = turns.turns(found.members, plan.members, found.auth_pass, plan.vips)
+    anew = transition.to_play(given, plan.sole_router, plan.migration_order).starts_anew
+    (changed,) = (vip["address"] for vip in vips if vip["vrid"] == vrid)
+    link = {each["interface"]: number for each, number in zip(given[0].after, (0, 1))}
+    (own,) = (each for each in given[0].after if changed in str(each["addresses"]))
+    assert anew == {(turn.name, links.VirtualRouter(link[own["interface"]], vrid, 4)) for turn in given}
 
 
 def test_where_no_host_was_read_one_vrid_is_refused_and_the_reason_said():
