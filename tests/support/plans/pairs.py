@@ -36,6 +36,17 @@ def member(number, **settings):
     }
 
 
+def on_two_links(number, **settings):
+    """Member lbN that is also on a second link, whose interface has another name on lb3."""
+    found = member(number, **settings)
+    second = {"interface": "ens7" if number == 3 else "eth1", "mac": f"02:00:00:00:01:0{number}"}
+    found["host"]["addresses"] += [
+        {**second, "address": f"198.51.100.{number}", "prefix": 24},
+        {**second, "address": f"2001:db8:0:1::{number}", "prefix": 64},
+    ]
+    return found
+
+
 def running(name="vip-192.0.2.10", **values):
     """An instance that a member runs already, as `host_info` returns it."""
     defaults = {"interface": "eth0", "vrid": 51, "version": 2, "advert_interval": 1.0, "auth_pass": ""}

@@ -97,6 +97,7 @@ class Run:
         self.plan = plan
         self.given = turns.turns(members, plan.members, auth_pass, plan.vips)
         self.rows = turns.rows(self.given, plan.sole_router)
+        self.links = {turn.name: turn.links for turn in self.given}
         self.gaps = turns.longest_gaps(self.given, plan.sole_router)
         self.starts_anew = transition.to_play(self.given, plan.sole_router, plan.migration_order).starts_anew
         self.members = {name: Member(before.members[name], plan.members[name]) for name in plan.members}
@@ -123,7 +124,9 @@ class Run:
         for instance in with_password(router.instances, auth_pass):
             names = [item["name"] for item in _tracked(instance)]
             trackers = [cluster.Tracker(each, 0, 0, 0, 0, 0) for each in names]
-            made = cluster.simulated(name, {**instance, "auth_pass": changes.password(instance)}, trackers)
+            made = cluster.simulated(
+                name, {**instance, "auth_pass": changes.password(instance)}, trackers, self.links[name]
+            )
             numbers[instance["name"]] = len(self._instances)
             self._instances.append(
                 made._replace(
@@ -168,9 +171,9 @@ class Run:
     def load(self, name: str, which: str) -> None:
         """Reload a router, or start one that does not run."""
         member = self.members[name]
-        old = {_identity(self._instances[at]): at for at in self.numbers.get((name, member.router), [])}
-        new = {_identity(self._instances[at]): at for at in self.numbers[name, which]}
-        goes_on = {key for key in old.keys() & new.keys() if (name, *key) not in self.starts_anew}
+        old = {self._instances[at].virtual_router: at for at in self.numbers.get((name, member.router), [])}
+        new = {self._instances[at].virtual_router: at for at in self.numbers[name, which]}
+        goes_on = {key for key in old.keys() & new.keys() if (name, key) not in self.starts_anew}
         for key, number in old.items():
             if key in goes_on:
                 self.sim.reconfigure(number, new[key])
@@ -340,10 +343,6 @@ class Run:
 
 def _tracked(instance: Dict[str, Any]) -> List[Dict[str, Any]]:
     return [*instance["track_scripts"], *instance["track_files"], *instance["track_interfaces"]]
-
-
-def _identity(instance: simulator.Instance) -> Tuple[int, int]:
-    return instance.family, instance.advertisement.vrid
 
 
 def _longest(spans: Iterator[int]) -> int:

@@ -63,6 +63,8 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
             {"vips": ["192.0.2.10/24"]},
             {"vips": ["192.0.2.10", {"address": "192.0.2.11", "vrid": 77, "first": "lb3"}]},
             {"vips": [{"address": "192.0.2.10", "first": "lb2"}]},
+            {"vips": ["192.0.2.10", {"address": "198.51.100.10", "vrid": 51}]},
+            {"vips": ["198.51.100.10"]},
         ],
         "vrid": [{"vrid": 77}],
         "masters": [{"masters": ["192.0.2.23"]}],
@@ -159,7 +161,7 @@ def members(layout: str, *given: Settings) -> List[Dict[str, Any]]:
         settings.update(copy.deepcopy(each))
     if layout == "ipi":
         return clusters.cluster(**settings)
-    every = {f"lb{number}": pairs.member(number, **settings) for number in (1, 2, 3)}
+    every = {f"lb{number}": pairs.on_two_links(number, **settings) for number in (1, 2, 3)}
     return [every[name] for name in settings.get("members", every)]
 
 

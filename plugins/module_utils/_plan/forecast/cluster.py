@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Collection, Dict, List, NamedTuple, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..._agent.vrrp.core import machine, packet, tracking
 from ..._shared import engines
+from ..model.links import virtual_router
 from . import simulator
 
 SECOND = machine.SECOND
@@ -75,9 +76,10 @@ class Cluster(NamedTuple):
 def cluster_of(plan: Dict[str, Any]) -> Cluster:
     """Return the cluster of a plan.
 
-    :param plan: ``{members: {NAME: {instances, engine, sync_groups}}, track: {scripts, files}}``, the instances as
-        `read_instances` returns them, and of the files those by which a process says what it asks as a script would; a
-        member without an engine runs keepalived, without this collection's unit
+    :param plan: ``{members: {NAME: {instances, links, engine, sync_groups}}, track: {scripts, files}}``, the instances
+        as `read_instances` returns them, the links as `links.of_members` does, and of the files those by which a
+        process says what it asks as a script would; a member without an engine runs keepalived, without this
+        collection's unit
     """
     track = {kind: {each["name"]: each for each in found} for kind, found in plan.get("track", {}).items()}
     found = Cluster([], [], {}, {}, [])
@@ -92,7 +94,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             first = instance["addresses"][0].partition("/")[0]
             found.addresses.setdefault(instance["name"], labels.get(instance["name"], first))
             found.instances.append(
-                simulated(member, instance, trackers)._replace(
+                simulated(member, instance, trackers, planned.get("links", {}))._replace(
                     keeps_addresses_on_stop=planned.get("engine") == engines.AGENT,
                     last_will=LAST_WILL if planned.get("engine") == engines.NATIVE else None,
                 )
@@ -139,8 +141,13 @@ def hang_detection(interval: float, timeout: float, fall: int) -> float:
     return interval + (fall - 1) * distance + timeout
 
 
-def simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) -> simulator.Instance:
-    """Return an instance of a plan as the simulator takes it."""
+def simulated(
+    member: str, instance: Dict[str, Any], trackers: List[Tracker], links: Mapping[str, int]
+) -> simulator.Instance:
+    """Return an instance of a plan as the simulator takes it.
+
+    :param links: of the member, by interface
+    """
     interval = _micro(instance["advert_interval"])
     router = machine.VirtualRouter(
         version=instance["version"],
@@ -166,6 +173,7 @@ def simulated(member: str, instance: Dict[str, Any], trackers: List[Tracker]) ->
             auth_pass=(instance.get("auth_pass") or "").encode(),
         ),
         family=ipaddress.ip_address(addresses[0]).version,
+        link=virtual_router(instance, links).link,
         peers=None if instance["multicast"] else frozenset(instance["peers"]),
         tracks_link=not instance.get("dont_track_primary"),
     )

@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from ..._shared import events
 from ..model.instances import GARP_REFRESH, read_instances
+from ..model.links import of_members
 from .cluster import SECOND, Cluster, cluster_of
 from .fixes import fixes
 from .plays import Progress, play_all
@@ -315,7 +316,9 @@ def vrrp_forecast(given: Any) -> Dict[str, Any]:
         ]
     if faults:
         return _nothing(faults)
-    plan = {"members": members, "track": given.get("track") or {}, "vips": given.get("vips") or _vips(members)}
+    links = of_members({}, {name: member["instances"] for name, member in members.items()})
+    linked = {name: {**member, "links": links[name]} for name, member in members.items()}
+    plan = {"members": linked, "track": given.get("track") or {}, "vips": given.get("vips") or _vips(members)}
     found = forecast(plan)
     return {**found, "table": table(plan, found["outages"])}
 

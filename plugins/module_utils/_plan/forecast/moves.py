@@ -16,6 +16,7 @@ import functools
 from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple, cast
 
 from ..._agent.vrrp.core import machine
+from ..model.links import VirtualRouter
 from . import simulator
 from .simulator import Instance, Simulation
 
@@ -42,8 +43,8 @@ class Way(NamedTuple):
     waves: List[List[Step]]
     gone: Dict[str, int]  # by VIP: for how many microseconds nobody may hold it
     holders: Mapping[str, str] = {}  # by VIP: the member that holds it before the run
-    # By member, family and VRID: the routers that do not go on in their state at a reload, although they keep the VRID.
-    starts_anew: FrozenSet[Tuple[str, int, int]] = frozenset()
+    # By member: the routers that do not go on in their state at a reload, although they keep link and VRID.
+    starts_anew: FrozenSet[Tuple[str, VirtualRouter]] = frozenset()
 
 
 class Numbered(NamedTuple):
@@ -217,18 +218,14 @@ def _start(sim: Simulation, every: Numbered, member: str, configuration: int) ->
 
 def _reload(way: Way, every: Numbered, sim: Simulation, before: int, step: Step) -> None:
     """Let each Virtual Router go on that both configurations have; stop and start the others."""
-    old = {_router(every.instances[at]): at for at in every.numbers[step.member, before]}
-    new = {_router(every.instances[at]): at for at in every.numbers[step.member, step.configuration]}
-    goes_on = {name for name in old.keys() & new.keys() if (step.member, *name) not in way.starts_anew}
-    for name, number in old.items():
-        if name in goes_on:
-            sim.reconfigure(number, new[name])
+    old = {every.instances[at].virtual_router: at for at in every.numbers[step.member, before]}
+    new = {every.instances[at].virtual_router: at for at in every.numbers[step.member, step.configuration]}
+    goes_on = {router for router in old.keys() & new.keys() if (step.member, router) not in way.starts_anew}
+    for router, number in old.items():
+        if router in goes_on:
+            sim.reconfigure(number, new[router])
         else:  # silently, which is the slower way for the others
             sim.remove(number)
-    for name, number in new.items():
-        if name not in goes_on:
+    for router, number in new.items():
+        if router not in goes_on:
             sim.inject(number, machine.Start())
-
-
-def _router(instance: Instance) -> Tuple[int, int]:
-    return instance.family, instance.advertisement.vrid

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Plays every single failure of a cluster, except for what would only repeat an outcome.
 
-Each VIP is elected by itself, because only routers with its VRID listen to each other; VIPs of a sync group are not.
+Each VIP is elected by itself, because only routers with its VRID on its link listen to each other; VIPs of a sync
+group are not.
 Where its members differ in nothing but address and priority, two things follow:
 
 - A member below the `BEST` never takes part. A better one takes over first, because its Skew_Time is shorter, and its
@@ -74,9 +75,9 @@ def _initial_states(elections: List[Election], members: List[str]) -> List[Optio
 
 
 def _elections(cluster: Cluster) -> List[Election]:
-    """Return an election for each VIP; a single one for all, where two VIPs share a VRID or a sync group."""
-    routers = {(at.family, at.advertisement.vrid, at.name) for at in cluster.instances}
-    shared = len({router[:2] for router in routers}) < len(cluster.vips) or len(routers) > len(cluster.vips)
+    """Return an election for each VIP; a single one for all, where two VIPs share a Virtual Router or a sync group."""
+    routers = {(at.virtual_router, at.name) for at in cluster.instances}
+    shared = len({router for router, _name in routers}) < len(cluster.vips) or len(routers) > len(cluster.vips)
     if shared or cluster.groups:
         return [Election(cluster)]
     return [

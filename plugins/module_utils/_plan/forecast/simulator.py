@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Simulates Virtual Routers on a link, with the agent's own state machine and a virtual clock.
+"""Simulates Virtual Routers on their links, with the agent's own state machine and a virtual clock.
 
 It is deterministic: the same calls give the same history, so a forecast can be verified and a schedule repeated. Times
 are integers in microseconds since the start.
@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..._agent.vrrp.core import effects, machine, offers, packet, sync_group, tracking
+from ..model.links import VirtualRouter
 
 MILLION = 1_000_000
 DELAY = 1  # microseconds on a link without faults: enough to keep cause before effect
@@ -33,10 +34,15 @@ class Instance(NamedTuple):
     last_will: Optional[int] = None  # so long after it was killed its host resigns for it; None is never
     tracks_link: bool = True  # whether it is in FAULT while its own interface is down
     compares_addresses: bool = False  # keepalived before 2.3.3 discards an Advertisement with other addresses
+    link: int = 0  # the number of the link on which it is
+
+    @property
+    def virtual_router(self) -> VirtualRouter:
+        return VirtualRouter(self.link, self.advertisement.vrid, self.family)
 
     def accepts(self, other: Instance) -> bool:
         """Whether it would accept an Advertisement of another instance as one of its own Virtual Router."""
-        if (self.family, self.advertisement.vrid) != (other.family, other.advertisement.vrid):
+        if self.virtual_router != other.virtual_router:
             return False
         if (self.peers is None) != (other.peers is None):  # keepalived drops multicast when it expects unicast
             return False

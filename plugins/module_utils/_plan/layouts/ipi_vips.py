@@ -91,7 +91,7 @@ class RoleVips:
         by_name = self.vrid if not rank else None
         vrid = fields["vrid"] or by_name or free_vrid(vip, earlier, existing, faults)
         vip = vip._replace(vrid=vrid)
-        faults.extend(clashes(vip, earlier, place))
+        faults.extend(clashes(vip, earlier, place, existing))
         self.vips.append(vip)
         self.shards += [vip] if _is_of_shard(fields) else []
         if fields["checks"] is not None:

@@ -31,6 +31,7 @@ class Existing(NamedTuple):
     current_vrids: Dict[str, int]  # by the instance's name, and by the address of each of its VIPs
     foreign_routers: List[Dict[str, Any]]
     elsewhere: List[Dict[str, Any]] = []  # the VRIDs of the run's other pairs: ``{vrid, family, by}``
+    members: List[Member] = []
 
 
 def priorities(count: int) -> List[int]:
@@ -116,7 +117,7 @@ def find_existing(members: List[Member]) -> Existing:
             current_vrids.update(dict.fromkeys([instance["name"], *carried(instance)], instance["vrid"]))
     heard = [router for member in members for router in member["host"].get("heard", [])]
     elsewhere = members[0].get("elsewhere", []) if members else []
-    return Existing(current_vrids, vrrp_routers.foreign_routers(heard, _addresses(members)), elsewhere)
+    return Existing(current_vrids, vrrp_routers.foreign_routers(heard, _addresses(members)), elsewhere, members)
 
 
 def carried(instance: Dict[str, Any]) -> List[str]:

@@ -44,7 +44,7 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
         order = vips[0].order if settings["sync"] and vips else order
         vip = vip._replace(name=f"vip-{vip.address}", order=order)
         vip = vip._replace(vrid=fields["vrid"] or _vrid_of(vip, settings["vrid"], vips, existing, faults))
-        faults.extend(_clashes(vip, vips, place))
+        faults.extend(_clashes(vip, vips, place, existing))
         vips.append(vip)
     return vips
 
@@ -58,7 +58,7 @@ def _vrid_of(vip: Vip, first: Optional[int], earlier: List[Vip], existing: Exist
     return free_vrid(vip, earlier, existing, faults, others[rank].vrid if rank < len(others) else None)
 
 
-def _clashes(vip: Vip, earlier: List[Vip], place: str) -> Faults:
+def _clashes(vip: Vip, earlier: List[Vip], place: str, existing: Existing) -> Faults:
     if vip.vrid > LAST:
         return [f"{place} would get VRID {vip.vrid}: lower pair_vrid or give it a vrid from 1 to 255."]
-    return clashes(vip, earlier, place)
+    return clashes(vip, earlier, place, existing)

@@ -151,7 +151,8 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     way = _way(layout.prefix, given, judged, every)
     if way.faults:
         return _refused(layout, way.faults)
-    return _whole(layout, judged, _in_order(judged, planned, every, way), way)
+    whole = _whole(layout, judged, _in_order(judged, planned, every, way), way)
+    return whole._replace(links={turn.name: dict(turn.links) for turn in every})
 
 
 def vips(layout: Layout, given: List[Member]) -> List[Vip]:
@@ -381,6 +382,7 @@ def forecast_input(drafted: Plan) -> Dict[str, Any]:
         "members": {
             name: {
                 "instances": member.router.instances,
+                "links": drafted.links.get(name, {}),
                 "engine": member.engine,
                 "sync_groups": member.router.sync_groups,
             }

@@ -13,6 +13,7 @@ import itertools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
+from ..model import links
 from ..model.plan import Plan, Vip
 from . import planner
 from .identity import MEMBERS
@@ -141,7 +142,7 @@ def _shared(members: List[Member], plan: Plan, others: List[Member], other: Plan
     for vip, same in itertools.product(plan.vips, other.vips):
         if vip.address == same.address:
             yield f"{both} both have VIP {vip.address}: give each its own."
-        elif (vip.vrid, vip.version) == (same.vrid, same.version) and _on_one_link(
+        elif (vip.vrid, vip.version) == (same.vrid, same.version) and links.overlap(
             _links(members, plan, vip.address), _links(others, other, same.address)
         ):
             vips = f"{vip.address} and {same.address}"
@@ -154,12 +155,11 @@ def _shared(members: List[Member], plan: Plan, others: List[Member], other: Plan
 def _links(members: List[Member], plan: Plan, vip: str) -> List[Any]:
     """Return the subnets on which the members advertise a VIP, as far as the hosts were read."""
     return [
-        ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
+        network
         for member in members
         for instance in plan.members[member["name"]].router.instances
         if vip in {address.partition("/")[0] for address in instance["addresses"]}
-        for info in _addresses_read(member)
-        if info["interface"] == instance["interface"]
+        for network in links.subnets((member["host"] or {}).get("addresses", [])).get(instance["interface"], [])
     ]
 
 
@@ -179,10 +179,6 @@ def _addresses_read(member: Member) -> List[Dict[str, Any]]:
     return [
         info for info in known if not info.get("assumed") and not ipaddress.ip_address(info["address"]).is_link_local
     ]
-
-
-def _on_one_link(one: List[Any], other: List[Any]) -> bool:
-    return any(a.version == b.version and a.overlaps(b) for a, b in itertools.product(one, other))
 
 
 def _under_names(every: List[List[Member]], lines: List[List[str]]) -> List[str]:

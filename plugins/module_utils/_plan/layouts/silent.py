@@ -11,7 +11,7 @@ While a cluster bootstraps, its masters may not exist yet. Their addresses are t
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from ..._agent.config.schema import Faults, address, boolean
 from ..._shared.engines import NATIVE
@@ -73,13 +73,12 @@ def _recorded(name: str, members: List[Member]) -> List[str]:
 
 def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
     own = _addresses(member, members)
-    interface = member["settings"].get("interface") or "eth0"
+    named = member["settings"].get("interface")
     known = [info for each in _living(members) for info in each["host"]["addresses"]]
     found = [
-        {"interface": interface, "address": source, "prefix": prefix, "mac": "", "assumed": True}
+        {**info, **({"interface": named} if named else {}), "address": source, "mac": "", "assumed": True}
         for source in dict.fromkeys(own)
-        for prefix in [_prefix(source, known)]
-        if prefix is not None
+        for info in _on_its_link(source, known)
     ]
     engines = [each["host"].get("pods_engine") for each in _living(members)]
     return {
@@ -91,16 +90,16 @@ def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
     }
 
 
-def _prefix(address: str, known: List[Dict[str, Any]]) -> Optional[int]:
-    """Return the prefix length that an address has on the link of the others; None if it is on no link of theirs."""
+def _on_its_link(address: str, known: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return an address of the others that is on the link of this one, as its interface and prefix length would be."""
     for info in known:
         network = ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
         try:
             if ipaddress.ip_address(address) in network and network.num_addresses > 1:
-                return int(info["prefix"])
+                return [info]
         except ValueError:  # a name
-            return None
-    return None
+            return []
+    return []
 
 
 def _instances(own: List[str], members: List[Member]) -> List[Dict[str, Any]]:

@@ -17,6 +17,7 @@ from ..forecast import cluster, simulator
 from ..forecast import transition as plays
 from ..forecast.transition import RELOAD, START, STOP, Step
 from ..model.instances import with_password
+from ..model.links import VirtualRouter
 from . import changes, order
 from .changes import SPLITS, Change, Instance
 from .turns import Turn, changed, joining, leaving, longest_gaps, starting
@@ -178,10 +179,10 @@ def _holders(seen: List[Turn]) -> Dict[str, str]:
     return {**unknown, **{vip: turn.name for turn in seen for vip in turn.holds}}
 
 
-def _starting_anew(turn: Turn, found: List[Change]) -> List[Tuple[str, int, int]]:
+def _starting_anew(turn: Turn, found: List[Change]) -> List[Tuple[str, VirtualRouter]]:
     vips = {change.vip for change in found if change.gone}
-    routers = [each for each in turn.after if turn.restarts or vips & changes.vips([each])]
-    return [(turn.name, 6 if changes.key(each)[2] else 4, each["vrid"]) for each in routers]
+    anew = [each for each in turn.after if turn.restarts or vips & changes.vips([each])]
+    return [(turn.name, router) for router in turn.routers(anew)]
 
 
 def _in_play(given: List[Turn], found: Mapping[str, List[Change]], alone: str) -> List[Turn]:
@@ -224,7 +225,7 @@ def _can_be_played(instance: Instance) -> bool:
 
 
 def _simulated(turn: Turn, instance: Instance, engine: str) -> simulator.Instance:
-    router = cluster.simulated(turn.name, {**instance, "auth_pass": changes.password(instance)}, [])
+    router = cluster.simulated(turn.name, {**instance, "auth_pass": changes.password(instance)}, [], turn.links)
     return router._replace(
         keeps_addresses_on_stop=engine == engines.AGENT,
         compares_addresses=changes.compares_lists(engine, turn.keepalived),

@@ -9,6 +9,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Set, Tuple
 
 from ..._shared.engines import KEEPALIVED, NATIVE, POD, ROUTERS, UNIT
 from ..model.instances import with_password
+from ..model.links import VirtualRouter, of_members, subnets, virtual_router
 from ..model.plan import MemberPlan, Vip
 from . import changes
 from .changes import MOVES, SPLITS, Change, Instance
@@ -34,11 +35,15 @@ class Turn(NamedTuple):
     holds: List[str]  # the VIPs that it holds, those of the plan and those that go with it
     own: FrozenSet[str] = frozenset()  # the addresses of its host
     in_group: bool = False  # whether all its VIPs are in one sync group
+    links: Mapping[str, int] = {}  # by interface: the number of the link
     restarts: bool = False  # its keepalived was started by others, and must not be reloaded into the new file
 
     def is_heard(self, instance: Instance) -> bool:
         """Whether its host has the address that an instance sends from; assumed of one that does not answer."""
         return self.is_silent or instance["source"] in self.own
+
+    def routers(self, instances: List[Instance]) -> Dict[VirtualRouter, Instance]:
+        return {virtual_router(instance, self.links): instance for instance in instances}
 
     @property
     def takes_part(self) -> bool:
@@ -86,6 +91,13 @@ def turns(
     :param vips: the plan's
     """
     held = held_vips(members, vips)
+    links = of_members(
+        {member["name"]: subnets(member["host"]["addresses"]) for member in members},
+        {
+            member["name"]: [*member["host"].get("instances", []), *planned[member["name"]].router.instances]
+            for member in members
+        },
+    )
     return [
         Turn(
             name=member["name"],
@@ -101,6 +113,7 @@ def turns(
             keepalived=member["host"].get("keepalived_version", ""),
             holds=held[member["name"]],
             own=frozenset(info["address"] for info in member["host"]["addresses"]),
+            links=links[member["name"]],
             in_group=bool(planned[member["name"]].router.sync_groups),
             restarts=planned[member["name"]].engine == NATIVE
             and bool(member["host"].get("takeover", {}).get(KEEPALIVED, {}).get("restart")),
@@ -139,7 +152,11 @@ def leaving(given: List[Turn], alone: str) -> List[str]:
     :param alone: the sole router, beside which no other one runs; or nothing
     """
     kept = _kept(given)
-    gives_up = [turn.name for turn in given if turn.is_changed and kept & _routers(turn.before) - _routers(turn.after)]
+    gives_up = [
+        turn.name
+        for turn in given
+        if turn.is_changed and kept & turn.routers(turn.before).keys() - turn.routers(turn.after).keys()
+    ]
     return [] if alone else gives_up
 
 
@@ -153,7 +170,7 @@ def joining(given: List[Turn]) -> List[str]:
         turn.name
         for turn in given
         if turn.after and not turn.is_left
-        if not turn.takes_part or kept & _routers(turn.after) - _routers(turn.before)
+        if not turn.takes_part or kept & turn.routers(turn.after).keys() - turn.routers(turn.before).keys()
         if not all(_sends_to(other, turn) for other in given if other.takes_part and other.name != turn.name)
     ]
 
@@ -169,19 +186,14 @@ def _sends_to(other: Turn, turn: Turn) -> bool:
     """Whether a router that runs is known to send its Advertisements to each Virtual Router that a member will have."""
     if not other.has_loaded:
         return False
-    running = {changes.key(instance)[1:]: instance for instance in other.before}
-    pairs = [(running.get(changes.key(instance)[1:]), instance["source"]) for instance in turn.after]
+    running = other.routers(other.before)
+    pairs = [(running.get(router), instance["source"]) for router, instance in turn.routers(turn.after).items()]
     return all(found and (found["multicast"] or source in found["peers"]) for found, source in pairs)
 
 
-def _kept(given: List[Turn]) -> Set[Tuple[int, bool]]:
+def _kept(given: List[Turn]) -> Set[VirtualRouter]:
     """Return the Virtual Routers that a member runs and will run."""
-    return {router for turn in given for router in _routers(turn.before) & _routers(turn.after)}
-
-
-def _routers(instances: List[Instance]) -> Set[Tuple[int, bool]]:
-    """Return what identifies Virtual Routers on a link: the VRID, and whether it is of IPv6."""
-    return {changes.key(instance)[1:] for instance in instances}
+    return {router for turn in given for router in turn.routers(turn.before).keys() & turn.routers(turn.after).keys()}
 
 
 class Row(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..._agent.config.schema import Faults, Field, address, integer, read
 from ..._shared import vrid, vrrp_routers
 from ..dns.names import VIP_ADDRESS, vip_faults
+from ..model.links import on_one_link
 from ..model.plan import Vip
 from .members import Existing
 
@@ -51,8 +52,9 @@ def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, 
     A pair that is adopted may have other names for its instances, and two VIPs in one of them: the first VIP keeps it.
     """
     same_family = of_family(earlier, vip.version)
+    on_its_link = [other for other in same_family if on_one_link(vip, other, existing.members) is not False]
     current = existing.current_vrids.get(vip.address) or existing.current_vrids.get(vip.name)
-    if current and current not in [other.vrid for other in same_family]:
+    if current and current not in [other.vrid for other in on_its_link]:
         return current
     if not all(other.vrid for other in same_family):
         return 0  # the pool is exhausted, as the first fault says
@@ -64,14 +66,18 @@ def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, 
     return choice.vrids.get("pair", 0)
 
 
-def clashes(vip: Vip, earlier: List[Vip], place: str) -> Faults:
-    """Say what a VIP has in common with an earlier one."""
+def clashes(vip: Vip, earlier: List[Vip], place: str, existing: Existing) -> Faults:
+    """Say what a VIP has in common with an earlier one. Two that are known to be on two links may share a VRID."""
     if any(other.address == vip.address for other in earlier):
         return [f"{place} is {vip.address} again: name each VIP once."]
     if any(other.name == vip.name for other in earlier):
         return [f"{place} would be called {vip.name} like another VIP: give it a name of its own."]
+    same = [other for other in of_family(earlier, vip.version) if vip.vrid and other.vrid == vip.vrid]
+    on_its_link = [(other, on_one_link(vip, other, existing.members)) for other in same]
+    unknown = ", and no subnet of the members tells whether they are on two links"
     return [
-        f"{place} has VRID {vip.vrid}, which {other.address} has too: give one of them another vrid."
-        for other in of_family(earlier, vip.version)
-        if vip.vrid and other.vrid == vip.vrid
+        f"{place} has VRID {vip.vrid}, which {other.address} has too{'' if known else unknown}: "
+        "give one of them another vrid."
+        for other, known in on_its_link
+        if known is not False
     ]

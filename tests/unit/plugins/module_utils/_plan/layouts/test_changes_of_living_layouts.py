@@ -25,6 +25,21 @@ ENGINES = ("native", "agent")
 CARRIERS = ("ipi_masters", "ipi_ingress_members", "ipi_ingress_vips", "ipi_api_vips")
 # The balancer drops what a check or the redirect asks for until that changes, too: see `runs.on_the_way`.
 ASKED = ("_port", "preset", "track_weight")  # in the names of variables that say for what a balancer is asked
+# One VRID on two links, and what is changed there.
+TWO_LINKS = {"vips": [{"address": "192.0.2.10", "vrid": 51}, {"address": "198.51.100.10", "vrid": 51}]}
+ON_TWO_LINKS = {
+    "multicast": {"multicast": True},
+    "version": {"vrrp_version": 3},
+    "interval": {"advert_interval": 2},
+    "password": {"auth_pass": "an0ther1"},
+    "preemption": {"preempt": False},
+    "sync": {"sync": True},
+    "holders": {"vips": [{**vip, "first": "lb3"} for vip in TWO_LINKS["vips"]]},
+    "one VRID": {"vips": [TWO_LINKS["vips"][0], {"address": "198.51.100.10", "vrid": 77}]},
+    "one VIP": {"vips": TWO_LINKS["vips"][1:]},
+    "another VIP": {"vips": [TWO_LINKS["vips"][0], {"address": "198.51.100.20", "vrid": 51}]},
+    "engine": {"engine": "agent"},
+}
 # The kubelet replaces no agent in units.
 REFUSED = {("ipi_delivery", "agent")}
 
@@ -61,6 +76,14 @@ def alone():
                 yield Change(case.layout, (str(case),), changed, base, f"{engine}-back")
 
 
+def on_two_links():
+    """Yield what changes on two links that share a VRID, there and back."""
+    for number, (what, settings) in enumerate(ON_TWO_LINKS.items()):
+        for base in [{"engine": engine, **TWO_LINKS} for engine in (ENGINES if FULL else ENGINES[number % 2 :][:1])]:
+            yield Change("pair", (what,), base, {**base, **settings}, base["engine"])
+            yield Change("pair", (what,), {**base, **settings}, base, f"{base['engine']}-back")
+
+
 def in_pairs():
     """Yield changes of two variables, and of the engine, from two others."""
     chosen = random.Random(SEED)
@@ -91,6 +114,11 @@ QUICK = [
 
 @pytest.mark.parametrize("change", EVERY if FULL else QUICK, ids=str)
 def test_a_variable_that_changes_does_what_the_plan_announces(change):
+    assert played(change) == []
+
+
+@pytest.mark.parametrize("change", [*on_two_links()], ids=str)
+def test_what_changes_on_two_links_with_one_vrid_does_what_the_plan_announces(change):
     assert played(change) == []
 
 
