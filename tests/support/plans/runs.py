@@ -96,9 +96,10 @@ class Run:
     def __init__(self, before: Plan, plan: Plan, members: List[Dict[str, Any]], auth_pass: str) -> None:
         self.plan = plan
         self.given = turns.turns(members, plan.members, auth_pass, plan.vips)
-        self.rows = turns.rows(self.given, plan.sole_router)
         self.links = {turn.name: turn.links for turn in self.given}
-        self.gaps = turns.longest_gaps(self.given, plan.sole_router)
+        in_order = [] if plan.routers_together else plan.order
+        self.rows = turns.rows(self.given, plan.sole_router, in_order)
+        self.gaps = turns.longest_gaps(self.given, plan.sole_router, in_order)
         self.starts_anew = transition.to_play(self.given, plan.sole_router, plan.migration_order).starts_anew
         self.members = {name: Member(before.members[name], plan.members[name]) for name in plan.members}
         self.kept_targets = {*self.own(before.targets)} & {*self.own(plan.targets)}

@@ -33,6 +33,7 @@ def _not_undone(run: Run, what: str) -> List[str]:
     others = [name for name in undo.members if name != undo.first]
     for name in others if undo.first else []:
         run.stop(name)
+    run.passes()  # the first one comes later: see `undoing.LATER_S`
     for name in [*([undo.first] if undo.first else []), *others]:
         run.returns(name)
         run.judge_return(after)
@@ -84,8 +85,10 @@ def _together(run: Run) -> Steps:
 
 
 def _balancer(run: Run, name: str) -> None:
+    """Configure a balancer, which loads the first redirect. One that goes does so at the end."""
     member = run.members[name]
-    member.serving = on_the_way(member.after) or member.serving  # one that goes does so at the end
+    member.serving = on_the_way(member.after) or member.serving
+    member.redirect = member.redirect or member.after.balancer.redirect
 
 
 def _router(run: Run, name: str) -> None:
@@ -106,8 +109,8 @@ def _alone(run: Run, name: str) -> None:
 def _migrate(run: Run, name: str) -> None:
     run.stop(name)
     run.passes()
-    member = run.members[name]
-    member.serving, member.questions = on_the_way(member.after), member.after.questions
+    _balancer(run, name)
+    run.members[name].questions = run.members[name].after.questions
     run.load(name, NEW)
 
 

@@ -24,7 +24,7 @@ HANDOVER = machine.LINGER_AFTER_SUCCESSOR + MILLISECOND
 
 
 class Seen:
-    """The moments from which a play has gone on.
+    """The moments from which a play has gone on: those at which a move was made, or those at which time has passed.
 
     Two moments are alike if the routers are in the same states at the same distance from their timers, the same
     Advertisements are on the link, and the same steps are left. What may follow after more faults may also follow after
@@ -65,12 +65,12 @@ def counterexample(way: Way, faults: int = 0) -> List[str]:
     way, every = _judged(way, every, begun)
     serial = itertools.count()
     queue = [(0, next(serial), begun, "")]
-    seen = Seen(way, every)
+    seen, moved = Seen(way, every), Seen(way, every)
     while queue:
         _length, _serial, moment, wrong = heapq.heappop(queue)
         if wrong:
             return timeline(every, begin, moment, wrong)
-        for after, is_long in _following(way, every, moment, seen):
+        for after, is_long in _following(way, every, moment, moved):
             after, wrong = _judge(way, every, after, is_long)
             if wrong or (after.waves and seen.is_new(after)):
                 heapq.heappush(queue, (len(after.said), next(serial), after, wrong))

@@ -21,6 +21,7 @@ from ..._shared import engines
 Instance = Dict[str, Any]
 HARMLESS, MOVES, SPLITS = "harmless", "moves", "splits"
 MISSED = 3  # Active_Down_Interval is three intervals and Skew_Time, which is one at most, or a second in version 2
+AS_IT_RUNS = {"preempt": False, "preempt_delay": 0}  # of an instance that runs: who holds a VIP now keeps it
 # From here on keepalived only logs an Advertisement with other addresses than its own; before, it discards it.
 TOLERATES_OTHER_LISTS = (2, 3, 3)
 

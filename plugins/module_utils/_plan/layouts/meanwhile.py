@@ -28,7 +28,7 @@ def on_the_way(given: List[Turn], way: Way) -> List[str]:
         )
     everybody = tuple(turn.name for turn in given if turn.is_changed)
     tables: Dict[Tuple[str, ...], List[str]] = {}
-    for vip, own in rows(given, alone, in_turn=bool(way.order) and not way.routers_together).items():
+    for vip, own in rows(given, alone, [] if way.routers_together else way.order).items():
         tables.setdefault(tuple(_text(row, everybody) for row in own), []).append(vip)
     for texts, vips in tables.items():
         lines += [f"{', '.join(vips)} on the way to the new settings:", *texts]

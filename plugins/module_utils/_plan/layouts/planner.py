@@ -225,7 +225,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
         replaced_router = engine_choice.accepting_keepalived(
-            answers.unasked(found.router(alone, replaced), found.asked(alone)), replaced
+            answers.unasked(found.router(alone, replaced), found.asked(alone), planned[alone].balancer), replaced
         )
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name in planned if planned[name].router.instances}

@@ -18,12 +18,11 @@ from ..forecast import transition as plays
 from ..forecast.transition import RELOAD, START, STOP, Step
 from ..model.instances import with_password
 from ..model.links import VirtualRouter
-from . import changes, order
-from .changes import SPLITS, Change, Instance
+from . import changes, order, second_run
+from .changes import AS_IT_RUNS, SPLITS, Change, Instance
 from .turns import Turn, changed, joining, leaving, longest_gaps, starting
 
 IN_PLAY = 4  # more members of one kind tell nothing new; see `plays`
-AS_IT_RUNS = {"preempt": False, "preempt_delay": 0}  # who holds a VIP now keeps it
 
 
 class Way(NamedTuple):
@@ -55,11 +54,21 @@ def way(given: List[Turn], migrating: List[str], prefix: str, accepts_split: boo
         return found._replace(warnings=[f"Accepted with {prefix}_accept_split: {what}." for what, _mend in left])
     if left:
         return Way([f"{what}. {mend}, or accept that with {accepting}." for what, mend in left])
-    played = unsafe(given, found.sole_router, migrating)
+    played = unsafe(given, alone, migrating)
     if played:
-        why = f"No safe way leads from what runs to this plan: change less at once, or accept that with {accepting}."
-        return Way([why, *played])
+        mend = _smaller_run(given, migrating, prefix)
+        return Way(
+            [f"No safe way leads from what runs to this plan: {mend}, or accept that with {accepting}.", *played]
+        )
     return found
+
+
+def _smaller_run(given: List[Turn], migrating: List[str], prefix: str) -> str:
+    """Return how to change less at once: the first way that is safe."""
+    for mend, turns, order_of_engines in second_run.smaller(given, migrating, prefix):
+        if not unsafe(turns, sole_router(turns), order_of_engines):
+            return mend
+    return "change less at once"
 
 
 def left_behind(given: List[Turn]) -> List[Tuple[str, str]]:
@@ -163,10 +172,7 @@ def to_play(given: List[Turn], alone: str, migrating: List[str]) -> plays.Way:
     return plays.Way(
         configurations={turn.name: _configurations(turn) for turn in seen},
         waves=waves(seen, alone, [name for name in migrating if name in names], in_order),
-        gone={
-            vip: round(seconds * cluster.SECOND)
-            for vip, seconds in longest_gaps(given, alone, in_turn=bool(in_order)).items()
-        },
+        gone={vip: round(seconds * cluster.SECOND) for vip, seconds in longest_gaps(given, alone, in_order).items()},
         holders=_holders(seen),
         starts_anew=frozenset(router for turn in seen for router in _starting_anew(turn, found.get(turn.name, []))),
     )

@@ -207,11 +207,11 @@ class Row(NamedTuple):
     members: Tuple[str, ...]
 
 
-def rows(given: List[Turn], alone: str = "", in_turn: bool = True) -> Dict[str, List[Row]]:
+def rows(given: List[Turn], alone: str, in_order: List[List[str]]) -> Dict[str, List[Row]]:
     """Return the rows of each VIP: what changes on which members, in which class, and how long it is gone at most.
 
     :param alone: the sole router, which takes over what others hold; or nothing
-    :param in_turn: whether the routers change one after the other, the holders last
+    :param in_order: the members whose routers change one wave after the other; nothing if all change at one time
     """
     members: Dict[Change, List[str]] = {}
     for name, found in changed(given).items():
@@ -221,13 +221,13 @@ def rows(given: List[Turn], alone: str = "", in_turn: bool = True) -> Dict[str, 
     result: Dict[str, List[Row]] = {}
     for change, names in members.items():
         here = tuple(name for name in names if name not in left)
-        moves = change.label == "priority" and _best_changes(given, change.vip)
+        moves = change.label == "priority" and _best_changes(given, change.vip, in_order)
         if here:
             kind = MOVES if moves else change.kind
             gone = change.gone + (_taken_over(given, change.vip, alone) if kind == SPLITS else 0)
             result.setdefault(change.vip, []).append(Row(change.label, change.before, change.after, kind, gone, here))
     moving = [*_left_to_the_sole_router(given, alone, result), *_with_their_group(given, result)]
-    restarted = _restarted(given, bool(alone) or not in_turn)
+    restarted = _restarted(given, bool(alone) or not in_order)
     for vip, row in [*_replaced(given, alone), *_handed_over(given, alone), *moving, *restarted]:
         result.setdefault(vip, []).append(row)
     return result
@@ -319,7 +319,8 @@ def _gone_meanwhile(given: List[Turn], turn: Turn, vip: str, at_once: bool) -> f
 
 def _handover(given: List[Turn], vip: str, stopping: int) -> float:
     """Return the longest Skew_Time of a member that takes a VIP over when so many others stop, in seconds."""
-    every = [_of_vip([*turn.before, *turn.after], vip) for turn in given]
+    here = [turn for turn in given if vip in changes.vips(turn.before)]  # those that join do so later
+    every = [_of_vip([*turn.before, *turn.after], vip) for turn in here]
     lowest = sorted((min(each["priority"] for each in own) for own in every if own), reverse=True)
     longest = max(changes.longest_skew(each) for own in every for each in own)
     return (256 - lowest[min(stopping, len(lowest) - 1)]) / 256 * longest
@@ -345,8 +346,8 @@ def _of_vip(instances: List[Instance], vip: str) -> List[Instance]:
     return [each for each in instances if vip in changes.vips([each])]
 
 
-def _best_changes(given: List[Turn], vip: str) -> bool:
-    """Return whether another member has the highest priority afterwards, or on the way: the best changes last."""
+def _best_changes(given: List[Turn], vip: str, in_order: List[List[str]]) -> bool:
+    """Return whether another member has the highest priority afterwards, or on the way."""
     before, after = (
         {turn.name: each["priority"] for turn in given for each in _of_vip(some(turn), vip)}
         for some in (_before, _after)
@@ -354,19 +355,22 @@ def _best_changes(given: List[Turn], vip: str) -> bool:
     if not before or not after:
         return bool(before or after)
     best = max(before, key=lambda name: before[name])
+    turn = {name: number for number, wave in enumerate(in_order) for name in wave}
+    later = {name for name in before if turn.get(name, 0) >= turn.get(best, 0)}  # than the best, or at the same time
     others = [priority for name, priority in after.items() if name != best]
+    others += [priority for name, priority in before.items() if name != best and name in later]
     return max(others, default=0) > min(before[best], after.get(best, 0))
 
 
-def longest_gaps(given: List[Turn], alone: str, in_turn: bool = True) -> Dict[str, float]:
+def longest_gaps(given: List[Turn], alone: str, in_order: List[List[str]]) -> Dict[str, float]:
     """Return for how many seconds each VIP that runs and will run is gone at most.
 
     What splits may still go on when the sole router hands over, to change its engine.
 
     :param alone: as `rows` takes it
-    :param in_turn: likewise
+    :param in_order: likewise
     """
-    found = rows(given, alone, in_turn)
+    found = rows(given, alone, in_order)
     before, after = (changes.vips([each for turn in given for each in some(turn)]) for some in (_before, _after))
     return {vip: sum(_longest(found.get(vip, []))) for vip in sorted(before & after)}
 

@@ -20,7 +20,7 @@ from ..._agent.checks.settings import HAPROXY
 from ..._agent.config.schema import Field, integer
 from ..._shared.engines import AGENT
 from . import url_checks
-from .plan import Router
+from .plan import Balancer, Router
 
 Check = Dict[str, Any]
 NAME = "haproxy_answers"  # of the check that finds a balancer that hangs: its process is there, and it serves nobody
@@ -94,9 +94,15 @@ def tracked(engine: str, checks: Sequence[Check], change: int) -> Dict[str, List
     }
 
 
-def unasked(router: Router, checks: Sequence[Check]) -> Router:
-    """Return a router that does not ask: its balancer is not set up again, and may have no port for it yet."""
+def unasked(router: Router, checks: Sequence[Check], planned: Balancer) -> Router:
+    """Return a router that asks its balancer nothing: that is not set up again, and may have no port for it yet.
+
+    :param checks: those that are run all the time
+    :param planned: the balancer to which the other checks of the router fit
+    """
+    ports = {planned.answer_port, *(monitor["port"] for monitor in planned.monitors)}
     asked = {check["name"] for check in checks}
+    asked |= {script["name"] for script in router.scripts if ports & url_checks.ports(script.get("any_of", []))}
 
     def others(items: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
         return [item for item in items if item["name"] not in asked]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 from urllib.parse import urlsplit
 
 AnyOf = List[List[str]]
@@ -37,6 +37,12 @@ def any_of(value: Any) -> Tuple[Any, Optional[str]]:
         if not isinstance(urls, list) or not urls or any(url(each)[1] for each in urls):
             return None, "a list is wanted, of URLs such as http://localhost:1936/healthz, or of lists of them."
     return found, None
+
+
+def ports(alternatives: AnyOf) -> Set[int]:
+    """Return the ports that are asked."""
+    asked = [urlsplit(each) for urls in alternatives for each in urls]
+    return {each.port or PORTS[each.scheme] for each in asked}
 
 
 def command(alternatives: AnyOf, limit: float) -> str:

@@ -9,6 +9,7 @@ The way back is also what a rollback does.
 from __future__ import annotations
 
 import random
+import re
 from typing import NamedTuple
 
 import pytest
@@ -20,9 +21,12 @@ from support.plans.variables import CASES, LAYOUTS, members
 from support.scope import FULL
 
 SEED = 45
-PAIRS = 400 if FULL else 24
+PAIRS = 1200 if FULL else 24
 ENGINES = ("native", "agent")
-CARRIERS = ("ipi_masters", "ipi_ingress_members", "ipi_ingress_vips", "ipi_api_vips")
+# What a refusal names that another run may change.
+A_SMALLER_RUN = re.compile(
+    r"leave (who carries [\w.:, ]+|ipi_engine|pair_engine|the new [\w ,]+)( and .+)? for a second run"
+)
 # The balancer drops what a check or the redirect asks for until that changes, too: see `runs.on_the_way`.
 ASKED = ("_port", "preset", "track_weight")  # in the names of variables that say for what a balancer is asked
 # One VRID on two links, and what is changed there.
@@ -33,6 +37,7 @@ ON_TWO_LINKS = {
     "interval": {"advert_interval": 2},
     "password": {"auth_pass": "an0ther1"},
     "preemption": {"preempt": False},
+    "priorities": {"priorities": [200, 199, 150]},
     "sync": {"sync": True},
     "holders": {"vips": [{**vip, "first": "lb3"} for vip in TWO_LINKS["vips"]]},
     "one VRID": {"vips": [TWO_LINKS["vips"][0], {"address": "198.51.100.10", "vrid": 77}]},
@@ -58,11 +63,6 @@ class Change(NamedTuple):
 
     def __str__(self):
         return "-".join([*self.variables, self.how])
-
-    @property
-    def changes_carriers(self):
-        """Whether other members carry a VIP afterwards: together with another change that may take several runs."""
-        return any(name.startswith(CARRIERS) for name in self.variables)
 
 
 def alone():
@@ -122,7 +122,11 @@ def test_what_changes_on_two_links_with_one_vrid_does_what_the_plan_announces(ch
     assert played(change) == []
 
 
-@pytest.mark.parametrize("change", [*in_pairs()], ids=str)
+# The sole router asks a balancer that its member does not have yet. Found among the pairs of the full scope.
+SOLE_ROUTER = Change("ipi", ("preset and engine",), {"engine": "native"}, {"engine": "agent", "preset": "ocp45"}, "")
+
+
+@pytest.mark.parametrize("change", [SOLE_ROUTER, *in_pairs()], ids=str)
 def test_two_variables_that_change_do_what_the_plan_announces_or_are_refused(change):
     wrong = played(change)
-    assert not wrong or (change.changes_carriers and wrong[0].startswith("No safe way leads"))
+    assert not wrong or (wrong[0].startswith("No safe way leads") and A_SMALLER_RUN.search(wrong[0])), wrong

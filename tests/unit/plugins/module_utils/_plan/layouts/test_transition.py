@@ -90,7 +90,7 @@ def test_a_member_that_others_do_not_send_to_yet_is_refused_with_limit_and_the_p
         one["outside_limit"] = True
     why, *play = _pair.plan(members).faults
     assert why == (
-        "No safe way leads from what runs to this plan: change less at once, "
+        "No safe way leads from what runs to this plan: run it without --limit, "
         "or accept that with -e pair_accept_split=true."
     )
     assert play[-1].endswith("192.0.2.10 is held by lb1 and lb3.")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import turns
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import order, turns
 from support.plans.living import living, turns_of
 from support.plans.variables import draft
 
@@ -17,7 +17,9 @@ SHARD = {"address": "10.0.0.202", "name": "blue", "members": ["master-0", "worke
 
 def rows(layout, before, planned, vip, alone=""):
     """The rows of a VIP: the label, the class, and for how many milliseconds it is gone."""
-    found = turns.rows(turns_of(layout, before, planned), alone).get(vip, [])
+    given = turns_of(layout, before, planned)
+    together = order.routers_together(given, alone)
+    found = turns.rows(given, alone, [] if together else order.order(given)).get(vip, [])
     return [(row.label, row.kind, round(row.gone * 1000)) for row in found]
 
 
@@ -43,6 +45,14 @@ def test_a_backup_whose_new_priority_is_above_the_holders_old_one_takes_the_vip_
     assert {kind for _label, kind, _gone in found} == {"moves" if moves else "harmless"}
 
 
+@pytest.mark.parametrize("vips", [["192.0.2.10"], ["192.0.2.10", {"address": "192.0.2.11", "first": "lb2"}]])
+def test_a_backup_that_has_its_old_priority_for_longer_than_the_holder_takes_the_vip_on_the_way(vips):
+    """All routers change at one time, because a VIP goes; or lb1 before lb2, because each holds one."""
+    before = {"vips": ["192.0.2.10", {"address": "192.0.2.11", "first": "lb2"}]}
+    found = rows("pair", before, {"vips": vips, "priorities": [200, 199, 150]}, "192.0.2.10")
+    assert ("priority", "moves", 0) in found
+
+
 @pytest.mark.parametrize(
     "before, planned, is_gone",
     [
@@ -61,7 +71,7 @@ def test_a_vip_that_begins_in_a_sync_group_takes_the_others_along(before, planne
 
 def test_a_sole_router_that_gets_its_new_settings_before_it_has_taken_over_waits_for_all_of_its_timer():
     """In the preset upstream all have priority 20, so the Skew_Time is 0.9 s."""
-    gone = turns.longest_gaps(turns_of("ipi", {"preset": "upstream"}, {}), "master-0")[INGRESS]
+    gone = turns.longest_gaps(turns_of("ipi", {"preset": "upstream"}, {}), "master-0", [])[INGRESS]
     assert gone == 236 / 256 + 3 + 1
 
 
@@ -72,5 +82,5 @@ def test_a_sole_router_changes_its_engine_last_because_it_holds_all_vips():
 
 
 def test_what_splits_and_a_change_of_engine_may_keep_a_vip_away_one_after_the_other():
-    gaps = turns.longest_gaps(turns_of("pair", {"engine": "native"}, {"engine": "agent", "vrid": 77}), "lb1")
+    gaps = turns.longest_gaps(turns_of("pair", {"engine": "native"}, {"engine": "agent", "vrid": 77}), "lb1", [])
     assert gaps["192.0.2.10"] == 4 + 3 / 256
