@@ -65,7 +65,7 @@ CASES = {
     ("states/undo.py", SITE): RETURNED,
     ("states/fallback.py", SITE): HELD_BACK,
     ("operations/maintenance.py", SITE): HELD_BACK,
-    ("operations/rollback.py", SITE): [*MIGRATES, *FRESH, *RESOLVED],
+    ("operations/rollback.py", SITE): [*MIGRATES, *FRESH, *RESOLVED, *DEPARTED],
     ("operations/steps.py", SITE): [*DEPARTED, *FRESH],
     ("operations/status.py", SITE): DRY,
     ("operations/switchover.py", SITE): HELD_BACK,

@@ -108,9 +108,13 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
         if state["engine"] != engines[name]
     ]
     if others and any(state["changes_link"] for state in found.values()):
+        backup = next(iter(found.values()))["backup"]
+        what = f"the backup of {when(backup)}" if backup else f"the state {chosen}"
+        again = "restore it" if backup else f"roll back with -e rollback_to={chosen}"
         faults.append(
-            f"{', '.join(others)} has no state {chosen}, and the others would no longer agree with it: it would hold "
-            "the VIPs beside them. Change the inventory and run onprem.lb.site."
+            f"{', '.join(others)} is not in {what}, and the others would no longer agree with it: it would hold the "
+            "VIPs beside them. Take it out of the inventory, run onprem.lb.site, which stops its router, and then "
+            f"{again}."
         )
     orphans = [vip for vip in layout.configured if layout.holders(vip) and not _could_serve(layout, found, vip)]
     if orphans:

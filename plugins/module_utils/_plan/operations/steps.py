@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Dict, List, NamedTuple, Sequence
+from typing import Any, Collection, Dict, List, NamedTuple, Sequence, Set
 
 from .members import Layout, Member
 
@@ -22,6 +22,7 @@ class Steps(NamedTuple):
     lines: List[str] = []  # what it does, in words
     stop: List[str] = []  # the members whose routers stop, without those that are stopped already
     hold: List[str] = []  # those of them that stay stopped
+    delays: Dict[str, int] = {}  # after how many seconds each of them stops, so that each VIP moves once
     start: List[str] = []  # the members whose routers start again
     expected: Dict[str, List[str]] = {}  # the VIPs that each member is to hold in the end
     probe: Dict[str, Any] = {}  # the ``address``, ``port``, ``members`` and ``holder`` for a measurement
@@ -83,6 +84,29 @@ def holders_after(layout: Layout, stopped: Collection[str], restarted: Collectio
         elif holders:
             found[vip] = holders[0]
     return found
+
+
+def delays(layout: Layout, stop: Sequence[str]) -> Dict[str, int]:
+    """Return after how many seconds each of these routers stops, so that each VIP moves once.
+
+    Holders come after the others, and after a router that starts at the same time. Who would take over from another
+    holder stops before it; those that would take over from each other stop at one time.
+    """
+    found = {member.name: 0 for member in layout.members if member.name in stop and not member.held}
+    left = [member for member in layout.members if member.name in stop and member.held]
+    for second in range(1, len(left) + 1):
+        names = {member.name for member in left}
+        free = [member for member in left if not names & _next_holders(layout, member, found)]
+        found.update(dict.fromkeys((member.name for member in free or left), second))
+        left = [member for member in left if member.name not in found]
+    return found
+
+
+def _next_holders(layout: Layout, member: Member, stopped: Collection[str]) -> Set[str]:
+    """Return who takes the VIPs of a member over when its router stops."""
+    gone = {member.name, *stopped, *(each.name for each in layout.members if each.seen["unable"])}
+    orders = ([name for name in layout.by_priority(vip) if name not in gone] for vip in member.held)
+    return {order[0] for order in orders if order}
 
 
 def unable(member: Member) -> List[str]:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..._shared.held_back import PATHS, SWITCHOVER
 from .members import Layout, Member, layouts
-from .steps import Steps, give_back, holder, holders_after, probe, several, unable, unfit
+from .steps import Steps, delays, give_back, holder, holders_after, probe, several, unable, unfit
 
 BACK = "-e switchover_back=true, the next run of onprem.lb.site, or a reboot of it"
 
@@ -90,6 +90,7 @@ def _moves(layout: Layout, target: Member, vips: List[str]) -> Steps:
         faults=[],
         lines=_lines(layout, target, moving, (stop, hold)),
         stop=stop,
+        delays=delays(layout, stop),
         hold=[name for name in stop if name in hold],
         start=start,
         expected=expected,

@@ -134,8 +134,16 @@ def test_whose_names_stay_behind_the_vips_is_said():
         (
             pair(state(FIRST, link=True), states=()),
             "",
-            f"lb2 has no state {FIRST}, and the others would no longer agree with it: it would hold the VIPs beside "
-            "them. Change the inventory and run onprem.lb.site.",
+            f"lb2 is not in the state {FIRST}, and the others would no longer agree with it: it would hold the VIPs "
+            "beside them. Take it out of the inventory, run onprem.lb.site, which stops its router, and then roll back "
+            f"with -e rollback_to={FIRST}.",
+        ),
+        (
+            pair(state(SECOND, link=True, backup=FIRST), states=()),
+            SECOND,
+            "lb2 is not in the backup of 2026-01-29 12:00:00 UTC, and the others would no longer agree with it: it "
+            "would hold the VIPs beside them. Take it out of the inventory, run onprem.lb.site, which stops its "
+            "router, and then restore it.",
         ),
         (
             pair(state(FIRST), engine="agent"),

@@ -73,6 +73,20 @@ def test_of_three_every_member_before_the_target_is_held_back():
     assert (found.stop, found.hold, found.expected) == (["lb1", "lb2"], ["lb1", "lb2"], {"lb3": [VIP]})
 
 
+def test_who_would_take_over_from_another_holder_stops_before_it():
+    """lb1 is next for what lb2 holds: it would hold that for a moment on the way to lb3."""
+    both = [[instance(VIP, 255 - number), instance(SECOND, 255 - number)] for number in (1, 2, 3)]
+    given = [seen(number, held, instances=own) for number, held, own in zip((1, 2, 3), ([VIP], [SECOND], []), both)]
+    named = [host(name, each, THREE, vips=[VIP, SECOND]) for name, each in zip(THREE, given)]
+    assert steps(named, "lb3").delays == {"lb1": 1, "lb2": 1}, "each is next for the other one"
+    given[2]["instances"][0]["priority"] = 254
+    assert steps(named, "lb3").delays == {"lb1": 1, "lb2": 2}
+
+
+def test_a_backup_stops_before_the_holder():
+    assert steps(three(HOLDS, seen(2), seen(3)), "lb3").delays == {"lb1": 1, "lb2": 0}
+
+
 def test_of_three_the_last_stays_a_backup():
     found = steps(three(HOLDS, seen(2), seen(3)))
     assert (found.stop, found.hold, found.expected) == (["lb1"], ["lb1"], {"lb2": [VIP]})
