@@ -47,10 +47,12 @@ class CheckRunner:
     def stop(self) -> None:
         self._probe.stop()
 
-    def report_failure(self, why: str) -> None:
-        """Count a failed run, because the target failed in use, and check it at once."""
-        if self._state.up:
-            self._count(Outcome(False, why))
+    def suspect(self) -> None:
+        """Check at once, because a connection to the target failed. That alone proves nothing: a packet may be lost.
+
+        While outcomes contradict the state, the next run comes in its turn: or many failures would make it down sooner.
+        """
+        if self._state.up and self._state.certain:
             self._probe.run_now()
 
     def _run_until_certain(self) -> None:
