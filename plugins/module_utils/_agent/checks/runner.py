@@ -35,7 +35,7 @@ class CheckRunner:
     ) -> None:
         self._on_result, self._on_run = on_result, on_run if check.every else None
         # The number in a file counts at once, as in keepalived: it was written on purpose.
-        self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
+        self._interval, self._fast_interval = check.interval, check.fast_interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
         self._state = rise_fall.UNKNOWN._replace(up=up)
         self._reported: Optional[Tuple[bool, int]] = None
@@ -64,7 +64,9 @@ class CheckRunner:
         if self._on_run:
             self._on_run(outcome)
         self._state = rise_fall.count(self._state, outcome.success, self._rise, self._fall)
-        self._probe.set_interval(self._interval if self._state.certain else self._fast_interval)
+        is_fast = self._fast_interval and not self._state.certain
+        # From the end of this run, as in HAProxy: else runs that time out would follow each other without a pause.
+        self._probe.set_interval(self._fast_interval + outcome.duration if is_fast else self._interval)
         self._urgent = self._urgent and not self._state.certain
         if self._urgent:
             self._probe.run_now()
