@@ -19,6 +19,7 @@ CONNECT, ANSWER = "1050ms", "280ms"  # the same, as haproxy.cfg has them
 INTERVAL, FALL = 0.2, 6
 CHECKS_PER_SECOND = 500  # of one service, at most: with more servers the interval is longer
 # Whoever sets one of these keeps what the others were before they became faster.
+LONGEST_PAUSE = 3600  # which the agent accepts
 FORMER: Mapping[str, float] = {"interval": 2, "fall": 3, "fast_interval": 0}
 
 
@@ -28,9 +29,9 @@ def completed(check: Mapping[str, Any], servers: int) -> Dict[str, Any]:
     :param check: None is the value of what is not set
     :param servers: of its service
     """
-    usual: Mapping[str, float] = {"interval": max(INTERVAL, servers / CHECKS_PER_SECOND), "fall": FALL, "fast_interval": 0}
-    if any(check[key] is not None for key in FORMER):
-        usual = FORMER
+    interval = max(INTERVAL, servers / CHECKS_PER_SECOND)
+    is_own = any(check[key] is not None for key in FORMER)
+    usual = FORMER if is_own else {"interval": interval, "fall": FALL, "fast_interval": 0}
     return {**check, **{key: value for key, value in usual.items() if check[key] is None}}
 
 
@@ -46,4 +47,5 @@ def of_agent(check: Mapping[str, Any], connect: float, limit: float) -> Dict[str
 def agents_pause(check: Mapping[str, Any], connect: float, limit: float) -> float:
     """Return how long the agent pauses after a run without an answer, which takes longer than HAProxy's."""
     haproxys_run = min(connect, check["interval"])
-    return max(0, round((check["fast_interval"] or check["interval"]) + haproxys_run - limit, 3))
+    pause = round((check["fast_interval"] or check["interval"]) + haproxys_run - limit, 3)
+    return min(LONGEST_PAUSE, max(0, pause))

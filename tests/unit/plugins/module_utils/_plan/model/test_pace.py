@@ -61,6 +61,13 @@ def test_the_agent_pauses_after_a_run_without_an_answer_as_haproxy_does():
     assert found == {"type": "tcp", "interval": 0.2, "fall": 6, "rise": 2, "fast_interval": 0.12, "timeout": 0.28}
 
 
+@pytest.mark.parametrize("interval", [0.1, 1, 3600])
+@pytest.mark.parametrize("connect", ["10ms", "1050ms", "1h"])
+def test_the_agent_accepts_what_comes_of_any_setting(interval, connect):
+    given = {"services": [service(check={"interval": interval})], "timeout_connect": connect, "timeout_check": "1h"}
+    assert agent.translate(given)["faults"] == []
+
+
 @pytest.mark.parametrize("balance", ["source", "hdr(host)", "uri depth 2", "url_param id"])
 def test_a_client_that_a_hash_would_send_to_the_same_server_again_gets_another_one(balance):
     lines = haproxy([service(balance=balance, mode="http", backend_lines=["hash-type map-based"])]).splitlines()
