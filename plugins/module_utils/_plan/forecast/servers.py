@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._shared import engines
 from ..model import pace, values
@@ -182,22 +182,24 @@ def of_plan(drafted: Plan, given: Sequence[Mapping[str, Any]]) -> List[str]:
 
 
 def table(services: Sequence[Dict[str, Any]], of_engine: Mapping[str, Timeouts]) -> List[str]:
-    """Return the forecast of lost servers in lines, for each service and each route.
+    """Return the forecast of lost servers in lines: those of which the same is to be said have one block.
 
     :param of_engine: the timeouts of each engine that a member runs
     """
-    return [line for service in services for _place, each in backends(service, "") for line in _of(each, of_engine)]
+    blocks: Dict[Tuple[str, ...], List[str]] = {}
+    for service in services:
+        for _place, backend in backends(service, ""):
+            if weights_of(backend["servers"]):
+                blocks.setdefault(tuple(_block(backend, of_engine)), []).append(backend["name"])
+    return [line for block, names in blocks.items() for line in (f"{', '.join(names)}: {block[0]}", *block[1:])]
 
 
-def _of(backend: Dict[str, Any], of_engine: Mapping[str, Timeouts]) -> Iterator[str]:
-    weights = weights_of(backend["servers"])
-    if not weights:
-        return
+def _block(backend: Dict[str, Any], of_engine: Mapping[str, Timeouts]) -> Iterator[str]:
     count = len(backend["servers"])
-    yield f"{backend['name']}: {count} server{'s' if count > 1 else ''}, check {backend['check']['type']}"
+    yield f"{count} server{'s' if count > 1 else ''}, check {backend['check']['type']}"
     found: Dict[str, List[str]] = {}
     for engine, timeouts in of_engine.items():
-        for loss in losses(rules_of(backend, engine, timeouts), weights):
+        for loss in losses(rules_of(backend, engine, timeouts), weights_of(backend["servers"])):
             found.setdefault(_text(loss), []).append(engine)
     for text, having in found.items():
         yield text if len(having) == len(of_engine) else f"{text}; with the engine {', '.join(having)}"

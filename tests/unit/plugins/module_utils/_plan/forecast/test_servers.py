@@ -165,5 +165,10 @@ def test_a_route_has_servers_of_its_own_and_a_service_without_any_has_no_lines()
     assert table([{**service(), "servers": []}], {engines.NATIVE: Timeouts()}) == []
 
 
+def test_services_of_which_the_same_is_to_be_said_have_one_block():
+    heads = [line for line in table([service(), service(name="api")], {engines.NATIVE: USUAL}) if line[0] != " "]
+    assert heads == ["web, api: 2 servers, check tcp"]
+
+
 def test_every_event_is_forecast():
     assert tuple(found()) == servers.EVENTS
