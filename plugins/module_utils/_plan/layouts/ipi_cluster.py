@@ -191,7 +191,7 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     checked = read(CHECK, own, "ipi_server_check", faults)
     if checked["type"] == "none":
         faults.append("ipi_server_check.type is 'none': a dead API server would still get requests, use https or tcp.")
-    own = {key: value for key, value in checked.items() if own.get(key) is not None}
+    own = {key: value for key, value in checked.items() if None not in (own.get(key), value)}
     former = preset.former_pace if any(key in own for key in preset.former_pace) else {}
     usual = {**preset.server_check, **former}
     multicast = preset.multicast if settings["multicast"] is None else settings["multicast"]
