@@ -435,12 +435,12 @@ def test_the_table_says_all_of_it_in_lines():
         "host cut": "two holders for 1060 ms",
         "keepalived killed": "two holders for 260 ms",
         "vrrp lost": "two holders while it lasts",
-        "slow backend": "answers are late while it lasts",
+        "slow backend": "answers are late, or missing, while it lasts",
         "stranger with vip": "two holders while it lasts",
     }
     assert "host cut" in table[8] and table[8].endswith("then back to lb1, 360 ms; two holders for 1060 ms")
     assert len(table) == 17
-    assert table[-3].endswith("at most  7400 ms; answers are late while it lasts")
+    assert table[-3].endswith("at most  7400 ms; answers are late, or missing, while it lasts")
     assert table[-1].endswith("lb1                      at most 61060 ms; two holders while it lasts")
 
 
