@@ -161,6 +161,7 @@ bench: setup packages ## side by side with keepalived, haproxy, other roles and 
 	python bench/proxy.py
 	python bench/direct.py
 	python bench/endurance.py
+	python bench/lost.py
 	$(PYTHON) bench/deploy.py
 
 .PHONY: build

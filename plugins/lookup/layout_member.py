@@ -57,6 +57,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import varia
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated
 
 DISPLAY = Display()
+TIMEOUTS = [f"{role}_timeout_{of}" for role in ("haproxy", "agent") for of in ("connect", "check")]
 
 
 class LookupModule(LookupBase):
@@ -78,6 +79,7 @@ class LookupModule(LookupBase):
                 # As a text: Ansible looks at each value of a fact again and again, which thousands of servers show.
                 "settings": json.dumps(settings, default=str),
                 "options": json.dumps({key: settings[key] for key in settings if key != "services"}, default=str),
+                "timeouts": {name: self._value(raw[name]) for name in TIMEOUTS if name in raw},
                 "faults": self._unknown(raw, prefix, known) + _overruled(raw, prefix, known, options.get("tasks", [])),
                 "name_faults": identity.of_names(names, raw["groups"]["all"], host, prefix),
                 "host": None,

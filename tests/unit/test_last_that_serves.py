@@ -37,6 +37,7 @@ AUTOMATIONS = [
     "The last will of a killed keepalived",
     "An adoption",
     "The balancer's check",
+    "The check of a balancer's servers",
     "The user's own checks",
 ]
 UNKNOWNS = [

@@ -23,7 +23,7 @@ class HealthCase:
     def __init__(self, *services, remembered=None, begun=0):
         self.time, self.wall = Time(), 1000.0
         self.time.advance(begun)
-        self.applied, self.failures, self.updates, self.log, self.faults = [], [], [], [], set()
+        self.applied, self.suspected, self.updates, self.log, self.faults = [], [], [], [], set()
         self.health = Health(Dependencies(self.time, self, self, self.updates.append, lambda: self.wall))
         self.health.apply(services, remembered)
 
@@ -32,8 +32,8 @@ class HealthCase:
     def apply(self, checks, _user):
         self.applied = checks
 
-    def report_failure(self, name, why):
-        self.failures.append((name, why))
+    def suspect(self, name):
+        self.suspected.append(name)
 
     def found(self, key, up, detail="because"):
         """Report the result of a check; return the updates that the workers get."""

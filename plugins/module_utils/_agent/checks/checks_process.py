@@ -123,10 +123,10 @@ class ChecksProcess:
             if before.get(new.check.name) != new:
                 self._add(new)
 
-    def report_failure(self, name: str, why: str) -> None:
-        """Report that the target of a check has failed: this counts as a failed run."""
+    def suspect(self, name: str) -> None:
+        """Run a check at once, because its target has failed in use."""
         if name in self._checks:
-            self._send(server.FAILURE, self._checks[name].number, why)
+            self._send(server.SUSPECT, self._checks[name].number)
 
     def run(self, command: Sequence[str], user: str) -> None:
         """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""

@@ -35,7 +35,7 @@ class CheckRunner:
     ) -> None:
         self._on_result, self._on_run = on_result, on_run if check.every else None
         # The number in a file counts at once, as in keepalived: it was written on purpose.
-        self._interval, self._fast_interval = check.interval, check.fast_interval or check.interval
+        self._interval, self._fast_interval = check.interval, check.fast_interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
         self._state = rise_fall.UNKNOWN._replace(up=up)
         self._reported: Optional[Tuple[bool, int]] = None
@@ -47,10 +47,12 @@ class CheckRunner:
     def stop(self) -> None:
         self._probe.stop()
 
-    def report_failure(self, why: str) -> None:
-        """Count a failed run, because the target failed in use, and check it at once."""
-        if self._state.up:
-            self._count(Outcome(False, why))
+    def suspect(self) -> None:
+        """Check at once, because a connection to the target failed. That alone proves nothing: a packet may be lost.
+
+        While outcomes contradict the state, the next run comes in its turn: or many failures would make it down sooner.
+        """
+        if self._state.up and self._state.certain:
             self._probe.run_now()
 
     def _run_until_certain(self) -> None:
@@ -62,7 +64,9 @@ class CheckRunner:
         if self._on_run:
             self._on_run(outcome)
         self._state = rise_fall.count(self._state, outcome.success, self._rise, self._fall)
-        self._probe.set_interval(self._interval if self._state.certain else self._fast_interval)
+        is_fast = self._fast_interval and not self._state.certain
+        # From the end of this run, as in HAProxy: else runs that time out would follow each other without a pause.
+        self._probe.set_interval(self._fast_interval + outcome.duration if is_fast else self._interval)
         self._urgent = self._urgent and not self._state.certain
         if self._urgent:
             self._probe.run_now()

@@ -17,9 +17,9 @@ from .runner import CheckRunner
 from .settings import SCRIPT, Check
 from .subprocesses import Children
 
-# From the parent: a check with its number and its known state, the end of a check, a failure of its target, and a
+# From the parent: a check with its number and its known state, the end of a check, a check to run at once, and a
 # notify program to run.
-ADD, DROP, FAILURE, RUN = "add", "drop", "failure", "run"  # number, check, up | number | number, why | command, user
+ADD, DROP, SUSPECT, RUN = "add", "drop", "suspect", "run"  # number, check, up | number | number | command, user
 # To the parent: the state of a check, the outcome of one run, a line for the log, and a sign of life.
 RESULT, RAN = "result", "ran"  # number, up, value, detail | number, success, detail, duration
 LOG, ALIVE = "say", "alive"  # text | nothing
@@ -58,7 +58,7 @@ class Server:
         handlers: Dict[str, Callable[..., None]] = {
             ADD: self._add,
             DROP: self._drop,
-            FAILURE: self._report_failure,
+            SUSPECT: self._suspect,
             RUN: self._run,
         }
         handlers[message[0]](*message[1:])
@@ -87,9 +87,9 @@ class Server:
         if number in self._runners:
             self._runners.pop(number).stop()
 
-    def _report_failure(self, number: int, why: str) -> None:
+    def _suspect(self, number: int) -> None:
         if number in self._runners:
-            self._runners[number].report_failure(why)
+            self._runners[number].suspect()
 
     def _run(self, command: List[str], user: str) -> None:
         self._check_user(user)

@@ -363,7 +363,7 @@ def _text(line: Dict[str, Any]) -> str:
     length = "while it lasts" if "lasts_ms" in line else f"for {line['two_holders_ms']} ms"
     shared = f"; two holders {length}" if line["two_holders_ms"] else ""
     if line["before"] == line["after"]:
-        late = "; answers are late while it lasts" if line["event"] == events.SLOW_BACKEND else ""
+        late = "; answers are late, or missing, while it lasts" if line["event"] == events.SLOW_BACKEND else ""
         return f"{text}{shared}{late}"
     back = (
         f"back to {line['back']}, {line['back_ms']} ms" if line["back"] != line["after"] else f"stays on {line['back']}"

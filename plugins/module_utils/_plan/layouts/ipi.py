@@ -57,7 +57,9 @@ class Ipi(NamedTuple):
         settings, preset = self.cluster.settings, self.cluster.preset
         if name not in self.cluster.balancing:
             return Balancer(timeouts=preset.timeouts, stats_port=preset.ports["stats"])
-        own = {"backend_lines": ipi_services.HAPROXY_LINES} if engine == engines.NATIVE else {}
+        own = (
+            {"backend_lines": [*ipi_services.HAPROXY_LINES, *preset.haproxy_lines]} if engine == engines.NATIVE else {}
+        )
         vips = [vip.address for vip in self.cluster.api.vips]
         direct_interface = self.direct.interfaces[name] if self.direct and settings["plane"] == direct.DIRECT else ""
         return Balancer(

@@ -191,10 +191,12 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     checked = read(CHECK, own, "ipi_server_check", faults)
     if checked["type"] == "none":
         faults.append("ipi_server_check.type is 'none': a dead API server would still get requests, use https or tcp.")
-    own = {key: value for key, value in checked.items() if own.get(key) is not None}
+    own = {key: value for key, value in checked.items() if None not in (own.get(key), value)}
+    former = preset.former_pace if any(key in own for key in preset.former_pace) else {}
+    usual = {**preset.server_check, **former}
     multicast = preset.multicast if settings["multicast"] is None else settings["multicast"]
     faults += ipi_presets.port_faults({"api": settings["api_port"], **ports, "router": settings["router_port"]})
-    return preset._replace(ports=ports, multicast=multicast, server_check=changed_check(preset.server_check, own))
+    return preset._replace(ports=ports, multicast=multicast, server_check=changed_check(usual, own))
 
 
 def warnings(cluster: Cluster, faults: Faults) -> List[str]:

@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from ..._agent.config.schema import Faults
 from ..._agent.direct import config
 from ..._shared import engines
+from ..model import pace
 from ..model.agent import without_defaults
 from . import direct, ipi_services
 from .direct import Direct, Service
@@ -25,6 +26,7 @@ NAMES = {4: ipi_services.BACKEND, 6: f"{ipi_services.BACKEND}6"}  # a service ha
 PLACE = "ipi_plane"
 # Seconds. A proxy passes what one master refuses on to the next one. Here its clients see that until it is noticed.
 LONGEST_INTERVAL = 1
+PACE = {"interval": LONGEST_INTERVAL, "fall": 2}
 ONLY_PROXIED = {"slow_start": 0, "shutdown_sessions": False}  # of a preset's check
 
 
@@ -89,13 +91,10 @@ def _conflicts(cluster: Cluster) -> Iterator[str]:
 
 def _services(cluster: Cluster, api: Dict[str, Any]) -> List[Service]:
     """Return the API server of each master, in each family that has a VIP."""
-    interval = min(api["check"]["interval"], LONGEST_INTERVAL)
-    check = {
-        **api["check"],
-        **ONLY_PROXIED,
-        "interval": interval,
-        "fast_interval": config.CHECK["fast_interval"].default,
-    }
+    check = {**api["check"], **ONLY_PROXIED, "fast_interval": config.CHECK["fast_interval"].default}
+    if (check["interval"], check["fall"]) == (pace.INTERVAL, pace.FALL):  # which is the proxy's, not the user's
+        check.update(PACE)
+    check["interval"] = min(check["interval"], LONGEST_INTERVAL)
     check = without_defaults(check, config.CHECK, ("type", "interval", "fall", "rise"))
     shared = {
         "port": cluster.settings["api_port"],

@@ -11,7 +11,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+
+from ..model import pace
 
 NODE_PORTS = range(30000, 32768)  # kube-apiserver's --service-node-port-range
 EPHEMERAL = range(32768, 61000)  # net.ipv4.ip_local_port_range
@@ -56,23 +58,27 @@ class Preset(NamedTuple):
     server_check: Dict[str, Any]
     server_weight: int
     timeouts: Dict[str, str]
+    haproxy_lines: Tuple[str, ...] = ()  # of each backend
+    former_pace: Mapping[str, float] = {}  # of its server check
     bootstrap_priority: int = 0  # of the bootstrap host; 0: the lowest of all
     bootstrap_checks: Tuple[Check, ...] = ()  # of the bootstrap host; none: those of the masters
 
 
 CURRENT_PORTS = {"lb": 9445, "machine_config": 9446, "ready": 9444, "monitor": 9454, "stats": 29445}
 PATHS = {"ready": "/haproxy_ready", "monitor": "/haproxy_monitor"}
-# haproxy needs two failures; it runs the second check after fast_interval.
 SERVER_CHECK = {
     "type": "https",
     "path": "/readyz",
-    "interval": 5,
-    "fast_interval": 2,
-    "fall": 2,
+    "interval": pace.INTERVAL,
+    "fall": pace.FALL,
     "rise": 3,
     "slow_start": 60,
     "shutdown_sessions": True,
 }
+# Whoever changes one of these for the default preset keeps what the others were before they became faster.
+FORMER_PACE = {"interval": 5, "fast_interval": 2, "fall": 2}
+# How long OpenShift lets a server take. The roles' own defaults are shorter.
+UPSTREAM_LINES = ("timeout connect 5s", "timeout check 10s")
 TIMEOUTS = {"client": "1m", "server": "1m", "tunnel": "1h", "fin": "", "http_request": "30s"}
 
 LB_READY = "http://localhost:{ready}{ready_path}"
@@ -104,6 +110,7 @@ PRESETS = {
         ),
         ingress_checks=(Check("chk_ingress", ((ROUTER_READY,),), interval=1, rise=2, fall=2),),
         server_check=SERVER_CHECK,
+        former_pace=FORMER_PACE,
         server_weight=256,
         timeouts=TIMEOUTS,
     ),
@@ -138,6 +145,7 @@ PRESETS = {
         server_check={"type": "https", "path": "/readyz", "interval": 5, "fall": 3, "rise": 1},
         server_weight=1,
         timeouts={**TIMEOUTS, "tunnel": "5m", "fin": "1s"},
+        haproxy_lines=UPSTREAM_LINES,
         bootstrap_priority=BOOTSTRAP_PRIORITY,
         bootstrap_checks=(CHK_BOOTSTRAP,),
     ),
@@ -158,6 +166,7 @@ PRESETS = {
         server_check={"type": "https", "path": "/readyz", "interval": 3, "fall": 2, "rise": 3},
         server_weight=1,
         timeouts={**TIMEOUTS, "http_request": "10s"},
+        haproxy_lines=UPSTREAM_LINES,
         bootstrap_priority=BOOTSTRAP_PRIORITY,
         bootstrap_checks=(CHK_BOOTSTRAP,),
     ),

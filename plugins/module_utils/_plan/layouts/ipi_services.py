@@ -21,8 +21,7 @@ BACKEND, MACHINE_CONFIG = "masters", "machine-config"
 # The parts of the services, which the user writes as variables of the cluster.
 OF_CHECK = re.compile(r"^ipi\[\d\] \([a-z-]+\)\.check\b")
 OF_SERVERS = re.compile(r"^ipi\[\d\] \([a-z-]+\)\.servers\b")
-# A connection that one server refuses goes to the next one at once, not after three tries: so does the agent anyway.
-HAPROXY_LINES = ["option log-health-checks", "option redispatch 1"]
+HAPROXY_LINES = ["option log-health-checks"]
 
 
 def services(cluster: Cluster, faults: Faults) -> List[Dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults, place_of, shown
 from ..._agent.direct import config
+from ..model import pace
 from ..model.agent import without_defaults
 from ..model.plan import Vip
 from ..model.services import SERVER, SERVICE
@@ -41,11 +42,16 @@ def planes(given: Any, place: str, faults: Faults) -> Tuple[Any, Dict[int, str]]
             faults.append(f"{place_of(place, at, item)}.plane is {shown(plane)}: choose one of {', '.join(PLANES)}.")
         elif plane != PROXY:
             found[at] = plane
-    without = [
-        {key: value for key, value in item.items() if key != "plane"} if isinstance(item, dict) else item
-        for item in given
-    ]
-    return without, found
+    return [_without_plane(item, at in found) for at, item in enumerate(given)], found
+
+
+def _without_plane(item: Any, is_direct: bool) -> Any:
+    """Return a service as a proxy has it. The check that the plane shares with it keeps its own pace."""
+    if not isinstance(item, dict):
+        return item
+    without = {key: value for key, value in item.items() if key != "plane"}
+    check = without.get("check", {})
+    return {**without, "check": {**pace.FORMER, **check}} if is_direct and isinstance(check, dict) else without
 
 
 def read(

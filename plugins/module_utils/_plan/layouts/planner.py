@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
-from ..forecast import forecast
+from ..forecast import forecast, servers
 from ..model import agent, answers, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
@@ -128,7 +128,8 @@ def plan(layout: Layout, given: List[Member], progress: forecast.Progress = fore
     if result["faults"]:
         return _refused(layout, result["faults"])
     outages = result["outages"]
-    return drafted._replace(outages=outages, table=forecast.table(forecast_input(drafted), outages))
+    table = [*forecast.table(forecast_input(drafted), outages), *servers.of_plan(drafted, given)]
+    return drafted._replace(outages=outages, table=table)
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:

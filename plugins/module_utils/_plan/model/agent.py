@@ -31,7 +31,7 @@ from ..._agent.proxy import config
 from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import answers, binds, instances, loops, url_checks, values
+from . import answers, binds, instances, loops, pace, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
@@ -46,11 +46,11 @@ PROXY_SETTINGS = {
     "maxconn": Field(integer(0, 1_000_000), 0),
     "retries": config.CONFIGURATION["retries"],
     "workers": Field(integer(1, 64), 1),
-    "timeout_connect": Field(values.seconds, 5),
+    "timeout_connect": Field(values.seconds, pace.CONNECT_S),
     "timeout_client": Field(values.seconds, 60),
     "timeout_server": Field(values.seconds, 60),
     "timeout_queue": Field(values.seconds, 60),
-    "timeout_check": Field(values.seconds, 10),
+    "timeout_check": Field(values.seconds, pace.ANSWER_S),
     "timeout_tunnel": Field(values.seconds, 3600),
     "timeout_fin": Field(values.optional(values.seconds), ""),
     "hard_stop_after": Field(values.seconds, 3600),
@@ -233,7 +233,8 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 def _service(service: Settings, known: Settings) -> Settings:
     # HAProxy limits the connection and the rest of a check separately, the agent limits both together.
     limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
-    check = {**without_defaults(service["check"], config.CHECK, CHECK_KEYS), "timeout": limit}
+    check = without_defaults(pace.of_agent(service["check"], known["timeout_connect"], limit), config.CHECK, CHECK_KEYS)
+    check["timeout"] = limit  # also where it is the agent's default
     servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in service["servers"]]
     return without_defaults({**service, "check": check, "servers": servers}, config.SERVICE, SERVICE_KEYS)
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, binds, loops, raw_lines, values
+from . import answers, binds, loops, pace, raw_lines, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -39,11 +39,11 @@ TUNING = {
     "global_lines": Field(raw_lines.section_lines, []),
     "defaults_lines": Field(raw_lines.section_lines, []),
     "extra_lines": Field(raw_lines.haproxy_lines, []),
-    "timeout_connect": Field(values.time, "5s"),
+    "timeout_connect": Field(values.time, pace.CONNECT),
     "timeout_client": Field(values.time, "1m"),
     "timeout_server": Field(values.time, "1m"),
     "timeout_queue": Field(values.time, "1m"),
-    "timeout_check": Field(values.time, "10s"),
+    "timeout_check": Field(values.time, pace.ANSWER),
     "timeout_http_request": Field(values.time, "10s"),
     "timeout_http_keep_alive": Field(values.time, "10s"),
     "timeout_tunnel": Field(values.time, "1h"),

@@ -27,7 +27,7 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import HTTP, HTTPS
 from ..._shared.engines import is_own
-from . import raw_lines
+from . import pace, raw_lines
 from .values import balance, host_name, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
@@ -63,7 +63,11 @@ TLS = {
     "redirect": Field(port),
 }
 # How long a check may take is a variable of the roles, the same for all services.
-CHECK = {key: field for key, field in config.CHECK.items() if key != "timeout"}
+CHECK = {
+    key: field._replace(default=None) if key in pace.FORMER else field
+    for key, field in config.CHECK.items()
+    if key != "timeout"
+}
 
 
 def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]:
@@ -102,7 +106,7 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
 
 def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
     backend = config.read_service(given, place, faults, config.Schemas(dict(keys), SERVER, CHECK))
-    check = backend["check"]
+    check = backend["check"] = pace.completed(backend["check"], len(backend["servers"]))
     if check["verify"] and not all(step["host"] or step["sni"] for step in _over_tls(check)):
         faults.append(f"{place}.check.verify is true, but host is empty: set host to the name in the certificates.")
     return backend

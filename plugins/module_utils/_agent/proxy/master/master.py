@@ -12,7 +12,6 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from ...checks.client import Result, Run
-from ...checks.outcome import lower
 from ...runtime import status_socket, upgrade_state
 from ...runtime.loop import Loop
 from ...runtime.request_server import RequestServer
@@ -219,7 +218,7 @@ class Master:
         """Process a worker's message."""
         self.counters.update(worker.pid, message.get("counters", {}), self._loop.now())
         if "failed" in message and self.pool.agrees(worker, message["failed"]):
-            self.health.report_failure(message["failed"], lower(message["why"]))
+            self.health.suspect(message["failed"])
         if "fault" in message:
             self._log.fault(*message["fault"])
         if "cured" in message:

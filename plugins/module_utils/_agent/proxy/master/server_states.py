@@ -213,11 +213,11 @@ class Health:
             # The first result after the start is no recovery, so it needs no slow start.
             self._change(entry, result.detail, slowly=not first)
 
-    def report_failure(self, key: str, why: str) -> None:
-        """A connection failed: count a failed check, and check at once."""
+    def suspect(self, key: str) -> None:
+        """A connection failed: check at once. It is the check that decides."""
         entry = self._servers.get(key)
         if entry and entry.check and entry.healthy:
-            self._checks.report_failure(key, why)
+            self._checks.suspect(key)
 
     def orders(self) -> Dict[str, str]:
         """Return the orders by server, without those that are ready."""

@@ -13,7 +13,7 @@ import os
 import socket
 from socket import SocketType
 from time import monotonic
-from typing import Any, Callable, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple
 
 from .. import settings
 from . import proxy_header, servers
@@ -22,6 +22,7 @@ from .session import Session
 
 ACCEPT_BATCH = 32  # connections from one listener in one round
 BACKOFF = 1.0  # seconds for which a server that could not be reached gets no connections
+ATTEMPT_TICK = 0.1  # seconds, at most, until a new attempt to connect is known to the timer
 RETRY_DELAY = settings.MILLION  # before a server that has just failed is tried again, at most; as in HAProxy
 STREAM = int(socket.SOCK_STREAM)
 RESOURCES = "descriptors"  # the key of this fault in the log
@@ -76,6 +77,9 @@ class WorkerContext:
         self.limit = limits.share()
         self.current = 0
         self.at_limit = False  # whether an acceptor is paused
+        #: the sessions that are connecting, those that began first at the front
+        self.connecting: Dict[Session, None] = {}
+        self._connect = timeouts.connect / settings.MILLION
         self._acceptors: List[Acceptor] = []
         self._out_of_resources = False  # whether the system has run out of descriptors or memory
         self._reported = False
@@ -104,6 +108,19 @@ class WorkerContext:
             self._reported = True
             self.send({"fault": [RESOURCES, f"No more connections can be taken: {os.strerror(fault)}."]})
 
+    def end_attempts(self, now: float) -> float:
+        """End the attempts to connect that have taken too long; return when the next ones will have.
+
+        The other time-outs are checked once a second: this one is what a client waits for when a server is lost.
+        """
+        while self.connecting:
+            session = next(iter(self.connecting))
+            due = session.since + self._connect
+            if due > now:
+                return due
+            session.timed_out()
+        return now + min(ATTEMPT_TICK, self._connect)
+
     def try_again(self) -> None:
         """Call periodically: find out whether the resource is available again."""
         if self._out_of_resources:
@@ -130,6 +147,7 @@ class Frontend:
     def __init__(self, service: settings.Service, pool: servers.Pool, context: WorkerContext) -> None:
         self.pool, self.context = pool, context
         self.loop, self.out_of_resources = context.loop, context.out_of_resources
+        self.connecting = context.connecting
         self.timeouts, self.retries = Timeouts.of(context.timeouts, service.mode), context.retries
         self.limit = context.limits.share(service.maxconn)
         self.current = 0
@@ -156,7 +174,7 @@ class Frontend:
         is_new = self.pool.back_off(server, monotonic() + BACKOFF)
         # A lack of local ports is not the server's fault, but other servers may still be reached.
         if is_new and fault != errno.EADDRNOTAVAIL:
-            self.context.send({"failed": server.key, "why": os.strerror(fault)})
+            self.context.send({"failed": server.key})
 
 
 class Acceptor(Handler):

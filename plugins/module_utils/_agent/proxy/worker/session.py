@@ -134,6 +134,7 @@ class Session(Handler):
     def _attempt(self) -> None:
         target = self.target
         self.state, self.since = CONNECTING, monotonic()
+        self.frontend.connecting[self] = None
         try:
             connection = SocketType(target.family, STREAM, 0)
             self.server = Endpoint(self, connection)
@@ -160,6 +161,7 @@ class Session(Handler):
         if target.may_self_connect and _is_its_own_peer(server.socket):
             self._failed(errno.ECONNREFUSED)
             return
+        del self.frontend.connecting[self]
         self.state, self.since = RELAYING, monotonic()
         target.sessions += 1
         client.other, server.other, server.watches_out = server, client, True
@@ -179,6 +181,7 @@ class Session(Handler):
         """The server could not be reached: try another one at once, or the same one after a delay."""
         target, frontend = self.target, self.frontend
         self.state, self.since = WAITING, monotonic()
+        frontend.connecting.pop(self, None)
         if self.server:
             self.loop.close_later(self.server)
             self.server = None
@@ -243,9 +246,10 @@ class Session(Handler):
             self._account(now)
         quiet = now - self.since
         if quiet >= self._timeout():
-            self._timed_out()
+            self.timed_out()
 
-    def _timed_out(self) -> None:
+    def timed_out(self) -> None:
+        """It has been in its state for too long."""
         if self.state == WAITING:
             self._retry()
         elif self.state == CONNECTING:
@@ -301,6 +305,7 @@ class Session(Handler):
             target.bytes_out += server.count
         if self.state == QUEUED:
             self.queue.remove(self)
+        self.frontend.connecting.pop(self, None)
         self.state = OVER
         if server:
             self.loop.close_later(client, server)

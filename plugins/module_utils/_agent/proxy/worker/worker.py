@@ -11,7 +11,7 @@ From the master::
 To the master::
 
     {"counters": {"SERVICE": {...}, "SERVICE/SERVER": {...}}}   every second those that have changed, since its start
-    {"failed": "SERVICE/SERVER", "why": TEXT}                   a server could not be reached
+    {"failed": "SERVICE/SERVER"}                                a server could not be reached
     {"confirmed": NUMBER}                                       everything before "confirm" was executed
     {"fault": [KEY, TEXT]}, {"cured": [KEY, TEXT]}              for the log, once each
     {"drained": true}                                           the last message
@@ -118,7 +118,7 @@ class Worker:
         self._hard_stop_after = settings.hard_stop_after / MILLION
         self._deadline = 0.0  # of draining; 0: not draining
         self._reported: Dict[str, Counts] = {}
-        self._next_tick = self._next_report = 0.0
+        self._next_tick = self._next_report = self._next_due = 0.0
         self._checked = 0  # handlers, in this REPORT_INTERVAL
         self.loop.watch(self.channel.fileno(), self.channel, IN)
 
@@ -165,7 +165,11 @@ class Worker:
         if now >= self._next_tick:
             self._next_tick = now + TICK
             self._tick(now)
-        return self._next_tick - now if self.context.current else max(self._next_tick, self._next_report) - now
+        if now >= self._next_due:
+            self._next_due = self.context.end_attempts(now)
+        if not self.context.current:
+            return max(self._next_tick, self._next_report) - now
+        return min(self._next_tick, self._next_due) - now
 
     def _tick(self, now: float) -> None:
         self._check_sessions(now)

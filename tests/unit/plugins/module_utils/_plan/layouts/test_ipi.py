@@ -466,3 +466,21 @@ def test_what_an_agent_does_not_need_may_be_missing():
 
 def test_a_node_that_carries_nothing_has_no_engine_to_speak_of():
     assert len(planned(ingress_members=["master-0", "master-1"]).engines) == 3
+
+
+@pytest.mark.parametrize(
+    "preset, own, pace",
+    [
+        ("default", {}, (0.2, 0, 6)),
+        ("default", {"rise": 5}, (0.2, 0, 6)),
+        ("default", {"interval": 3}, (3, 2, 2)),
+        ("default", {"fall": 4}, (5, 2, 4)),
+        ("upstream", {"fall": 4}, (5, 0, 4)),
+    ],
+)
+def test_whoever_sets_the_pace_of_the_servers_check_keeps_what_the_rest_of_it_was(preset, own, pace):
+    plan = ipi.plan(cluster(preset=preset, server_check=own))
+    (service,) = next(iter(plan.members.values())).balancer.services
+    assert tuple(service["check"][key] for key in ("interval", "fast_interval", "fall")) == pace
+    lines = {"timeout connect 5s", "timeout check 10s"}.intersection(service["backend_lines"])
+    assert len(lines) == (2 if preset == "upstream" else 0)

@@ -40,8 +40,18 @@ def test_the_plane_gets_the_direct_services_with_the_vips_of_their_servers_famil
     assert [(each["name"], each["bind"]) for each in found["services"]] == [("api", ["192.0.2.10", "192.0.2.11"])]
 
 
+def test_a_check_that_the_plane_shares_keeps_its_own_pace():
+    given, proxied = (
+        [service["check"] for service in plan(each, WEB).members["lb1"].balancer.services]
+        for each in (API, {**API, "plane": "proxy"})
+    )
+    assert [(check["interval"], check["fall"]) for check in given] == [(2, 3), (0.2, 6)]
+    assert [(check["interval"], check["fall"]) for check in proxied] == [(0.2, 6), (0.2, 6)]
+
+
 def test_the_balancer_serves_the_same_service_as_the_fallback():
-    given, without = plan(API, WEB), plan({**API, "plane": "proxy"}, WEB)
+    paced = {**API, "check": {"interval": 1}}
+    given, without = plan(paced, WEB), plan({**paced, "plane": "proxy"}, WEB)
     assert given.members["lb1"].balancer == without.members["lb1"].balancer
     assert without.members["lb1"].direct == {}
     assert [file["name"] for file in without.members["lb1"].router.track_files] == ["haproxy_down", "haproxy_answers"]
@@ -99,7 +109,8 @@ def test_the_forecast_says_whose_lasting_connections_are_kept():
     said = [line.split(maxsplit=2)[2] for line in given.table if line.startswith("  lasting connections")]
     lost = "lost when the VIP moves or the balancer ends"
     assert said == ["kept: api", f"kept: api; {lost}: web", f"{lost}: api"]
-    assert "lasting" not in "".join(plan({**API, "plane": "proxy"}).table)
+    assert "lasting connections" not in "".join(plan({**API, "plane": "proxy"}).table)
+    assert [line for line in plan(API).table if "server cut" in line] == []  # which has no second server to try
 
 
 @pytest.mark.parametrize("interval, pause", [(1, 5), (0.1, 2.3), (4, 17), (255, 60)])

@@ -114,8 +114,8 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     ]
     health = api.health
     assert (health.type, health.path, health.port, health.interval) == ("https", "/readyz", 6444, 500_000)
-    assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 3)
-    assert (health.fast_interval, health.slow_start, health.shutdown_sessions) == (200_000, 60_000_000, True)
+    assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 6)
+    assert (health.fast_interval, health.slow_start, health.shutdown_sessions) == (420_000, 60_000_000, True)
     assert (health.host, health.sni, health.status) == ("api.example", "sni.example", ("200", "204"))
     assert (health.verify, health.ca) == (True, "/etc/ca.pem")
     assert api.allow == ("192.0.2.0/24",)
@@ -226,9 +226,10 @@ def test_a_check_may_take_as_long_as_the_smaller_of_haproxys_two_limits():
     def limit(**given):
         return translate(services=[SERVICE], **given)["proxy"]["services"][0]["check"]["timeout"]
 
-    assert limit() == 5
-    assert limit(timeout_check="2s") == 2
-    assert limit(timeout_connect="300ms") == 0.3
+    assert limit() == 0.28
+    assert limit(timeout_check="2s") == 1.05
+    assert limit(timeout_check="2s", timeout_connect="5s") == 2
+    assert limit(timeout_connect="250ms") == 0.25
 
 
 def test_what_is_not_set_is_left_to_the_agents_own_default():

@@ -24,7 +24,7 @@ def test_a_route_has_servers_checks_and_defaults_as_a_service_has():
     assert found["faults"] == []
     (route,) = found["services"][0]["routes"]
     assert (route["hosts"], route["paths"], route["balance"]) == (["shop.example"], [], "roundrobin")
-    assert (route["servers"][0]["port"], route["check"]["type"], route["check"]["interval"]) == (80, "tcp", 2)
+    assert (route["servers"][0]["port"], route["check"]["type"], route["check"]["interval"]) == (80, "tcp", 0.2)
 
 
 def test_a_service_that_is_read_again_is_the_same():

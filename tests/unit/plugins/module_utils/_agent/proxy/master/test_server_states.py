@@ -127,15 +127,14 @@ def test_usable_is_who_gets_new_connections():
     assert case.health.usable("web") == 0 and case.health.usable("other") == 2 and case.health.usable("no such") == 0
 
 
-def test_a_failed_connection_counts_as_a_failed_check_of_an_up_server():
+def test_a_failed_connection_has_an_up_server_checked_at_once():
     case = HealthCase(service(), service(name="free", type="none"))
-    case.health.report_failure("web/a", "connection refused")
-    assert case.failures == [("web/a", "connection refused")]
+    case.health.suspect("web/a")
+    assert case.suspected == ["web/a"] and case.updates == []
     case.found("web/a", False)
-    case.health.report_failure("web/a", "again")
-    case.health.report_failure("free/a", "nobody checks it")
-    case.health.report_failure("no/such", "a server of before")
-    assert len(case.failures) == 1
+    for ignored in ("web/a", "free/a", "no/such"):  # down already, checked by nobody, a server of before
+        case.health.suspect(ignored)
+    assert case.suspected == ["web/a"]
 
 
 def test_a_slow_start_raises_the_weight_in_steps():

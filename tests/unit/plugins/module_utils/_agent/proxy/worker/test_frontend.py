@@ -277,7 +277,7 @@ def test_a_failed_server_is_reported_once_while_it_is_backed_off(stage):
     server = frontend.pool.servers[0]
     frontend.failed(server, errno.ECONNREFUSED)
     frontend.failed(server, errno.ECONNREFUSED)
-    assert frontend.context.send.__self__ == [{"failed": "service0/a", "why": "Connection refused"}]
+    assert frontend.context.send.__self__ == [{"failed": "service0/a"}]
     assert (server.connect_errors, server.backoff_until > 0) == (2, True)
 
 
@@ -303,3 +303,40 @@ def test_without_a_timeout_of_its_own_a_queued_session_waits_as_long_as_a_connec
 def test_a_retry_waits_a_second_but_no_longer_than_a_connection():
     assert Timeouts.of(settings.Timeouts(connect=1_500_000), "tcp").retry == 1
     assert Timeouts.of(settings.Timeouts(connect=300_000), "tcp").retry == 0.3
+
+
+class Attempt:
+    """A session that is connecting since a moment."""
+
+    def __init__(self, context, since) -> None:
+        self.context, self.since = context, since
+        context.connecting[self] = None
+
+    def timed_out(self) -> None:
+        del self.context.connecting[self]
+
+
+def test_each_attempt_to_connect_ends_at_its_own_limit(stage):
+    context = stage().context
+    assert context.end_attempts(1000.0) == 1000.1  # nobody is connecting: look again soon
+    first, second = Attempt(context, 1000.0), Attempt(context, 1000.5)
+    assert context.end_attempts(1004.9) == 1005.0 and list(context.connecting) == [first, second]
+    assert context.end_attempts(1005.0) == 1005.5 and list(context.connecting) == [second]
+    context.end_attempts(1007.0)
+    assert not context.connecting
+
+
+def test_a_session_is_connecting_until_it_is_connected_or_over(stage):
+    stage = stage()
+    stage.connect()
+    stage.round()
+    (session,) = {handler.session for handler in stage.loop.handlers.values() if handler.session}
+    assert not stage.context.connecting
+    session.reset()
+    other = stage.connect()
+    stage.acceptors[0].ready(0)
+    assert len(stage.context.connecting) == 1
+    (connecting,) = stage.context.connecting
+    connecting.reset()
+    assert not stage.context.connecting
+    other.close()

@@ -32,7 +32,6 @@ def test_a_client_of_a_server_that_refuses_gets_another_one(server, closed_port)
                 client.sendall(b"hello")
                 assert accepted.recv(5) == b"hello"
         assert proxy.wait_for_message("failed") == "service/0"
-        assert proxy.messages[-1]["why"] == "Connection refused"
     assert proxy.count("sessions", 1) == 6
     assert proxy.count("connect_errors", 0) == proxy.count("retries", 0) == 1, "it is not avoided"
     assert proxy.count("refused") == 0
@@ -44,7 +43,6 @@ def test_a_client_of_an_unresponsive_server_gets_another_one(server, deaf):
             accepted.sendall(b"welcome")
             assert client.recv(7) == b"welcome"
         assert proxy.wait_for_message("failed") == "service/0"
-        assert proxy.messages[-1]["why"] == "Connection timed out"
 
 
 def test_what_a_client_sent_before_the_retry_is_not_lost(server, deaf):

@@ -1,0 +1,218 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The forecast of lost servers: what becomes of a service's connections when one of its servers is lost. Pure.
+
+All of it follows from how the balancer checks and connects, of which `rules_of` has both engines' rules:
+
+- A check ends when its time is over. HAProxy limits the connection by the interval and by `timeout connect`, and the
+  answer by `timeout check`; the agent limits both together by the check's own time.
+- While a server is on its way down the next check begins a fast interval after the end of the one before. So a server
+  is down after one interval, which had just begun, as many checks as `fall` says, and the pauses between them.
+- A client whose server does not accept goes on to another one after `timeout connect`, and at once if it refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+
+from ..._shared import engines
+from ..model import pace, values
+from ..model.plan import Plan
+from ..model.services import backends
+
+CUT, ENDS, HANGS, BACK = "server cut", "process ends", "process hangs", "server back"
+EVENTS = (CUT, ENDS, HANGS, BACK)
+OWN_TIMEOUT = re.compile(r"\s*timeout\s+(connect|check)\s+(\S+)\s*")
+FOR_GOOD = -1  # milliseconds: nothing ends it
+
+
+class Timeouts(NamedTuple):
+    """How long a server may take, in seconds."""
+
+    connect: float = pace.CONNECT_S
+    check: float = pace.ANSWER_S
+
+
+def timeouts_of(engine: str, given: Mapping[str, Any]) -> Timeouts:
+    """Return the timeouts of an engine.
+
+    :param given: the variables of the component roles that the user has set; a wrong one is refused elsewhere
+    """
+    prefix = "agent" if engine == engines.AGENT else "haproxy"
+    read = {key: values.seconds(given.get(f"{prefix}_timeout_{key}"))[0] for key in Timeouts._fields}
+    return Timeouts(**{key: value for key, value in read.items() if value is not None})
+
+
+class Rules(NamedTuple):
+    """How a balancer finds that a server is lost, in seconds."""
+
+    interval: float
+    pause: float  # between two checks of a server that is on its way up or down
+    connect: float  # of a client's connection
+    check_connect: float
+    check_answer: float
+    fall: int
+    rise: int
+    checks: bool  # whether servers are checked at all
+    asks: bool  # whether a check asks for an answer, which a process that hangs does not give
+    ends_sessions: bool  # of a server that goes down
+    slow_start: float
+
+    def down_after(self, each: float) -> float:
+        """Return how long a server is lost before it is down.
+
+        :param each: how long one check takes
+        """
+        return self.interval + self.fall * each + (self.fall - 1) * self.pause
+
+    @property
+    def up_after(self) -> float:
+        return self.pause * self.rise
+
+
+class Loss(NamedTuple):
+    """What becomes of new connections, and of those that last. Times are in milliseconds, shares in percent."""
+
+    event: str
+    late: int = 0  # the share of new connections that another server answers later
+    failed: int = 0  # the share of those that fail
+    window: int = 0  # for how long; FOR_GOOD: until somebody mends it
+    worst: int = 0  # the longest delay
+    lasting: str = ""
+    note: str = ""
+
+
+def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rules:
+    """Return the rules of an engine for a service, or a route of it, as `read_services` returns them."""
+    check = backend["check"]
+    lines = [] if engine == engines.AGENT else backend["backend_lines"]
+    own = {found[1]: values.seconds(found[2])[0] for found in map(OWN_TIMEOUT.fullmatch, lines) if found}
+    limits = timeouts._replace(**{key: value for key, value in own.items() if value})
+    steps = max(1, len(check["steps"]))
+    if engine == engines.AGENT:
+        run = min(limits.connect, limits.check) or limits.connect
+        attempt, answer = run, steps * run
+        # Without a pause of its own it counts the interval from the beginning of the run before.
+        pause = pace.agents_pause(check, limits.connect, run) or max(0, check["interval"] - run)
+    else:
+        pause = check["fast_interval"] or check["interval"]
+        attempt = min(limits.connect, check["interval"])
+        answer = steps * limits.check
+    kinds = {step["type"] for step in check["steps"]} or {check["type"]}
+    return Rules(
+        interval=check["interval"],
+        pause=pause,
+        connect=limits.connect,
+        check_connect=attempt,
+        check_answer=answer,
+        fall=check["fall"],
+        rise=check["rise"],
+        checks=check["type"] != "none",
+        asks=bool(kinds & {"http", "https"}),
+        ends_sessions=check["shutdown_sessions"],
+        slow_start=check["slow_start"],
+    )
+
+
+def losses(rules: Rules, weights: Sequence[int]) -> List[Loss]:
+    """Return what follows from the loss of one server, at worst.
+
+    :param weights: of the servers that get connections; one that has a greater share is the one that is lost
+    """
+    share = round(100 * max(weights, default=0) / (sum(weights) or 1))
+    return [_cut(rules, share), _ends(rules, share), _hangs(rules, share), _back(rules, share)]
+
+
+def _cut(rules: Rules, share: int) -> Loss:
+    window = _ms(rules.down_after(rules.check_connect)) if rules.checks else FOR_GOOD
+    note = "" if rules.checks else "nothing checks it: set check.type to tcp, http or https"
+    lasting = f"end after {window} ms" if rules.ends_sessions and rules.checks else "hang until they time out"
+    if share == 100:
+        return Loss(CUT, 0, 100, FOR_GOOD, _ms(rules.connect), lasting, "it is the only one")
+    return Loss(CUT, share, 0, window, _ms(rules.connect), lasting, note)
+
+
+def _ends(rules: Rules, share: int) -> Loss:
+    if share == 100:
+        return Loss(ENDS, 0, 100, FOR_GOOD, 0, "end at once", "it is the only one")
+    return Loss(ENDS, lasting="end at once")
+
+
+def _hangs(rules: Rules, share: int) -> Loss:
+    """The kernel accepts connections for it, so that nobody tries another server."""
+    if not rules.asks:
+        note = "a tcp check does not see it: http or https would" if rules.checks else "nothing checks it"
+        return Loss(HANGS, 0, share, FOR_GOOD, 0, "hang until they time out", note)
+    window = _ms(rules.down_after(rules.check_answer)) if share < 100 else FOR_GOOD
+    lasting = f"end after {window} ms" if rules.ends_sessions and share < 100 else "hang until they time out"
+    return Loss(HANGS, 0, share, window, 0, lasting, "" if share < 100 else "it is the only one")
+
+
+def _back(rules: Rules, share: int) -> Loss:
+    gets = f"gets connections after {_ms(rules.up_after)} ms" if rules.checks else "gets connections at once"
+    slowly = f", its full share {rules.slow_start:g} s later" if rules.slow_start else ""
+    return Loss(BACK, lasting="go on", note=gets + slowly)
+
+
+def _ms(seconds: float) -> int:
+    return round(1000 * seconds)
+
+
+def weights_of(servers: Sequence[Mapping[str, Any]]) -> List[int]:
+    """Return the weights of the servers that get connections while all are up: of backups only the first, alone."""
+    first = [server["weight"] for server in servers if not server["backup"] and server["weight"]]
+    return first or [server["weight"] for server in servers if server["weight"]][:1]
+
+
+def of_plan(drafted: Plan, given: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Return the forecast of lost servers, in lines. Those of direct return have no balancer that tries another one.
+
+    :param given: the members, as `planner` takes them
+    """
+    serving = {name: member for name, member in drafted.members.items() if member.balancer.services}
+    variables = {member["name"]: member.get("timeouts", {}) for member in given}
+    of_engine = {each.engine: timeouts_of(each.engine, variables[name]) for name, each in serving.items()}
+    for member in serving.values():
+        planes = json.loads(member.direct["content"])["services"] if member.direct else []
+        direct_ones = [service["name"] for service in planes]
+        return table([each for each in member.balancer.services if each["name"] not in direct_ones], of_engine)
+    return []
+
+
+def table(services: Sequence[Dict[str, Any]], of_engine: Mapping[str, Timeouts]) -> List[str]:
+    """Return the forecast of lost servers in lines: those of which the same is to be said have one block.
+
+    :param of_engine: the timeouts of each engine that a member runs
+    """
+    blocks: Dict[Tuple[str, ...], List[str]] = {}
+    for service in services:
+        for _place, backend in backends(service, ""):
+            if weights_of(backend["servers"]):
+                blocks.setdefault(tuple(_block(backend, of_engine)), []).append(backend["name"])
+    return [line for block, names in blocks.items() for line in (f"{', '.join(names)}: {block[0]}", *block[1:])]
+
+
+def _block(backend: Dict[str, Any], of_engine: Mapping[str, Timeouts]) -> Iterator[str]:
+    count = len(backend["servers"])
+    yield f"{count} server{'s' if count > 1 else ''}, check {backend['check']['type']}"
+    found: Dict[str, List[str]] = {}
+    for engine, timeouts in of_engine.items():
+        for loss in losses(rules_of(backend, engine, timeouts), weights_of(backend["servers"])):
+            found.setdefault(_text(loss), []).append(engine)
+    for text, having in found.items():
+        yield text if len(having) == len(of_engine) else f"{text}; with the engine {', '.join(having)}"
+
+
+def _text(loss: Loss) -> str:
+    length = "for good" if loss.window == FOR_GOOD else f"for {loss.window} ms"
+    parts = []
+    if loss.late:
+        parts.append(f"{loss.late} % of new connections up to {loss.worst} ms late {length}")
+    if loss.failed:
+        parts.append(f"{loss.failed} % of new connections fail {length}")
+    if loss.event != BACK and not parts:
+        parts.append("no new connection late")
+    parts += [each for each in (loss.note,) if each]
+    return f"  {loss.event:<20} {'; '.join(parts)}; lasting ones {loss.lasting}"

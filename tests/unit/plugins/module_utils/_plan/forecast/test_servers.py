@@ -1,0 +1,174 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The forecast of lost servers: what follows from the settings, and that the defaults keep what is promised."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import servers
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.servers import (
+    BACK,
+    CUT,
+    ENDS,
+    FOR_GOOD,
+    HANGS,
+    Timeouts,
+    losses,
+    rules_of,
+    table,
+    weights_of,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+
+BOTH = pytest.mark.parametrize("engine", [engines.NATIVE, engines.AGENT])
+USUAL = Timeouts()
+FORMER = {"interval": 2, "fall": 3}
+
+
+def service(names=("192.0.2.31", "192.0.2.32"), **changes):
+    (read,), faults = read_services([{"name": "web", "port": 80, "servers": [*names], **changes}], "services")
+    assert not faults
+    return read
+
+
+def found(engine=engines.NATIVE, timeouts=USUAL, **changes):
+    """Return the losses by their events."""
+    given = service(**changes)
+    each = losses(rules_of(given, engine, timeouts), weights_of(given["servers"]))
+    return {loss.event: loss for loss in each}
+
+
+def played(rules, each):
+    """Return when a server that is lost at 0 is down, at worst: with a clock that goes from one check to the next."""
+    clock, failures = rules.interval, 0  # the last good check has just ended
+    while True:
+        clock, failures = clock + each, failures + 1
+        if failures == rules.fall:
+            return clock
+        clock += rules.pause
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["tcp", "http", "https"])
+def test_by_default_nobody_is_later_than_promised_nor_for_longer(engine, kind):
+    cut = found(engine, check={"type": kind})[CUT]
+    assert (cut.late, cut.failed) == (50, 0) and cut.worst <= 1100 and cut.window <= 2500
+
+
+@BOTH
+def test_by_default_a_process_that_hangs_is_found_in_three_seconds_if_it_is_asked_for_an_answer(engine):
+    hung = found(engine, check={"type": "http"})[HANGS]
+    assert hung.failed == 50 and 0 < hung.window <= 3000
+
+
+@BOTH
+def test_a_cluster_by_its_default_preset_keeps_the_same_promises(engine):
+    found_ones = found(engine, check=ipi_presets.PRESETS["default"].server_check)
+    assert (found_ones[CUT].worst, found_ones[ENDS].late) == (1050, 0)
+    assert found_ones[CUT].window <= 2500 and found_ones[HANGS].window <= 3000
+    assert found_ones[BACK].note.endswith("its full share 60 s later")
+    assert found_ones[CUT].lasting == f"end after {found_ones[CUT].window} ms"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "kind, interval, fall, fast", [*itertools.product(["tcp", "http"], [0.2, 2, 5], [1, 3], [0, 1])]
+)
+def test_the_window_is_what_passes_until_the_last_of_the_failed_checks(engine, kind, interval, fall, fast):
+    check = {"type": kind, "interval": interval, "fall": fall, "fast_interval": fast}
+    rules = rules_of(service(check=check), engine, Timeouts())
+    each = losses(rules, [1, 1])
+    assert each[0].window == round(1000 * played(rules, rules.check_connect))
+    if kind == "http":
+        assert each[2].window == round(1000 * played(rules, rules.check_answer))
+
+
+def test_the_values_of_before_cost_what_was_measured_then():
+    before = found(check=FORMER, timeouts=Timeouts(5, 10))[CUT]
+    assert (before.window, before.worst) == (12000, 5000)
+
+
+def test_a_tcp_check_does_not_see_a_process_that_hangs_and_the_forecast_names_the_check_that_would():
+    hung = found()[HANGS]
+    assert (hung.failed, hung.window) == (50, FOR_GOOD)
+    assert hung.note == "a tcp check does not see it: http or https would"
+
+
+def test_without_a_check_a_lost_server_is_lost_for_good():
+    lost = found(check={"type": "none"})
+    assert lost[CUT].window == FOR_GOOD and "set check.type" in lost[CUT].note and lost[HANGS].failed == 50
+
+
+def test_of_a_single_server_all_connections_fail():
+    alone = found(names=["192.0.2.31"], check={"type": "http"})
+    assert [alone[event].failed for event in (CUT, ENDS, HANGS)] == [100, 100, 100]
+    assert {alone[event].window for event in (CUT, ENDS, HANGS)} == {FOR_GOOD}
+
+
+@pytest.mark.parametrize(
+    "given, weights",
+    [
+        ([{"address": "192.0.2.31", "weight": 3}, "192.0.2.32"], [3, 1]),
+        (["192.0.2.31", {"address": "192.0.2.32", "backup": True}], [1]),
+        (["192.0.2.31", {"address": "192.0.2.32", "weight": 0}], [1]),
+        ([{"address": "192.0.2.31", "backup": True}, {"address": "192.0.2.32", "backup": True}], [1]),
+    ],
+)
+def test_the_share_is_that_of_the_servers_weight_among_those_that_get_connections(given, weights):
+    assert weights_of(service(given)["servers"]) == weights
+    assert losses(rules_of(service(given), engines.NATIVE, Timeouts()), weights)[1].event == ENDS
+
+
+def test_the_server_with_the_greatest_share_is_the_one_that_is_lost():
+    assert found(names=[{"address": "192.0.2.31", "weight": 3}, "192.0.2.32"])[CUT].late == 75
+
+
+def test_a_services_own_timeouts_count():
+    slow = found(backend_lines=["timeout connect 5s", "timeout  check 10s"], check={"type": "http", **FORMER})
+    assert slow[CUT].worst == 5000 and slow[HANGS].window == 2000 + 3 * 10000 + 2 * 2000
+
+
+def test_haproxy_limits_the_connection_of_a_check_by_the_interval_too_and_the_agent_does_not():
+    limits = [rules_of(service(), engine, Timeouts()).check_connect for engine in (engines.NATIVE, engines.AGENT)]
+    assert limits == [0.2, 0.28]
+
+
+def test_the_table_says_it_in_a_line_for_each_event():
+    lines = table([service(check={"type": "http"})], {engines.NATIVE: Timeouts()})
+    assert lines == [
+        "web: 2 servers, check http",
+        "  server cut           50 % of new connections up to 1050 ms late for 2400 ms; "
+        "lasting ones hang until they time out",
+        "  process ends         no new connection late; lasting ones end at once",
+        "  process hangs        50 % of new connections fail for 2880 ms; lasting ones hang until they time out",
+        "  server back          gets connections after 400 ms; lasting ones go on",
+    ]
+
+
+def test_where_two_engines_differ_each_has_its_line():
+    lines = table([service()], dict.fromkeys((engines.NATIVE, engines.AGENT), Timeouts()))
+    cut = [line for line in lines if line.startswith(f"  {CUT}")]
+    assert [line.rpartition("; ")[2] for line in cut] == ["with the engine native", "with the engine agent"]
+
+
+def test_a_route_has_servers_of_its_own_and_a_service_without_any_has_no_lines():
+    route = {"name": "shop", "paths": ["/shop"], "servers": ["192.0.2.41"]}
+    lines = table([service(mode="http", routes=[route])], {engines.NATIVE: Timeouts()})
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "web: 2 servers, check tcp",
+        "shop: 1 server, check tcp",
+    ]
+    assert table([{**service(), "servers": []}], {engines.NATIVE: Timeouts()}) == []
+
+
+def test_services_of_which_the_same_is_to_be_said_have_one_block():
+    heads = [line for line in table([service(), service(name="api")], {engines.NATIVE: USUAL}) if line[0] != " "]
+    assert heads == ["web, api: 2 servers, check tcp"]
+
+
+def test_every_event_is_forecast():
+    assert tuple(found()) == servers.EVENTS
