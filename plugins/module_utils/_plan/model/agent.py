@@ -134,7 +134,7 @@ def translate(
         "options": {key: known[key] for key in ("down_file", "stop_pause", "start_commands", "stop_commands")},
         "service_ports": [service["port"] for service in services],
         "ports": binds.reachable(binds.of_monitors(monitors)),
-        "secrets": secrets.texts(known, model),
+        "secrets": sorted({*secrets.texts(known), *model["secrets"]}),
         "faults": [as_role_variables(fault, prefix) for fault in dict.fromkeys(faults)],
     }
 
