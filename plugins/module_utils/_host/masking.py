@@ -16,6 +16,7 @@ from typing import Any, Collection, Dict, Iterable, List, Pattern, Set
 from urllib import parse
 
 from .._shared import quoting
+from .._shared.harmless import is_harmless
 
 QUOTES = (
     quoting.haproxy,
@@ -41,7 +42,6 @@ TRIVIAL = re.compile(
     r"\W*|.|\d{1,4}|[\d.]{1,7}([num]?s|[hdkKmMgG%])?|haproxy|keepalived|admin|root|true|false|none|null|yes|no|on|off",
     re.IGNORECASE,
 )
-ADDRESS = re.compile(r"!?[\d.]+([:/]\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d+)?")
 
 
 def masked(text: str) -> str:
@@ -133,14 +133,14 @@ def hidden(output: str, text: str) -> str:
 def of_before(before: str, after: str) -> str:
     """Return the text of a file that is replaced, in which nobody knows any more what was a secret.
 
-    Of each line its directive, numbers and addresses, and what stands in the new text as well.
+    Of each line its directive, what is harmless, and what stands in the new text as well.
     """
     known = {*pieces(after)}
     seen: Dict[str, bool] = {}
 
     def is_shown(word: str) -> bool:
         if word not in seen:
-            seen[word] = word in known or len(word) < SHORTEST or is_trivial(word) or bool(ADDRESS.fullmatch(word))
+            seen[word] = word in known or len(word) < SHORTEST or is_trivial(word) or is_harmless(word)
         return seen[word]
 
     lines = []

@@ -7,19 +7,13 @@ Everything that reads one or writes one asks here, so that the journal, a diff a
 
 from __future__ import annotations
 
-import re
 from typing import Any, Iterator, List, Tuple
 
 from ..._agent.config.schema import ARGUMENTS, parted
+from ..._shared.harmless import is_harmless
 
 PASSWORDS = ("auth_pass", "password", "stats_password")
 PLAIN, ARGUMENT, PASSWORD = range(3)  # what a text is
-# Words behind a program or a directive that are no secret: an option's name, a number, an address, a file, a URL.
-HARMLESS = re.compile(
-    r"--?[a-zA-Z-]*|-?[\d.]{1,7}[a-zA-Z]{0,2}|[\d.:/]+|[0-9a-f:]*::?[0-9a-f:]*|haproxy|keepalived"
-    r"|/(?:bin|dev|etc|home|lib|opt|run|sbin|srv|tmp|usr|var)(?:/[\w.+-]+)+|https?://[\w.:\[\]-]+(?:/[\w./-]*)?",
-    re.ASCII,
-)
 
 
 def texts(*models: Any) -> List[str]:
@@ -40,6 +34,6 @@ def _texts(value: Any, key: str) -> Iterator[Tuple[int, str]]:
         for line in value.splitlines():
             begin, rest = parted(key, line)
             yield PLAIN, begin
-            yield PLAIN if all(map(HARMLESS.fullmatch, rest.split())) else ARGUMENT, rest
+            yield PLAIN if all(map(is_harmless, rest.split())) else ARGUMENT, rest
     elif isinstance(value, str):
         yield PASSWORD if key in PASSWORDS else PLAIN, value
