@@ -169,9 +169,8 @@ def test_a_secret_is_masked_in_each_form_in_which_it_is_written(tmp_path, logged
 
 def test_the_rest_of_a_file_is_legible_beside_its_secrets(tmp_path):
     path = tmp_path / "haproxy.cfg"
-    path.write_text(
-        "backend web\n    mode tcp\n    http-request set-header X-Key Zqold\n    errorfile 503 /etc/e.http\n"
-    )
+    old = "backend web\n    mode tcp\n    http-request set-header X-Key Zqold\n    errorfile 503 /etc/e.http\n"
+    path.write_text(old)
     after = "backend web\n    mode http\n    http-request set-header X-Key Zqnew\n    server a 192.0.2.31:8080\n"
     given = {"files": [{"path": str(path), "content": after}], "secrets": ["X-Key Zqnew"]}
     (diff,) = run(config_files, given)["diff"]
