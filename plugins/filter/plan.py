@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import time
+import traceback
 import uuid
 
 from ansible.utils.display import Display
@@ -28,11 +30,14 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import 
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SILENCE = 5  # seconds
+CRASH = "This is a fault of the collection: {kind} in {file}, line {line}. Please report it."
 DISPLAY = Display()
 
 
-def with_netaddr(function, refused):
-    """Have a filter return a fault that names netaddr if the controller lacks it.
+def with_faults(function, refused):
+    """Have a filter return a fault that names netaddr if the controller lacks it, and one in place of a crash.
+
+    Its task hides what Ansible says, and Python's own words may quote a secret.
 
     :param refused: makes what the filter returns of a list of faults
     """
@@ -41,7 +46,11 @@ def with_netaddr(function, refused):
     def guarded(*arguments):
         if subnets.NETADDR_MISSING:
             return refused([f"The controller lacks the Python package netaddr: install it for {sys.executable}."])
-        return function(*arguments)
+        try:
+            return function(*arguments)
+        except Exception as crash:
+            place = traceback.extract_tb(crash.__traceback__)[-1]
+            return refused([CRASH.format(kind=type(crash).__name__, file=os.path.basename(place[0]), line=place[1])])
 
     return guarded
 
@@ -113,9 +122,9 @@ class FilterModule:
 
     def filters(self):
         return {
-            "layout_faults": with_netaddr(layout_faults, list),
-            "layout_forecast": with_netaddr(layout_forecast, no_plans),
-            "layout_plans": with_netaddr(layout_plans, no_plans),
+            "layout_faults": with_faults(layout_faults, list),
+            "layout_forecast": with_faults(layout_forecast, no_plans),
+            "layout_plans": with_faults(layout_plans, no_plans),
             "layout_in_force": wanted.is_in_force,
             "layout_outcome": outcome.lines,
             "layout_tried": changed_checks.tried,

@@ -91,7 +91,7 @@ def pod_files(plan, name, auth_pass, kubeconfig=""):
         ],
         "pods": [each["metadata"]["name"] for each in made.manifests.values()],
         "archive": ARCHIVE,
-        "secrets": [*made.secrets, *([auth_pass] if auth_pass else [])],
+        "secrets": made.secrets,
     }
 
 

@@ -111,11 +111,11 @@ archive:
 import os
 import sys
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, embedded
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 OPTIONS = {
@@ -146,16 +146,9 @@ def request_of(params):
     return deployment.Request(configs, options, params["python"] or sys.executable, params["replace"])
 
 
-def passwords(vrrp):
-    """Return the passwords, to mask them even if the caller did not list them in `secrets`."""
-    routers = (vrrp or {}).get("instances")
-    found = [each.get("auth_pass") for each in routers if isinstance(each, dict)] if isinstance(routers, list) else []
-    return [str(each) for each in found if each]
-
-
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    module.no_log_values.update(passwords(module.params["vrrp"]))
+    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
     agent = deployment.Deployment(Host(reader.run, reader.find), files.mover(module))
     if os.geteuid() != 0:

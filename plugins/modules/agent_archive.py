@@ -53,13 +53,14 @@ checksum:
 
 import sys
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import programs
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
+    module = Module(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
     programs.keep(module, module.params["path"], embedded.build(), python=sys.executable)
 
 

@@ -81,10 +81,10 @@ problems:
 
 import sys
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 ARGUMENTS = {
@@ -95,8 +95,9 @@ ARGUMENTS = {
 }
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
     host = Host(reader.run, reader.find)
     params = module.params

@@ -181,32 +181,33 @@ unchecked:
   returned: success
 """
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.onprem.lb.plugins.module_utils._host import config_files, files, masking, units
+from ansible_collections.onprem.lb.plugins.module_utils._host import config_files, files, units
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 FILE = {
     "path": {"type": "path", "required": True},
     "content": {"type": "str", "default": ""},
-    "mode": {"type": "str", "default": "0644"},
+    "mode": {"type": "str", "default": "0644", "no_log": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "keep": {"type": "bool", "default": False},
     "own_only": {"type": "bool", "default": False},
     "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft", "dnsmasq"], "default": "none"},
-    "unit": {"type": "str"},
+    "unit": {"type": "str", "no_log": False},
     "diff": {"type": "bool", "default": True},
 }
 
 UNIT = {
-    "name": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True, "no_log": False},
     "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
     "on_change": {"type": "str", "choices": ["restarted", "reloaded", "unchanged"], "default": "restarted"},
     "wait": {"type": "bool", "default": True},
 }
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
             "files": {"type": "list", "elements": "dict", "required": True, "options": FILE},
             "set_aside": {"type": "list", "elements": "path", "default": []},
@@ -217,9 +218,6 @@ def main():
         },
         supports_check_mode=True,
     )
-    # Masked even if the caller did not list them in `secrets`, and also as they are written in the file.
-    contents = (item["content"] for item in module.params["files"])
-    module.no_log_values.update(password for content in contents for password in masking.passwords(content))
     reader, move = Reader.of(module), files.mover(module)
     try:
         planned = config_files.plan(reader, module.params)

@@ -52,13 +52,14 @@ differences:
   sample: ["192.0.2.100/32 is not on lo."]
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct import host, wanted
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec={"server": {"type": "dict", "required": True}}, supports_check_mode=True)
+    module = Module(argument_spec={"server": {"type": "dict", "required": True}}, supports_check_mode=True)
     try:
         found = wanted.of_server(module.params["server"], host.read(Reader.of(module)))
     except OSError as error:

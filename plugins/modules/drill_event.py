@@ -164,9 +164,9 @@ commands:
 import os
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, disk, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
 from ansible_collections.onprem.lb.plugins.module_utils._shared.events import DISK_FULL, SLOW_BACKEND, STRANGER_WITH_VIP
 
@@ -211,10 +211,11 @@ def run_event(module):
     return dict(faults.schedule(armed, now), changed=bool(armed or cleared), cleared=cleared, commands=commands)
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
-            "event": {"type": "str", "required": True},
+            "event": {"type": "str", "required": True, "no_log": False},
             "after": {"type": "float", "default": 2},
             "revert_after": {"type": "float", "default": 10},
             "command": {
@@ -222,9 +223,9 @@ def main():
                 "options": {"inject": {"type": "str", "required": True}, "revert": {"type": "str", "default": ""}},
             },
             "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
-            "interface": {"type": "str"},
+            "interface": {"type": "str", "no_log": False},
             "flap_seconds": {"type": "float", "default": 1},
-            "vip": {"type": "str"},
+            "vip": {"type": "str", "no_log": False},
             "folders": {"type": "list", "elements": "path", "default": ["/run"]},
         },
         required_if=[

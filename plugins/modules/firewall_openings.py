@@ -125,7 +125,6 @@ msg:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.core import plan
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
     ChangeSet,
@@ -134,6 +133,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model imp
     wanted_openings,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
 
 def result(todo: ChangeSet) -> Dict[str, Any]:
@@ -154,21 +154,22 @@ def result(todo: ChangeSet) -> Dict[str, Any]:
     return facts
 
 
+@ending_in_words
 def main() -> None:
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
-            "ports": {"type": "list", "elements": "str", "default": []},
+            "ports": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "restricted_ports": {
                 "type": "list",
                 "elements": "dict",
                 "default": [],
                 "options": {
-                    "port": {"type": "str", "required": True},
-                    "networks": {"type": "list", "elements": "str", "required": True},
+                    "port": {"type": "str", "required": True, "no_log": False},
+                    "networks": {"type": "list", "elements": "str", "required": True, "no_log": False},
                 },
             },
-            "vrrp_peers": {"type": "list", "elements": "str", "default": []},
-            "interfaces": {"type": "list", "elements": "str", "default": []},
+            "vrrp_peers": {"type": "list", "elements": "str", "default": [], "no_log": False},
+            "interfaces": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "manager": {"type": "str", "choices": ["auto", "firewalld", "ufw", "nftables", "none"], "default": "auto"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },

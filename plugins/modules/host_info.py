@@ -424,24 +424,24 @@ problems:
 import concurrent.futures
 import sys
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core as firewall
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import AGENT, CONFIGS, NATIVE, UNITS
 
 ARGUMENTS = {
-    "vips": {"type": "list", "elements": "raw", "default": []},
+    "vips": {"type": "list", "elements": "raw", "default": [], "no_log": False},
     "wait": {"type": "float", "default": 0.2},
-    "packages": {"type": "list", "elements": "str", "default": []},
-    "removes": {"type": "list", "elements": "str", "default": []},
+    "packages": {"type": "list", "elements": "str", "default": [], "no_log": False},
+    "removes": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "sets_booleans": {"type": "bool", "default": False},
     "pings": {"type": "bool", "default": False},
-    "programs": {"type": "list", "elements": "str", "default": []},
-    "units": {"type": "list", "elements": "str", "default": []},
+    "programs": {"type": "list", "elements": "str", "default": [], "no_log": False},
+    "units": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "files": {"type": "list", "elements": "path", "default": []},
     "read_files": {
         "type": "list",
@@ -449,7 +449,7 @@ ARGUMENTS = {
         "default": [],
         "options": {
             "path": {"type": "path", "required": True},
-            "unit": {"type": "str"},
+            "unit": {"type": "str", "no_log": False},
             "keepalived_hook": {"type": "bool", "default": False},
         },
     },
@@ -459,8 +459,8 @@ ARGUMENTS = {
     "servers": {"type": "list", "elements": "raw", "default": []},
     "api": {"type": "dict", "default": {}},
     "takes_over": {"type": "bool", "default": False},
-    "take_over_variable": {"type": "str", "default": ""},
-    "loaded": {"type": "list", "elements": "str", "default": []},
+    "take_over_variable": {"type": "str", "default": "", "no_log": False},
+    "loaded": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
     "keepalived_config": {"type": "path", "default": CONFIGS[UNITS[NATIVE].router]},
@@ -479,8 +479,9 @@ def capture(params):
         return [], [str(error)]
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
     wanted = [file["path"] for file in module.params["read_files"] if file["keepalived_hook"]]
     hooks = {path: keepalived_hook.build(sys.executable) for path in wanted}

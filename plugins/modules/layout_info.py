@@ -92,8 +92,8 @@ checks:
 import itertools
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import check_runs, facts, in_force, verification
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
@@ -118,10 +118,10 @@ def observe(plan, reader):
 
 
 CHECK = {
-    "name": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True, "no_log": False},
     "command": {"type": "str", "required": True, "no_log": True},
     "timeout": {"type": "float", "required": True},
-    "user": {"type": "str", "default": "root"},
+    "user": {"type": "str", "default": "root", "no_log": False},
 }
 
 
@@ -134,8 +134,9 @@ def run_checks(checks, plan, reader):
     return {name: {"fault": fault, "before": failing.get(name, "") if fault else ""} for name, fault in faults.items()}
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
             "plan": {"type": "dict", "required": True},
             "checks": {"type": "list", "elements": "dict", "default": [], "options": CHECK},

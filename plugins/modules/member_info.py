@@ -148,15 +148,16 @@ reboot:
   sample: /run/reboot-required is there
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import member, reboot
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
-            "vips": {"type": "list", "elements": "raw", "default": []},
+            "vips": {"type": "list", "elements": "raw", "default": [], "no_log": False},
             "members_record": {"type": "path"},
             "asks_reboot": {"type": "bool", "default": False},
         },

@@ -94,17 +94,18 @@ taken:
 
 import os
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import lock
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "purpose": {"type": "str", "default": "a run"},
-            "break_variable": {"type": "str"},
+            "purpose": {"type": "str", "default": "a run", "no_log": False},
+            "break_variable": {"type": "str", "no_log": False},
             "holder": {"type": "dict"},
             "replaces": {"type": "dict"},
         },

@@ -69,8 +69,8 @@ pods:
 
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import NAMES
 
@@ -125,8 +125,9 @@ def lines(sentences):
     return "".join(f"{sentence}\n" for sentence in sentences)
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
             "pods": {"type": "list", "elements": "str", "required": True, "choices": [*NAMES]},
             "state": {"type": "str", "choices": ["started", "stopped", "absent"], "required": True},

@@ -171,8 +171,8 @@ postponed:
   returned: with O(state=postponed)
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
     arming,
     manager,
@@ -200,17 +200,17 @@ ARGUMENTS = {
         ],
         "required": True,
     },
-    "run": {"type": "str", "default": ""},
-    "id": {"type": "str", "default": ""},
+    "run": {"type": "str", "default": "", "no_log": False},
+    "id": {"type": "str", "default": "", "no_log": False},
     "saved": {"type": "dict", "default": {}},
     "backup": {"type": "str", "default": ""},
-    "purpose": {"type": "str", "default": "a run"},
+    "purpose": {"type": "str", "default": "a run", "no_log": False},
     "role": {"type": "str", "choices": list(undoing.ROLES), "default": undoing.ALONE},
     "after": {"type": "float", "default": 40.0},
     "settle": {"type": "float", "default": 5.0},
-    "first": {"type": "list", "elements": "str", "default": []},
+    "first": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "configs": {"type": "dict", "default": {}},
-    "interfaces": {"type": "list", "elements": "str", "default": []},
+    "interfaces": {"type": "list", "elements": "str", "default": [], "no_log": False},
 }
 
 
@@ -249,8 +249,9 @@ def do(params, member, dry):
     return result
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     member = manager.Member(module.run_command, Host(module), module.params["configs"], module.params["interfaces"])
     try:
         result = do(module.params, member, module.check_mode)

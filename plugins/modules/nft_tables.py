@@ -80,11 +80,11 @@ not_in_force:
 import functools
 import os
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import nft_table
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
 TABLE = {
-    "name": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True, "no_log": False},
     "ruleset": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
@@ -104,8 +104,9 @@ def put_in_force(run, wanted, dry):
     return {"before_header": name, "after_header": name, "before": before, "after": after}
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
             "tables": {
                 "type": "list",

@@ -63,8 +63,8 @@ kept:
   sample: /etc/resolv.conf.before-onprem-lb
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import files, ownership, resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
 
 def change(module):
@@ -83,8 +83,9 @@ def change(module):
     return before, after
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
             "path": {"type": "path", "default": "/etc/resolv.conf"},
             "content": {"type": "str", "default": ""},

@@ -102,20 +102,21 @@ wrong:
   returned: success
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import resolver
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
 ANSWER = {
-    "name": {"type": "str", "required": True},
-    "addresses": {"type": "list", "elements": "str", "required": True},
+    "name": {"type": "str", "required": True, "no_log": False},
+    "addresses": {"type": "list", "elements": "str", "required": True, "no_log": False},
 }
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
-            "server": {"type": "str", "default": ""},
+            "server": {"type": "str", "default": "", "no_log": False},
             "answers": {"type": "list", "elements": "dict", "default": [], "options": ANSWER},
         },
         supports_check_mode=True,

@@ -71,8 +71,8 @@ removed:
 
 import os
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host import static_pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
 
 def run_module(module):
@@ -99,12 +99,13 @@ def run_module(module):
     return {**result, "removed": static_pods.remove_left(module.params["addresses"])}
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(
+    module = Module(
         argument_spec={
             "manifest": {"type": "path", "required": True},
-            "program": {"type": "str", "required": True},
-            "addresses": {"type": "list", "elements": "str", "default": []},
+            "program": {"type": "str", "required": True, "no_log": False},
+            "addresses": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "wait": {"type": "float", "default": 60.0},
         },
         supports_check_mode=True,

@@ -262,29 +262,29 @@ longest_stall_ms:
 
 import ipaddress
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
 MEMBER = {
-    "name": {"type": "str", "required": True},
-    "macs": {"type": "list", "elements": "str", "required": True},
+    "name": {"type": "str", "required": True, "no_log": False},
+    "macs": {"type": "list", "elements": "str", "required": True, "no_log": False},
 }
 SETTLE = {
     "limit": {"type": "float", "default": 30},
     "successes": {"type": "int", "default": 20},
-    "holder": {"type": "str"},
+    "holder": {"type": "str", "no_log": False},
 }
 UNTIL = {
     "minimum": {"type": "float", "default": 0},
     "quiet_ms": {"type": "float", "default": 500},
-    "holder": {"type": "str"},
+    "holder": {"type": "str", "no_log": False},
     "path": {"type": "path"},
 }
 ARGUMENTS = {
-    "address": {"type": "str", "required": True},
+    "address": {"type": "str", "required": True, "no_log": False},
     "port": {"type": "int", "required": True},
-    "interface": {"type": "str"},
+    "interface": {"type": "str", "no_log": False},
     "interval_ms": {"type": "float", "default": 5},
     "timeout_ms": {"type": "float", "default": 300},
     "duration": {"type": "float", "default": 10},
@@ -342,8 +342,9 @@ def neighbour_prober(module):
         return None, f"Nobody can be asked on {interface} who holds {address}: {error}."
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     settings = settings_of(module.params)
     refusal = prober.refusal(settings)
     if refusal:

@@ -121,20 +121,20 @@ heard:
   returned: always
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrid, vrrp_routers
 
 ARGUMENTS = {
-    "name": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True, "no_log": False},
     "strategy": {"type": "str", "choices": ["openshift", "pool"], "default": "openshift"},
-    "clusters": {"type": "list", "elements": "str", "default": []},
+    "clusters": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "taken": {"type": "list", "elements": "raw", "default": []},
     "current": {"type": "raw"},
     "on_conflict": {"type": "str", "choices": ["fail", "next"], "default": "fail"},
     "seconds": {"type": "float", "default": 0},
-    "interface": {"type": "str"},
-    "members": {"type": "list", "elements": "str", "default": []},
+    "interface": {"type": "str", "no_log": False},
+    "members": {"type": "list", "elements": "str", "default": [], "no_log": False},
 }
 
 
@@ -146,8 +146,9 @@ def foreign_routers(params):
     return vrrp_routers.foreign_routers(captured["routers"], params["members"])
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
         heard = foreign_routers(params)

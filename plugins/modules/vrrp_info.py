@@ -116,18 +116,19 @@ conflicts:
   sample: ["VRID 51 (IPv4) on eth0 has two Actives: 192.0.2.11 and 192.0.2.99."]
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
 ARGUMENTS = {
-    "interface": {"type": "str"},
+    "interface": {"type": "str", "no_log": False},
     "seconds": {"type": "float", "default": 3.5},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
 }
 
 
+@ending_in_words
 def main():
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
         view = sniffer.collect(module.params["interface"], module.params["seconds"])
     except sniffer.CannotListen as error:

@@ -102,7 +102,7 @@ def deployment(**answers: Any) -> Dict[str, Any]:
         "keepalived_hook": {"changed": True},
         "member_state": {"changed": True, "postponed": True, "returned_within": 55},
         "systemd_service": {"changed": True},
-        "command": {"stdout": ""},
+        "command": {"stdout": "", "rc": 0},
         "layout_info": lambda call: {"faults": [], "held": ["192.0.2.10"] if call.on == "lb1" else [], "holders": {}},
         "agent": {"changed": True, "steps": ["write"]},
         "firewall_openings": {"changed": True, "in_force": False, "openings": []},

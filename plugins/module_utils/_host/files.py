@@ -51,12 +51,9 @@ class Change(NamedTuple):
         return {
             "before_header": self.path if self.before is not None else f"{self.path} (absent)",
             "after_header": self.path if self.after is not None else f"{self.path} (absent)",
-            "before": self._shown(self.before),
-            "after": self._shown(self.after),
+            "before": masking.of_before(masking.masked(self.before or ""), self.after or "") if self.shown else "",
+            "after": masking.masked(self.after or "") if self.shown else "",
         }
-
-    def _shown(self, text: Optional[str]) -> str:
-        return masking.masked(text) if text and self.shown else ""
 
 
 def changes(wanted: List[Dict[str, Any]]) -> List[Change]:

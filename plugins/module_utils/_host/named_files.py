@@ -12,7 +12,7 @@ import shlex
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .._agent.config import host
-from .._agent.config.schema import place_of
+from .._agent.config.schema import parted, place_of
 from . import certificates
 
 ROOT = "root"
@@ -37,7 +37,12 @@ def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
         ("metrics_file", named.get("metrics_file"), _metrics_file(named.get("metrics_file"))),
         *((key, path, wrong(path)) for key, path, wrong in _certificates(named.get("services"))),
     ]
-    return [{"key": key, "value": str(value), "wrong": wrong} for key, value, wrong in found if wrong]
+    return [{"key": key, "value": _shown(key, str(value)), "wrong": wrong} for key, value, wrong in found if wrong]
+
+
+def _shown(key: str, value: str) -> str:
+    """Return a path, or the program of a command, whose arguments may be secret."""
+    return parted("notify", value)[0] if key.endswith("notify") else value
 
 
 def _notify(command: Any, user: str) -> Optional[str]:

@@ -20,6 +20,16 @@ WHOLE, DECIMAL = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]{1,18}(\.[0-9
 ENDS = frozenset("\0\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no file can have
 SECRET = re.compile(r"((?:auth_pass|password)\b).+")  # with what follows, in a text that was to be a list or a mapping
+# The keys whose texts may have a secret: raw lines, commands and options of servers behind the first word, paths and
+# URLs behind a question mark.
+QUERIES = ("path", "paths", "url", "any_of")
+ARGUMENTS = (
+    *("lines", "frontend_lines", "backend_lines", "global_lines", "defaults_lines", "extra_lines", "options"),
+    *("command", "notify", "script", "start_commands", "stop_commands", *QUERIES),
+)
+# The words of raw lines behind which stands another one of HAProxy's.
+DOUBLE = re.compile(r"(?:no|option|timeout|stats|(?:http|tcp)-(?:request|response|after-response|check)) +[a-z-]+")
+FIRST = re.compile(r"\S*")
 MAX_SHOWN = 200  # characters of a value in a sentence
 # Reading a server takes the address apart several times, which is most of the time for ten thousand servers.
 ip_address = functools.lru_cache(maxsize=1 << 15)(ipaddress.ip_address)
@@ -55,7 +65,7 @@ def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> 
             continue
         result[key], wrong = field.check(value)
         if wrong:
-            it = f"a secret of type {_type_of(value)}" if field.secret else shown(value)
+            it = f"a secret of type {_type_of(value)}" if field.secret else shown_of(key, value)
             faults.append(f"{place}.{key} is {it}: {wrong}")
             result[key] = field.default
     return result
@@ -96,6 +106,28 @@ def shown(value: Any) -> str:
         return "a list of mappings or lists"
     text_of_it = SECRET.sub(r"\1 ...", repr(value))
     return text_of_it if len(text_of_it) <= MAX_SHOWN else f"{text_of_it[:MAX_SHOWN]}..."
+
+
+def shown_of(key: str, value: Any) -> str:
+    """Return the value of a key for a sentence, without arguments, which may be secret."""
+    return shown(_without_arguments(key, value) if key in ARGUMENTS else value)
+
+
+def _without_arguments(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_arguments(key, each) for each in value]
+    begin, rest = parted(key, value) if isinstance(value, str) else (value, "")
+    return f"{begin} ..." if rest else value
+
+
+def parted(key: str, given: str) -> Tuple[str, str]:
+    """Return how a text of `ARGUMENTS` begins, which anybody may see, and the rest of it."""
+    if key in QUERIES:
+        path, _sign, query = given.partition("?")
+        return path, query
+    line = given.strip()
+    begin = (DOUBLE.match(line) or FIRST.match(line)).group()  # type: ignore[union-attr]
+    return begin, line[len(begin) :].strip()
 
 
 def _type_of(value: Any) -> str:
@@ -211,9 +243,9 @@ def one_of(*choices: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
 
 
 def list_of(
-    each: Callable[[Any], Tuple[Any, Optional[str]]], at_least: int = 0
+    each: Callable[[Any], Tuple[Any, Optional[str]]], at_least: int = 0, key: str = ""
 ) -> Callable[[Any], Tuple[Any, Optional[str]]]:
-    """A list whose every item passes ``each``."""
+    """A list whose every item passes ``each``; with the key by which `shown_of` knows what an item may hide."""
 
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         if not isinstance(value, list):
@@ -224,7 +256,7 @@ def list_of(
         for item in value:
             good, wrong = each(item)
             if wrong:
-                return None, f"in it {shown(item)} is wrong: {wrong}"
+                return None, f"in it {shown_of(key, item)} is wrong: {wrong}"
             found.append(good)
         return found, None
 

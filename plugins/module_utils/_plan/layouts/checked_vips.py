@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, parted
 from ..model.plan import Vip
 from . import loops
 from .checks import GATEWAY, PACKAGES, Check
@@ -115,8 +115,8 @@ class CheckedVips(NamedTuple):
         """
         mend = ": a weight such as -50 lets one keep them." if preempt and not self.in_group else "."
         return [
-            f"{self.place} ({check.name}): while {check.target} answers none of the members, none of them holds the "
-            f"{check.dependents}{mend}"
+            f"{self.place} ({check.name}): while {parted('url', check.target)[0]} answers none of the members, none of "
+            f"them holds the {check.dependents}{mend}"
             for check in self.checks
             if check.is_of_all and not check.weight
         ]

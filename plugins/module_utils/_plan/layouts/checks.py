@@ -14,7 +14,7 @@ import re
 from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple
 from urllib.parse import urlsplit
 
-from ..._agent.config.schema import Faults, Field, address, integer, place_of, read, same_names, word
+from ..._agent.config.schema import Faults, Field, address, integer, parted, place_of, read, same_names, shown_of, word
 from ..._shared.engines import AGENT
 from ..model import url_checks, values
 from ..model.instances import SCRIPT
@@ -97,7 +97,7 @@ def read_checks(
     :param reserved: the names that the layout itself gives to what it tracks
     """
     if not isinstance(given, list):
-        faults.append(f"{place} is {given!r}: a list is wanted.")
+        faults.append(f"{place} is {shown_of('script', given)}: a list is wanted.")
         return []
     found = []
     for at, item in enumerate(given):
@@ -123,7 +123,8 @@ def _check(fields: Mapping[str, Any]) -> Check:
 
 def _short(kind: str, target: str) -> str:
     """Return what a check is called by: its target, or the name of its program, in letters that keepalived takes."""
-    text = target.split()[0].rpartition("/")[2] if kind == SCRIPT_OF_USER else target.partition("://")[2] or target
+    begin, _rest = parted(kind, target)
+    text = begin.rpartition("/")[2] if kind == SCRIPT_OF_USER else begin.partition("://")[2] or target
     return NO_NAME.sub("-", text).strip("-")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, shown_of
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import platforms, vrrp_routers
 from ..._shared.engines import AGENT, PROGRAMS, REPLACED
@@ -55,7 +55,9 @@ def disagreements(members: List[Member], per_member: Collection[str], prefix: st
         for key, value in member["settings"].items():
             first = members[0]["settings"].get(key)
             if key not in per_member and value != first:
-                shown = "different values" if key == "auth_pass" else f"{first!r} and {value!r}"
+                shown = (
+                    "different values" if key == "auth_pass" else f"{shown_of(key, first)} and {shown_of(key, value)}"
+                )
                 faults.append(
                     f"{prefix}_{key}: {members[0]['name']} and {member['name']} disagree ({shown}): "
                     "set it once, for the whole group."

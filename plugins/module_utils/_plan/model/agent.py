@@ -22,6 +22,7 @@ from ..._agent.config.schema import (
     integer,
     list_of,
     number,
+    parted,
     port,
     read,
     text,
@@ -31,7 +32,7 @@ from ..._agent.proxy import config
 from ..._agent.proxy.settings import BALANCES, WORKER
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import answers, binds, instances, loops, pace, url_checks, values
+from . import answers, binds, instances, loops, pace, secrets, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
@@ -133,7 +134,7 @@ def translate(
         "options": {key: known[key] for key in ("down_file", "stop_pause", "start_commands", "stop_commands")},
         "service_ports": [service["port"] for service in services],
         "ports": binds.reachable(binds.of_monitors(monitors)),
-        "secrets": sorted({each["auth_pass"] for each in model["instances"] if each["auth_pass"]}),
+        "secrets": sorted({*secrets.texts(known), *model["secrets"]}),
         "faults": [as_role_variables(fault, prefix) for fault in dict.fromkeys(faults)],
     }
 
@@ -182,7 +183,7 @@ def _beyond_of_server(server: Settings, place: str) -> Iterator[str]:
         name = server["address"]
         yield f"{place} has the name {name}, which the agent cannot resolve: write its address, or use HAProxy."
     if server["options"]:
-        options = ", ".join(server["options"])
+        options = ", ".join(parted("options", option)[0] for option in server["options"])
         yield (
             f"{place} has the options {options}, and the agent knows weight, maxconn and backup alone: leave them out, "
             "or use HAProxy."

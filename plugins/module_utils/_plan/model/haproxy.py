@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, binds, loops, pace, raw_lines, values
+from . import answers, binds, loops, pace, raw_lines, secrets, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -91,7 +91,7 @@ def model(
     inventory_servers: Mapping[str, int] = MappingProxyType({}),
     also_answers: Sequence[int] = (),
 ) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, answering, names, ports, faults}``.
+    """Return ``{services, monitors, stats, tuning, answering, secrets, names, ports, faults}``.
 
     The names are those of servers, which haproxy resolves, and the ports those besides the services'.
 
@@ -121,7 +121,13 @@ def model(
     ports = [each["port"] for each in answering]
     read_parts = {"services": services, "monitors": monitors, "stats": stats, "tuning": tuning, "answering": ports}
     names = resolved_names(services)
-    return {**read_parts, "names": names, "ports": binds.reachable(others), "faults": faults}
+    return {
+        **read_parts,
+        "secrets": secrets.texts(read_parts),
+        "names": names,
+        "ports": binds.reachable(others),
+        "faults": faults,
+    }
 
 
 def _others(

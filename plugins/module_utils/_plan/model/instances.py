@@ -23,13 +23,13 @@ from ..._agent.config.schema import (
     place_of,
     read,
     read_list,
-    shown,
+    shown_of,
     text,
     word,
 )
 from ..._agent.vrrp import config, notation, rules
 from ..._shared import quoting
-from . import raw_lines, url_checks, values
+from . import raw_lines, secrets, url_checks, values
 from .variables import as_role_variables
 
 GARP_REFRESH = 60  # seconds between two announcements of the addresses that a holder has
@@ -176,7 +176,9 @@ def with_password(instances: Iterable[Dict[str, Any]], auth_pass: str) -> List[D
 
 
 def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
-    """Return what the role `keepalived` renders: ``{instances, scripts, files, groups, daemon, connects, faults}``.
+    """Return what the role `keepalived` renders.
+
+    That is ``{instances, scripts, files, groups, daemon, connects, secrets, faults}``.
 
     :param settings: ``instances``, ``scripts``, ``track_files``, ``sync_groups`` and ``daemon`` as the user wrote them,
         and ``auth_pass``, for every version 2 instance without one of its own
@@ -211,6 +213,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
         "daemon": daemon,
         # A command of the user's own may connect to anything.
         "connects": any(not process_of(script) for script in scripts),
+        "secrets": secrets.texts(instances, scripts, groups, daemon),
         "faults": [as_role_variables(fault, prefix) for fault in faults],
     }
 
@@ -242,7 +245,7 @@ def keepalived_model(settings: Dict[str, Any]) -> Dict[str, Any]:
         also = f" GROUP {name} MASTER 255" if key == "notify" else ""  # with what keepalived does not add itself
         wrong = values.quotable(quote)(written + also)[1] if written else None
         if wrong:
-            found["faults"].append(f"keepalived_{kind} ({name}).{key} is {shown(written)}: {wrong}")
+            found["faults"].append(f"keepalived_{kind} ({name}).{key} is {shown_of(key, written)}: {wrong}")
     again = [{**each, "notify_again": _notified_again(each, found["groups"])} for each in found["instances"]]
     return {**found, "instances": again, "programs": _notified(found)}
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Raw lines for haproxy.cfg and keepalived.conf, which must not change the meaning of the lines around them.
 
-Each function is a check for ``schema.Field``.
+Each function is a check for ``schema.Field``. A line may have a secret, so that a sentence names its number.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ KEEPALIVED_TOKEN = re.compile(r'"[^"]*"|[{}"]|[#!].*')
 def section_lines(value: Any) -> Checked:
     """Raw lines inside a section of haproxy.cfg."""
     found, wrong = haproxy_lines(value)
-    for line in found or []:
+    for at, line in enumerate(found or [], 1):
         if SECTION.match(line):
-            return None, f"{line!r} begins a section, and what follows would be in it: use haproxy_extra_lines."
+            return None, f"line {at} begins a section, and what follows would be in it: use haproxy_extra_lines."
     return found, wrong
 
 
 def haproxy_lines(value: Any) -> Checked:
     """Raw lines of haproxy.cfg. A quote that stays open would take in what follows."""
     found, wrong = _one_line_each(value)
-    for line in found or []:
+    for at, line in enumerate(found or [], 1):
         if not HAPROXY_LINE.fullmatch(line):
-            return None, f"{line!r} has a quote or a backslash without its other half: complete it."
+            return None, f"line {at} has a quote or a backslash without its other half: complete it."
     return found, wrong
 
 
@@ -47,17 +47,17 @@ def keepalived_lines(value: Any) -> Checked:
     """Raw lines of keepalived.conf. A quote or a block that stays open would take in what follows."""
     found, wrong = _one_line_each(value)
     depth = 0
-    for line in found or []:
+    for at, line in enumerate(found or [], 1):
         if len(line.encode()) > KEEPALIVED_LINE:
-            return None, f"keepalived reads {KEEPALIVED_LINE} bytes of a line at most, shorten it."
+            return None, f"keepalived reads {KEEPALIVED_LINE} bytes of a line at most, shorten line {at}."
         if line.endswith("\\"):
-            return None, f"{line!r} ends with a backslash, which joins the next line to it: leave it out."
+            return None, f"line {at} ends with a backslash, which joins the next line to it: leave it out."
         for token in KEEPALIVED_TOKEN.findall(line):
             if token == '"':
-                return None, f"{line!r} has a quote that is not closed: close it."
+                return None, f"line {at} has a quote that is not closed: close it."
             depth += {"{": 1, "}": -1}.get(token, 0)
             if depth < 0:
-                return None, f"{line!r} closes a block that these lines have not opened: leave it out."
+                return None, f"line {at} closes a block that these lines have not opened: leave it out."
     return (None, "a block in it is not closed: add a }.") if depth else (found, wrong)
 
 

@@ -8,7 +8,7 @@ import posixpath
 import re
 from typing import Any, Callable, Optional, Tuple
 
-from ..._agent.config.schema import address, lines, list_of, port, text
+from ..._agent.config.schema import address, lines, list_of, port, shown_of, text
 from ..._agent.proxy import config as proxy_config
 from ..._agent.vrrp import config
 from ..._shared import quoting
@@ -173,7 +173,7 @@ def server_option(value: Any) -> Checked:
     return quotable(quoting.haproxy_words)(value)
 
 
-server_options = list_of(server_option)
+server_options = list_of(server_option, key="options")
 
 
 def protocol(value: Any) -> Checked:
@@ -190,7 +190,7 @@ def commands(value: Any) -> Checked:
     for item in value:
         _found, wrong = quotable(quoting.systemd_command)(item)
         if wrong:
-            return None, f"in it {item!r} is wrong: {wrong}"
+            return None, f"in it {shown_of('command', item)} is wrong: {wrong}"
     return value, None
 
 

@@ -79,9 +79,9 @@ def of_member(
     if plan.router.instances:
         pods.append(router.manifest(plan, models, _checksum(of_sidecar if reloads else of_router), options))
     of_follow: List[File] = []
-    secrets: List[str] = []
+    secrets: List[str] = models["secrets"]
     if plan.follow and credentials:
-        secrets = follow.secrets(plan, credentials)
+        secrets = [*secrets, *follow.secrets(plan, credentials)]
         of_follow = [
             _file(FOLLOW, posixpath.basename(path), content, PRIVATE)
             for path, content in follow.files(plan, credentials).items()
@@ -103,7 +103,7 @@ def _native(name: str, plan: MemberPlan, auth_pass: str, render: Render) -> Any:
         _file(KEEPALIVED, "keepalived.conf", conf, PRIVATE),
         _file(KEEPALIVED, probes.NAME, probes.of_keepalived(plan)),
     ]
-    return [], {}, [_file(HAPROXY, "haproxy.cfg", cfg)], of_router
+    return [], {"secrets": haproxy["secrets"] + keepalived["secrets"]}, [_file(HAPROXY, "haproxy.cfg", cfg)], of_router
 
 
 def _agent(name: str, plan: MemberPlan, auth_pass: str, _render: Render) -> Any:
@@ -112,7 +112,7 @@ def _agent(name: str, plan: MemberPlan, auth_pass: str, _render: Render) -> Any:
         return found["faults"], {}, [], []
     of_balancer = [_file(PROXY, f"{PROXY}.json", _json(found[PROXY]))]
     of_router = [_file(VRRP, f"{VRRP}.json", _json(found[VRRP]), PRIVATE)]
-    return [], {**(found[PROXY] or {}), **(found[VRRP] or {})}, of_balancer, of_router
+    return [], {**(found[PROXY] or {}), **(found[VRRP] or {}), "secrets": found["secrets"]}, of_balancer, of_router
 
 
 def _sidecar(plan: MemberPlan) -> List[File]:

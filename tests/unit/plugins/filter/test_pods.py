@@ -134,7 +134,7 @@ def test_a_member_follows_its_cluster_in_a_pod_of_its_own():
     found = delivered(**pods.FOLLOW)
     files = by_path(found)
     assert found["pods"] == ["onprem-lb-balancer", "onprem-lb-router", "onprem-lb-follow"]
-    assert found["secrets"] == ["a-token", pods.PASSWORD]
+    assert found["secrets"] == [pods.PASSWORD, "a-token"]
     assert files[f"{RESOURCES}/follow/token"] == {
         "path": f"{RESOURCES}/follow/token",
         "content": "a-token",

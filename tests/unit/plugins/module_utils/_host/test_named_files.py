@@ -43,7 +43,7 @@ def test_the_folder_of_a_metrics_file_must_be_there(tmp_path):
 
 def test_a_notify_program_that_is_not_there_is_unfit(tmp_path):
     assert said(notify=f"{tmp_path}/none loud") == [
-        f"notify is {tmp_path}/none loud: it cannot be run: No such file or directory."
+        f"notify is {tmp_path}/none: it cannot be run: No such file or directory."
     ]
 
 
@@ -53,7 +53,7 @@ def test_each_of_several_programs_is_looked_at_as_its_own_user(program):
         {"key": "instances (b).notify", "command": f"{program} loud", "user": "root"},
     ]
     assert said(programs=named) == [
-        f"instances (a).notify is {program} loud: it cannot be run: this host has no user no-such-user."
+        f"instances (a).notify is {program}: it cannot be run: this host has no user no-such-user."
     ]
 
 

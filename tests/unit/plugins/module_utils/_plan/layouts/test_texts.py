@@ -54,12 +54,12 @@ HAPROXY = {
     ),
     "frontend_lines with a new section": (
         of_haproxys_service(frontend_lines=["backend other"]),
-        "haproxy_services[0] (web).frontend_lines is ['backend other']: 'backend other' begins a section, and what "
+        "haproxy_services[0] (web).frontend_lines is ['backend ...']: line 1 begins a section, and what "
         "follows would be in it: use haproxy_extra_lines.",
     ),
     "frontend_lines unclosed quote": (
         of_haproxys_service(frontend_lines=["description 'open"]),
-        """haproxy_services[0] (web).frontend_lines is ["description 'open"]: "description 'open" has a quote or a """
+        "haproxy_services[0] (web).frontend_lines is ['description ...']: line 1 has a quote or a "
         "backslash without its other half: complete it.",
     ),
     "server {name, address: zone + newline + directive}": (
@@ -130,26 +130,25 @@ KEEPALIVED = {
     ),
     "keepalived_extra_lines: an open block": (
         of_keepalived(extra_lines=["vrrp_script x {"]),
-        "keepalived_extra_lines is ['vrrp_script x {']: a block in it is not closed: add a }.",
+        "keepalived_extra_lines is ['vrrp_script ...']: a block in it is not closed: add a }.",
     ),
     "keepalived_extra_lines: a backslash at the end": (
         of_keepalived(extra_lines=["! x\\"]),
-        r"keepalived_extra_lines is ['! x\\']: '! x\\' ends with a backslash, which joins the next line to it: "
+        "keepalived_extra_lines is ['! ...']: line 1 ends with a backslash, which joins the next line to it: "
         "leave it out.",
     ),
     "keepalived_global_lines: a brace too many": (
         of_keepalived(global_lines=["}"]),
-        "keepalived_global_lines is ['}']: '}' closes a block that these lines have not opened: leave it out.",
+        "keepalived_global_lines is ['}']: line 1 closes a block that these lines have not opened: leave it out.",
     ),
     "keepalived_scripts: a backslash, which versions read differently": (
         of_keepalived(scripts=[{"name": "x", "command": "/bin/x 'a\\b'"}]),
-        r"""keepalived_scripts (x).command is "/bin/x 'a\\b'": keepalived.conf cannot have the character \ inside a """
+        r"keepalived_scripts (x).command is '/bin/x ...': keepalived.conf cannot have the character \ inside a "
         "word: write a script.",
     ),
     "keepalived_scripts: a variable of keepalived": (
         of_keepalived(scripts=[{"name": "x", "command": "/bin/x ${_PWD}"}]),
-        "keepalived_scripts (x).command is '/bin/x ${_PWD}': keepalived would replace what begins with ${_, "
-        "leave it out.",
+        "keepalived_scripts (x).command is '/bin/x ...': keepalived would replace what begins with ${_, leave it out.",
     ),
     "keepalived_scripts: longer than keepalived's line": (
         of_keepalived(scripts=[{"name": "x", "command": "/bin/" + "x" * 1000}]),
@@ -185,7 +184,7 @@ LAYOUTS = {
     ),
     "pair_notify: a quote in a word": (
         refusals.of_pair(notify="""/bin/tell 'a"b'"""),
-        """pair_notify is '/bin/tell \\'a"b\\'': keepalived.conf cannot have the character " inside a word: """
+        """pair_notify is '/bin/tell ...': keepalived.conf cannot have the character " inside a word: """
         "write a script.",
     ),
     "ipi_down_file: a folder that a reboot removes": (

@@ -189,7 +189,7 @@ TEXTS = {
     ),
     "pair_notify with a carriage return": (
         refusals.of_pair(notify="/bin/a\rb"),
-        [r"pair_notify is '/bin/a\rb': write the program's whole path, from / on, in one line."],
+        ["pair_notify is '/bin/a ...': write the program's whole path, from / on, in one line."],
     ),
 }
 

@@ -126,12 +126,12 @@ ALONE = 'keepalived.conf cannot have the character " there, leave it out.'
     [
         (
             {"scripts": [{"name": "x", "command": "/bin/x 'a \"b'"}]},
-            f"""keepalived_scripts (x).command is '/bin/x \\'a "b\\'': {WORD}""",
+            f"keepalived_scripts (x).command is '/bin/x ...': {WORD}",
         ),
         ({"files": [{"name": "x", "path": '/run/"x'}]}, f"""keepalived_track_files (x).path is '/run/"x': {ALONE}"""),
         (
             {"groups": [{"name": "x", "instances": ["vip"], "notify": "/x '\"a\"'"}]},
-            f"""keepalived_sync_groups (x).notify is '/x \\'"a"\\'': {WORD}""",
+            f"keepalived_sync_groups (x).notify is '/x ...': {WORD}",
         ),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_text_that_keepalived_conf_cannot_express_is_refused_for_keepalived_al
 
 def test_a_notify_command_of_an_instance_that_keepalived_conf_cannot_express_is_refused():
     said = model({**GOOD, "notify": "/bin/x '\"'"}, read=_instances.keepalived_model)["faults"]
-    assert said == [f"""keepalived_instances (vip).notify is '/bin/x \\'"\\'': {WORD}"""]
+    assert said == [f"keepalived_instances (vip).notify is '/bin/x ...': {WORD}"]
 
 
 def test_a_notify_command_needs_room_for_the_arguments_that_keepalived_does_not_add():

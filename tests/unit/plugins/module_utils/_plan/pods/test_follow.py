@@ -84,7 +84,7 @@ def test_without_it_nobody_else_reaches_the_balancers_socket():
 def test_credentials_that_the_kubeconfig_embeds_are_for_root_alone_and_those_that_it_names_are_the_hosts():
     made = pods.made(**follow("native"))
     token = next(file for file in made.configurations if file.path.endswith("/follow/token"))
-    assert (token.content, token.mode) == ("a-token", "0600") and made.secrets == ["a-token"]
+    assert (token.content, token.mode) == ("a-token", "0600") and made.secrets == [pods.PASSWORD, "a-token"]
     api = json.loads(pods.text("follow.json", **follow("native")))["api"]
     assert (api["token"], api["ca"]) == ("/etc/onprem-lb-follow/token", "/etc/kubernetes/pki/ca.crt")
     assert volumes("follow", "follow", "native")["/etc/kubernetes/pki"] == ("/etc/kubernetes/pki", False)
