@@ -141,19 +141,20 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines += [f"{name}: {', '.join(state['files']) or 'its units'}" for name, state in returning.items()]
     lines += [f"{name} has no state {chosen} and stays as it is." for name in layout.names if name not in found]
     lines += [f"{name} {NAMES_STAY}" for name, state in returning.items() if state["keeps_names"]]
-    lines += _alone(layout, sole) if sole else []
-    lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     settle = max(state["settle"] for state in found.values()) if link else 0
+    lines += _alone(layout, sole, settle) if sole else []
+    lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     addresses = sole.seen.get("addresses", []) if sole else []
     return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen))
 
 
-def _alone(layout: Layout, sole: Member) -> List[str]:
-    """Say what it means that the router of one member runs alone."""
+def _alone(layout: Layout, sole: Member, settle: float) -> List[str]:
+    """Say what it means that the router of one member runs alone, and that it may have to take its VIPs anew."""
     others = [vip for vip in layout.configured if not sole.election(vip)]
     return [
         f"Settings change that all members share, so for some 10 s only {sole.name}'s router runs. No other member can "
         "take over then.",
+        f"A VIP may have no holder for up to {settle:g} s, if that router has to take it anew with its settings.",
         *[f"{sole.name} does not carry {', '.join(others)}: nobody holds that meanwhile."] * bool(others),
     ]
 

@@ -83,6 +83,16 @@ def test_settings_of_the_link_change_while_the_holder_runs_alone():
     assert any("only lb2's router runs" in line for line in found.lines)
 
 
+def test_it_says_for_how_long_a_vip_may_have_no_holder():
+    """A router whose settings of the link change may wait as any router does before it takes VIPs that nobody holds."""
+    slow = {**state(FIRST, link=True), "settle": 9}
+    found = rollback.steps(pair(slow, states=[state(FIRST)]))
+    assert (
+        "A VIP may have no holder for up to 9 s, if that router has to take it anew with its settings." in found.lines
+    )
+    assert not any("no holder" in line for line in rollback.steps(pair(state(FIRST))).lines)
+
+
 def test_a_second_time_nothing_is_to_do_but_another_state_can_be_chosen():
     given = pair(state(FIRST), state(SECOND, present=True), state(THIRD, to=SECOND))
     found = rollback.steps(given)
