@@ -120,6 +120,7 @@ def test_the_balancer_of_a_router_that_will_be_replaced_stays_as_it_is_whatever_
     lines = {"name": "web", "bind": ["*"], "port": 80, "backend_lines": ["option httpchk"]}
     of_successor = {
         "agent_services": [lines],
+        "agent_monitors": [{"name": "up", "port": 9997, "at_least": {"web": 1}}],
         "agent_answer_port": 9999,
         "__agent_raw_given": {"haproxy_extra_lines": ["# more"]},
         "__agent_also_answers": [9998],
