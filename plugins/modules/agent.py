@@ -61,6 +61,12 @@ options:
     elements: str
     choices: [haproxy, keepalived]
     default: []
+  keep:
+    description: Daemons that stay as they are, whatever is said of them here.
+    type: list
+    elements: str
+    choices: [vrrp, proxy]
+    default: []
   secrets:
     description: Texts to mask in diffs and logs.
     type: list
@@ -131,6 +137,7 @@ ARGUMENTS = {
     "options": {"type": "dict", "options": OPTIONS, "apply_defaults": True},
     "python": {"type": "path"},
     "replace": {"type": "list", "elements": "str", "choices": ["haproxy", "keepalived"], "default": []},
+    "keep": {"type": "list", "elements": "str", "choices": ["vrrp", "proxy"], "default": []},
     "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
 }
 
@@ -143,7 +150,8 @@ def request_of(params):
         tuple(params["options"]["stop_commands"]),
     )
     configs = {"vrrp": params["vrrp"], "proxy": params["proxy"]}
-    return deployment.Request(configs, options, params["python"] or sys.executable, params["replace"])
+    python = params["python"] or sys.executable
+    return deployment.Request(configs, options, python, params["replace"], params["keep"])
 
 
 @ending_in_words

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from support.recorded_hosts import UNITS, host_info
-from support.recorded_layouts import HOSTS, MEMBER, ROUTER, SETTINGS, stage, undo
+from support.recorded_hosts import UNITS, deployment, host_info
+from support.recorded_layouts import HOSTS, MEMBER, ROUTER, SETTINGS, layout, stage, undo
+from support.recorded_plays import run, tasks_of
 
 SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} for name in HOSTS["pair"]}
 RUNS = host_info("lb1", active_units=UNITS, enabled_units=UNITS, existing_units=UNITS)
@@ -113,6 +114,23 @@ def test_the_router_that_will_be_replaced_gets_the_new_settings_meanwhile(replac
         member={"replaces": replaces, "replaced_router": None},
     )
     assert did(without, module) == []
+
+
+def test_the_balancer_of_a_router_that_will_be_replaced_stays_as_it_is_whatever_its_successor_is_to_do():
+    lines = {"name": "web", "bind": ["*"], "port": 80, "backend_lines": ["option httpchk"]}
+    of_successor = {
+        "agent_services": [lines],
+        "agent_monitors": [{"name": "up", "port": 9997, "at_least": {"web": 1}}],
+        "agent_answer_port": 9999,
+        "__agent_raw_given": {"haproxy_extra_lines": ["# more"]},
+        "__agent_also_answers": [9998],
+    }
+    values = layout({**REPLACED, "replaces": "agent"}, {"sole_router": "lb1"}, __agent_host_given=host_info("lb1"))
+    values.pop("__agent_model")
+    play = run(tasks_of("layout", "routers/sole.yml", **of_successor), HOSTS, deployment(), facts=SETTLED, **values)
+    assert did(play, "agent") == ["lb1 agent", "lb2 agent"]
+    for call in play.of("agent"):
+        assert "proxy" not in call.given and call.given["vrrp"] and call.given["keep"] == ["proxy"]
 
 
 def test_static_pods_stop_and_start_as_pods():

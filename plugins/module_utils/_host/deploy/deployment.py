@@ -32,11 +32,17 @@ class Request(NamedTuple):
     options: Options
     python: str
     replace: List[str]
+    keep: Sequence[str] = ()  # daemons that stay as they are, by name
 
     @property
     def daemons(self) -> Tuple[Daemon, ...]:
         """Those that are to run."""
-        return tuple(daemon for daemon in DAEMONS if self.configs.get(daemon.name) is not None)
+        return tuple(daemon for daemon in self.judged if self.configs.get(daemon.name) is not None)
+
+    @property
+    def judged(self) -> Tuple[Daemon, ...]:
+        """Those that the request says anything about."""
+        return tuple(daemon for daemon in DAEMONS if daemon.name not in self.keep)
 
 
 class Result(NamedTuple):
@@ -103,8 +109,9 @@ class Deployment:
             python=request.python,
             replace=tuple(request.replace),
             loaded={daemon.name: _checksum(document(request.configs[daemon.name])) for daemon in request.daemons},
+            judged=request.judged,
         )
-        return desired, files.changes([item for daemon in DAEMONS for item in self._files_of(daemon, request)])
+        return desired, files.changes([item for daemon in request.judged for item in self._files_of(daemon, request)])
 
     def _files_of(self, daemon: Daemon, request: Request) -> List[Dict[str, Any]]:
         config = request.configs.get(daemon.name)

@@ -81,6 +81,7 @@ class DesiredState(NamedTuple):
     python: str
     replace: Tuple[str, ...] = ()  # programs that may be stopped
     loaded: Dict[str, str] = {}  # the SHA-256 of each configuration, by the daemon's name
+    judged: Tuple[Daemon, ...] = DAEMONS  # the others stay as they are
 
 
 def faults(desired: DesiredState, actual: ActualState) -> List[str]:
@@ -138,7 +139,7 @@ def _users(desired: DesiredState, actual: ActualState) -> List[Step]:
 
 def _unwanted(desired: DesiredState, actual: ActualState) -> List[Step]:
     """Return the steps that stop unneeded daemons; the router first, which releases its addresses."""
-    unneeded = [daemon for daemon in reversed(DAEMONS) if daemon not in desired.daemons]
+    unneeded = [daemon for daemon in reversed(desired.judged) if daemon not in desired.daemons]
     return [Step(STOP, daemon.unit) for daemon in unneeded if _is_there(actual.units.get(daemon.unit, Unit()))]
 
 

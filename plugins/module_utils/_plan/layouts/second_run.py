@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Set
 
 from . import changes
 from .changes import AS_IT_RUNS, SPLITS, Instance
-from .turns import Turn, changed
+from .turns import Turn, changed, starting
 
 # What all members of a Virtual Router share: the keys of an instance.
 SHARED = ("vrid", "version", "advert_interval", "auth_pass", "multicast")
@@ -40,7 +40,8 @@ def smaller(given: List[Turn], migrating: List[str], prefix: str) -> Iterator[Sm
     if any(turn.is_left and not turn.is_silent for turn in given):
         yield Smaller("run it without --limit", [turn._replace(is_left=turn.is_silent) for turn in given], migrating)
     parts = _parts(given, prefix)
-    for count in range(1, len(parts)):
+    most = len(parts) - (not starting(given))  # a run that only starts routers does something, too
+    for count in range(1, most + 1):
         for some in itertools.combinations(parts, count):
             turns = functools.reduce(lambda turns, part: part.left(turns), some, given)
             mend = f"leave {' and '.join(part.words for part in some)} for a second run"

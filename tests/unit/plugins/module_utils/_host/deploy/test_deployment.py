@@ -68,6 +68,19 @@ def test_a_first_run_sets_all_of_it_up_and_a_second_one_does_nothing(host):
     assert (again.steps, again.diff, host.commands) == ([], [], [])
 
 
+@pytest.mark.parametrize("given", [{"proxy": None}, {"proxy": {"services": [], "maxconn": 7}}])
+def test_a_daemon_that_is_kept_runs_on_as_it_was_whatever_is_said_of_it(host, given):
+    run(host)
+    before = host.content(f"{host.paths.configuration}/proxy.json")
+    slower = {"instances": [{**VRRP["instances"][0], "advert_interval": 2}]}
+    wanted = request(vrrp=slower, **given)._replace(options=Options(down_file="/run/x.down"), keep=["proxy"])
+    run(host, wanted, OTHER)
+    assert host.commands == ["upgrade onprem-lb-vrrp.service"]
+    assert host.content(f"{host.paths.configuration}/proxy.json") == before
+    assert b"x.down" not in host.content(host.paths.unit(Daemon("proxy")))
+    assert run(host, wanted, OTHER).steps == []
+
+
 def test_a_dry_run_says_the_same_and_leaves_nothing(host):
     said = run(host, dry=True)
     assert (files(host), host.commands) == ([], [])

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import verification
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
@@ -12,8 +14,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_cho
     choose,
     migration_order,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from support.plans.living import living
 from support.plans.pairs import member, pair
+from support.plans.variables import draft
 
 FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}
 NATIVES = ["haproxy.service", "keepalived.service"]
@@ -246,3 +252,12 @@ def test_a_member_that_must_have_the_agent_refuses_what_only_haproxy_does(more, 
     members[1]["host"].update(host)
     (fault,) = _pair.plan(members).faults
     assert fault.startswith(f"lb2: pair_services (web){sentence}")
+
+
+@pytest.mark.parametrize("before, after", [*itertools.product(PRESETS, PRESETS)])
+def test_a_router_that_runs_alone_before_its_engine_changes_has_what_its_present_engine_can_run(before, after):
+    planned = {"engine": "native", "preset": after, "auth_pass": "an0ther1"}
+    plan = draft("ipi", living("ipi", {"engine": "agent", "preset": before}, planned).members)
+    router = plan.members[plan.sole_router].replaced_router
+    given = {key: getattr(router, key) for key in ("instances", "scripts", "track_files", "sync_groups")}
+    assert router.instances and agent.translate(given)["faults"] == []

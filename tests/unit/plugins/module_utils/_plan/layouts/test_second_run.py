@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
 from support.plans.living import living
 from support.plans.variables import LAYOUTS
 
@@ -16,8 +17,23 @@ SHARDED = {
 NATIVE, AGENT = {"engine": "native"}, {"engine": "agent"}
 
 
+VIPS = ["10.0.0.200", "10.0.0.201"]
+
+
 def faults(before, planned):
     return planner.draft(LAYOUTS["ipi"], living("ipi", before, planned).members).faults
+
+
+def alone(before, planned, holder):
+    """Return what is wrong where all routers but one are stopped, as a run that failed leaves them."""
+    members = living("ipi", before, planned).members
+    for member in members:
+        host = member["host"]
+        own = [info for info in host["addresses"] if info["address"] not in VIPS]
+        holds = [{**own[0], "address": vip, "prefix": 32} for vip in VIPS if member["name"] == holder]
+        units = [unit for unit in host["active_units"] if holds or unit != UNITS[AGENT["engine"]].router]
+        member["host"] = {**host, "addresses": own + holds, "active_units": units}
+    return planner.draft(LAYOUTS["ipi"], members).faults
 
 
 @pytest.mark.parametrize(
@@ -52,3 +68,9 @@ def test_a_refusal_names_what_a_second_run_may_change_and_the_first_is_safe_with
     )
     assert faults(before, first) == []
     assert "and" in left or faults(first, planned) == []
+
+
+def test_where_routers_are_stopped_the_first_run_only_starts_them():
+    why, *_play = alone(AGENT, {**AGENT, **MEMBERS}, "master-0")
+    assert "leave who carries 10.0.0.201 for a second run, or accept" in why
+    assert alone(AGENT, AGENT, "master-0") == faults(AGENT, {**AGENT, **MEMBERS}) == []
