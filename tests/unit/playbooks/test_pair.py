@@ -37,6 +37,7 @@ def test_a_first_deployment_installs_checks_configures_verifies_and_shows_no_pas
         "member_lock",
     ]
     assert order(play, "systemd_service", "layout_info", "member_lock")[2:] == [
+        *(f"{name} systemd_service started onprem-lb-down-file.service" for name in ("lb1", "lb2")),
         *("lb1 systemd_service reloaded haproxy.service", "lb2 systemd_service reloaded haproxy.service"),
         *("lb1 systemd_service reloaded keepalived.service", "lb2 systemd_service reloaded keepalived.service"),
         *last,

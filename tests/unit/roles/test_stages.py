@@ -229,7 +229,10 @@ def test_what_a_member_needs_no_more_stops(member, expected):
 
 def test_a_cluster_loses_its_redirect_with_its_balancer_and_its_shutdown_unit_with_its_router():
     definition = {"prefix": "ipi", "shutdown_before": ["kubelet.service"], "verify": True}
-    member = {"router": {**ROUTER, "instances": []}, "balancer": {**MEMBER["balancer"], "services": "[]"}}
+    member = {
+        "router": {**ROUTER, "instances": []},
+        "balancer": {**MEMBER["balancer"], "services": "[]", "down_file": ""},
+    }
     host = {**RUNS, "existing_units": ["onprem-lb-shutdown.service"]}
     names = {"__ipi_guard_unit": "/g", "__ipi_nftables_unit": "/n"}
     play = stage(

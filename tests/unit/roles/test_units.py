@@ -10,6 +10,8 @@ from support.recorded_layouts import HOSTS, MEMBER, ROUTER, stage, undo
 
 SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} for name in HOSTS["pair"]}
 DIRECT, FOLLOW, POD = "onprem-lb-direct.service", "onprem-lb-follow.service", {"pods": {"x": 1}}
+CORRECTION = "onprem-lb-down-file.service"  # has a test of its own
+WAVE = {"members": ["lb1"], "proves": [], "hands_over": []}
 NO_ROUTER, NO_BALANCER = (
     {"router": {**ROUTER, "instances": []}},
     {"balancer": {**MEMBER["balancer"], "services": "[]", "down_file": ""}},
@@ -18,7 +20,8 @@ NO_ROUTER, NO_BALANCER = (
 
 def only(name, play, *modules):
     assert play.code == 0, play.faults()
-    return [line.partition(" ")[2] for line in play.did(*modules) if line.startswith(name)]
+    lines = [line for line in play.did(*modules) if CORRECTION not in line]
+    return [line.partition(" ")[2] for line in lines if line.startswith(name)]
 
 
 def configured(facts=SETTLED, **values):
@@ -62,6 +65,15 @@ def test_what_follows_the_cluster_stops_while_its_balancer_changes():
 @pytest.mark.parametrize("member, watched", [({}, True), (NO_BALANCER, False)])
 def test_the_down_file_is_watched_where_there_is_a_balancer(member, watched):
     assert ("/etc/systemd/system/onprem-lb-down-file.path" in paths(configured(member=member))) is watched
+
+
+@pytest.mark.parametrize("member, check, read", [({}, False, True), ({}, True, False), (NO_BALANCER, False, False)])
+def test_the_down_file_is_true_before_a_router_tracks_it(member, check, read):
+    play = configured(member=member, check=check, __layout_waves=[WAVE])
+    called = [(call.on, call.module, call.given.get("name")) for call in play.calls]
+    correction = ("lb1", "systemd_service", CORRECTION)
+    assert (correction in called) is read
+    assert not read or called.index(correction) < called.index(("lb1", "keepalived_hook", None))
 
 
 @pytest.mark.parametrize("check, missing, corrected", [(False, [], True), (True, [], True), (True, ["haproxy"], False)])

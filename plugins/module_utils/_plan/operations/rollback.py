@@ -9,7 +9,7 @@ IDs sort by time, which is the order of the runs. Two states may have the same c
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..._shared.state_ids import when
 from .members import Layout, Member, layouts
@@ -134,7 +134,7 @@ def _could_serve(layout: Layout, found: States, vip: str) -> bool:
 def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Steps:
     link = any(state["changes_link"] for state in found.values())
     routers = [member for member in layout.members if member.name in found and found[member.name]["could_serve"]]
-    sole = max(routers, key=lambda member: len(member.held)) if link and routers else None
+    sole = max(routers, key=lambda member: _most(layout, member)) if link and routers else None
     first = sole.name if sole else ""
     what = _described(next(iter(found.values())))
     lines = [f"Back to {chosen}, {what}."]
@@ -146,6 +146,11 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     addresses = sole.seen.get("addresses", []) if sole else []
     return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen))
+
+
+def _most(layout: Layout, member: Member) -> Tuple[int, int]:
+    """Return how many VIPs a member may hold, and how many it holds: as many as possible are served meanwhile."""
+    return len([vip for vip in layout.configured if member.election(vip)]), len(member.held)
 
 
 def _alone(layout: Layout, sole: Member, settle: float) -> List[str]:

@@ -62,8 +62,8 @@ def test_what_joins_and_leaves_comes_back_to_the_same_text(text):
 def test_a_runtime_server_gets_the_options_of_default_server_as_well(text):
     found = haproxy_file.read(text, MASTERS)
     assert found.arguments() == (
-        "check inter 5000ms fall 2 rise 3 check-ssl verify none "
-        "fastinter 2000ms slowstart 60000ms on-marked-down shutdown-sessions weight 256"
+        "check inter 200ms fall 6 rise 3 check-ssl verify none "
+        "slowstart 60000ms on-marked-down shutdown-sessions weight 256"
     )
     assert found.port == 6443
 

@@ -59,6 +59,24 @@ def test_in_a_cluster_it_says_which_vips_nobody_holds_meanwhile():
     assert (found.first, found.lines[-2]) == ("m1", f"m1 does not carry {ingress}: nobody holds that meanwhile.")
 
 
+def test_the_one_that_runs_alone_carries_most_vips_also_where_another_one_holds_more():
+    api, ingress = "192.0.2.10", "192.0.2.11"
+
+    def carrying(*vips):
+        each = {"priority": 254, "preempt": False, "state": ""}
+        return [{"name": f"vip{vip}", "addresses": [vip], **each} for vip in vips]
+
+    link, names = state(FIRST, link=True), ("m1", "m2", "w1")
+    found = rollback.steps(
+        [
+            member("m1", link, members=names, instances=carrying(api, ingress)),
+            member("m2", link, held=[api], members=names, instances=carrying(api)),
+            member("w1", link, held=[ingress], members=names, instances=carrying(ingress)),
+        ]
+    )
+    assert found.first == "m1" and "nobody holds" not in str(found.lines)
+
+
 def test_it_returns_to_the_newest_state_of_all_members():
     found = rollback.steps(pair(state(FIRST), state(SECOND)))
     assert (found.faults, found.id, found.members, found.first) == ([], SECOND, ["lb1", "lb2"], "")
