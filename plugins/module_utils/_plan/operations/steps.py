@@ -59,7 +59,8 @@ def returning(layout: Layout, member: Member, without: Collection[str] = ()) -> 
     found = []
     for vip in layout.configured:
         first = next((name for name in layout.by_priority(vip) if name not in without), "")
-        takes = member.election(vip).get("preempt") or not layout.holders(vip)
+        holders = layout.holders(vip)
+        takes = not holders or layout.preempts(member.name, vip, holders)
         if first == member.name and takes and vip not in member.held:
             found.append(vip)
     return found
@@ -73,12 +74,11 @@ def holders_after(layout: Layout, stopped: Collection[str], restarted: Collectio
     :param restarted: members whose routers stop as well, and start again when others have taken over
     """
     unfit_ones = {member.name for member in layout.members if member.seen["unable"]} | {*stopped}
-    members = {member.name: member for member in layout.members}
     found = {}
     for vip in layout.configured:
         able = [name for name in layout.by_priority(vip) if name not in unfit_ones]
         holders = [name for name in layout.holders(vip) if name not in {*stopped, *restarted}]
-        if able and (members[able[0]].election(vip)["preempt"] or not holders):
+        if able and (not holders or layout.preempts(able[0], vip, holders)):
             found[vip] = next((name for name in able if name not in restarted), able[0])
         elif holders:
             found[vip] = holders[0]

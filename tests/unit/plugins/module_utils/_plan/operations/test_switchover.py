@@ -78,6 +78,31 @@ def test_of_three_the_last_stays_a_backup():
     assert (found.stop, found.hold, found.expected) == (["lb1"], ["lb1"], {"lb2": [VIP]})
 
 
+def equals(number, holds=(), vips=(VIP,)):
+    """A member whose priority is that of all others, as in a cluster that copies OpenShift."""
+    return seen(number, holds, instances=[instance(vip, 40) for vip in vips])
+
+
+@pytest.mark.parametrize("to, others", [("lb2", ["lb1", "lb3"]), ("lb3", ["lb1", "lb2"])])
+def test_of_members_with_equal_priorities_the_named_one_takes_over(to, others):
+    """Whoever's Skew_Time ends first would take the VIP, and keep it: none preempts another one."""
+    found = steps(three(equals(1, [VIP]), equals(2), equals(3)), to)
+    assert (found.stop, found.hold, found.expected) == (others, [], {to: [VIP]})
+    assert found.lines[0] == f"{VIP} moves from lb1 to {to}."
+
+
+def test_an_equal_one_goes_on_where_it_carries_what_the_named_one_does_not():
+    found = steps(three(equals(1, [VIP, SECOND], [VIP, SECOND]), equals(2, (), [VIP, SECOND]), equals(3)), "lb3")
+    assert (found.stop, found.hold) == (["lb1"], [])
+
+
+def test_of_members_with_equal_priorities_none_takes_a_vip_from_another_one():
+    """Of lb1, which comes first by its name, nothing is expected: lb2 goes on with the other VIP."""
+    both = (VIP, SECOND)
+    found = steps(three(equals(1, (), [SECOND]), equals(2, [SECOND], both), equals(3, [VIP], [VIP])), "lb2")
+    assert (found.stop, found.expected) == (["lb3"], {"lb2": [SECOND, VIP]})
+
+
 def test_who_no_longer_outranks_the_target_takes_part_again():
     found = steps(three(seen(1, held_back=RECORD), seen(2, held_back=RECORD), seen(3, [VIP])), "lb2")
     assert (found.stop, found.start, found.expected) == ([], ["lb2"], {"lb2": [VIP]})
