@@ -23,7 +23,9 @@ class Steps(NamedTuple):
     stop: List[str] = []  # the members whose routers stop, without those that are stopped already
     hold: List[str] = []  # those of them that stay stopped
     start: List[str] = []  # the members whose routers start again
-    expected: Dict[str, List[str]] = {}  # the VIPs that each member is to hold in the end
+    expected: Dict[
+        str, List[str]
+    ] = {}  # the VIPs that each member is to hold in the end; of several with one VIP, any
     probe: Dict[str, Any] = {}  # the ``address``, ``port``, ``members`` and ``holder`` for a measurement
     path: str = ""  # of the record on a member that is held back
     record: Dict[str, str] = {}  # what it has, besides since when and by whom
@@ -136,6 +138,21 @@ def probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
     found = [member for member in layout.members if member.name == to and member.seen["ports"]]
     members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.read]
     return {"address": vip, "port": found[0].seen["ports"][0], "members": members, "holder": to} if found else {}
+
+
+def missed(expected: Dict[str, List[str]], ends: Dict[str, Dict[str, Any]]) -> List[str]:
+    """Return the VIPs that none of the members which might take them holds in the end.
+
+    :param expected: as the steps have it
+    :param ends: what each member's wait for that returned; one that did not wait is not judged
+    """
+    vain = {name: end for name, end in ends.items() if end.get("failed") or end.get("unreachable")}
+    takers: Dict[str, List[str]] = {}
+    for name, vips in expected.items():
+        for vip in vips:
+            takers.setdefault(vip, []).append(name)
+    held = {each["address"] for end in vain.values() for each in end.get("held", [])}
+    return [vip for vip, names in takers.items() if {*names} <= {*vain} and vip not in held]
 
 
 def measured(probed: Dict[str, Any], seen: Dict[str, Any]) -> str:

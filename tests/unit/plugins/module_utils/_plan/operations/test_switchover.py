@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, measured
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, measured, missed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.switchover import steps
 from support.members import DOWN, RECORD, SECOND, VIP, host, instance, pair, seen
 
@@ -350,3 +350,21 @@ def test_the_move_of_the_first_vip_is_measured_at_a_port_of_the_balancer():
 )
 def test_only_a_move_that_was_seen_is_reported_as_measured(change, sentence):
     assert measured(MOVE, {**MEASURED, **change}) == sentence
+
+
+VAIN = {"failed": True, "held": []}
+
+
+@pytest.mark.parametrize(
+    "ends, nobodys",
+    [
+        ({"lb2": VAIN, "lb3": {"held": [{"address": VIP}]}}, []),
+        ({"lb2": VAIN, "lb3": VAIN}, [VIP]),
+        ({"lb2": {"unreachable": True}, "lb3": VAIN}, [VIP]),
+        ({"lb2": {"failed": True, "held": [{"address": VIP}]}, "lb3": VAIN}, []),
+        ({"lb1": {}, "lb2": {"skipped": True}, "lb3": {"skipped": True}}, []),
+    ],
+    ids=["one has it", "nobody has it", "one is lost", "one lacks another VIP", "nobody waited"],
+)
+def test_a_vip_has_moved_once_one_of_those_that_might_take_it_holds_it(ends, nobodys):
+    assert missed({"lb2": [VIP], "lb3": [VIP]}, ends) == nobodys
