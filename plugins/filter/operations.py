@@ -71,5 +71,6 @@ class FilterModule:
             "rollback_faults": rollback_model.faults,
             "rollback_steps": rollback_steps,
             "switchover_measured": steps.measured,
+            "switchover_missed": steps.missed,
             "switchover_steps": switchover_steps,
         }

@@ -42,6 +42,22 @@ def test_each_member_is_drained_maintained_and_takes_part_again_before_the_next_
     assert play.did("member_lock", "reboot")[2:6] == ["lb2 reboot", "lb2 member_lock", "lb1 reboot", "lb1 member_lock"]
 
 
+class Equal(Living):
+    """Three members of equal priority, of which the last takes the VIP over from the first."""
+
+    def seen(self, call):
+        found = super().seen(call)
+        held = [{"address": "192.0.2.10", "seconds": 1}] if call.on == ("lb3" if self.stopped else "lb1") else []
+        return {**found, "held": held, "instances": [{**each, "priority": 40} for each in found["instances"]]}
+
+
+def test_whichever_of_several_equal_members_takes_the_vip_over_the_drain_goes_on():
+    members = {"pair": {**PAIR["pair"], "lb3": {"ansible_host": "192.0.2.3"}}}
+    given = {"maintenance_reboot": "always", "maintenance_members": "lb1", **PAIR_VARIABLES}
+    play = run("maintenance", members, Equal().answers(), **given)
+    assert play.code == 0 and moves(play) == [f"lb1 {STOP}", "lb1 reboot", f"lb1 {START}"]
+
+
 def test_a_dry_run_moves_and_reboots_nothing():
     play = maintained(check=True, maintenance_pause=5)
     assert play.code == 0 and {call.check for call in play.of("drill_event", "reboot")} == {True}

@@ -138,9 +138,13 @@ def _as_written_in_the_plan(given: Iterable[str]) -> List[str]:
 
 
 def _addresses(members: List[Member]) -> List[str]:
-    """Return the addresses of those whose routers are no strangers: a former member's is stopped before any change."""
+    """Return the addresses of those whose routers are no strangers: a former member's is stopped before any change.
+
+    A router goes on sending from the address that its host had when it started.
+    """
     present = [info["address"] for member in members for info in member["host"]["addresses"]]
-    return [*present, *departed.addresses(members)]
+    running = [instance["source"] for instance in _instances(members) if instance.get("source")]
+    return [*present, *running, *departed.addresses(members)]
 
 
 def vrrp_conflicts(members: List[Member], vips: List[Vip], where: Dict[str, Dict[str, Placement]]) -> Faults:

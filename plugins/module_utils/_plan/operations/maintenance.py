@@ -93,6 +93,11 @@ def _takers(layout: Layout, member: Member, vip: str, proved: Sequence[str] = ()
     return [name for name in layout.by_priority(vip) if name in fit]
 
 
+def _next(layout: Layout, member: Member, vip: str, proved: Sequence[str] = ()) -> List[str]:
+    """Return who holds a VIP next without this one: several if their priorities are equal."""
+    return layout.first(vip, _takers(layout, member, vip, proved))
+
+
 def _plan(layout: Layout, wanted: List[str], work: str) -> Plan:
     done, chosen = _done(layout, work), _chosen(layout, wanted, work)
     alone = [member.name for member in layout.members if member not in chosen]
@@ -131,7 +136,8 @@ def _will_hold(layout: Layout, member: Member) -> List[str]:
 
 def _line(layout: Layout, member: Member, work: str) -> str:
     held = [] if member.held_back else _will_hold(layout, member)
-    moves = [f"{vip} moves to {_takers(layout, member, vip, _proved_first(layout))[0]}" for vip in held]
+    proved = _proved_first(layout)
+    moves = [f"{vip} moves to {' or '.join(_next(layout, member, vip, proved))}" for vip in held]
     begin = "its router is stopped already" if member.held_back else "its router stops"
     return f"{member.name}: {', '.join([begin, *moves])}; {work}; proved, it takes part again."
 
@@ -145,10 +151,12 @@ def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str]) ->
     faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member)
     if faults:
         return Steps(faults)
+    takers = {vip: _next(layout, member, vip) for vip in member.held}
     expected: Dict[str, List[str]] = {}
-    for vip in member.held:
-        expected.setdefault(_takers(layout, member, vip)[0], []).append(vip)
-    lines = [f"{vip} moves from {name} to {taker}." for taker, vips in expected.items() for vip in vips]
+    for vip, names in takers.items():
+        for taker in names:
+            expected.setdefault(taker, []).append(vip)
+    lines = [f"{vip} moves from {name} to {' or '.join(names)}." for vip, names in takers.items()]
     holders = [other for vip in layout.configured for other in layout.holders(vip) if other != name]
     to = list(dict.fromkeys([*expected, *holders]))
     return Steps(
@@ -157,7 +165,7 @@ def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str]) ->
         stop=[name],
         hold=[name],
         expected=expected,
-        probe=steps.probe(layout, member.held[0], to[0]) if expected else {},
+        probe=steps.probe(layout, member.held[0], to[0]) if len(expected) == 1 else {},
         path=PATHS[MAINTENANCE],
         record={"to": " and ".join(to), "work": work, "done": ",".join(done)},
         lasts=True,

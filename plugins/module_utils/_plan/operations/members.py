@@ -103,6 +103,18 @@ class Layout(NamedTuple):
         ranked = [(-member.election(vip)["priority"], member.name) for member in self.members if member.election(vip)]
         return [name for _priority, name in sorted(ranked)]
 
+    def first(self, vip: str, names: Sequence[str]) -> List[str]:
+        """Return which of these take a VIP that nobody holds: among equal ones that is whoever advertises first."""
+        able = [name for name in self.by_priority(vip) if name in names]
+        priorities = {member.name: member.election(vip).get("priority") for member in self.members}
+        return [name for name in able if priorities[name] == priorities[able[0]]]
+
+    def preempts(self, name: str, vip: str, holders: Sequence[str]) -> bool:
+        """Whether a member takes a VIP from those that hold it: with preemption, and a higher priority than theirs."""
+        elections = {member.name: member.election(vip) for member in self.members}
+        own, theirs = elections[name], [elections[each].get("priority", 0) for each in holders]
+        return bool(own.get("preempt")) and all(own["priority"] > each for each in theirs)
+
     @property
     def former(self) -> List[str]:
         """The members that those of the inventory know and the inventory lacks: their routers may run."""

@@ -24,7 +24,9 @@ class Steps(NamedTuple):
     hold: List[str] = []  # those of them that stay stopped
     delays: Dict[str, int] = {}  # after how many seconds each of them stops, so that each VIP moves once
     start: List[str] = []  # the members whose routers start again
-    expected: Dict[str, List[str]] = {}  # the VIPs that each member is to hold in the end
+    expected: Dict[
+        str, List[str]
+    ] = {}  # the VIPs that each member is to hold in the end; of several with one VIP, any
     probe: Dict[str, Any] = {}  # the ``address``, ``port``, ``members`` and ``holder`` for a measurement
     path: str = ""  # of the record on a member that is held back
     record: Dict[str, str] = {}  # what it has, besides since when and by whom
@@ -60,7 +62,8 @@ def returning(layout: Layout, member: Member, without: Collection[str] = ()) -> 
     found = []
     for vip in layout.configured:
         first = next((name for name in layout.by_priority(vip) if name not in without), "")
-        takes = member.election(vip).get("preempt") or not layout.holders(vip)
+        holders = layout.holders(vip)
+        takes = not holders or layout.preempts(member.name, vip, holders)
         if first == member.name and takes and vip not in member.held:
             found.append(vip)
     return found
@@ -74,12 +77,11 @@ def holders_after(layout: Layout, stopped: Collection[str], restarted: Collectio
     :param restarted: members whose routers stop as well, and start again when others have taken over
     """
     unfit_ones = {member.name for member in layout.members if member.seen["unable"]} | {*stopped}
-    members = {member.name: member for member in layout.members}
     found = {}
     for vip in layout.configured:
         able = [name for name in layout.by_priority(vip) if name not in unfit_ones]
         holders = [name for name in layout.holders(vip) if name not in {*stopped, *restarted}]
-        if able and (members[able[0]].election(vip)["preempt"] or not holders):
+        if able and (not holders or layout.preempts(able[0], vip, holders)):
             found[vip] = next((name for name in able if name not in restarted), able[0])
         elif holders:
             found[vip] = holders[0]
@@ -160,6 +162,21 @@ def probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
     found = [member for member in layout.members if member.name == to and member.seen["ports"]]
     members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.read]
     return {"address": vip, "port": found[0].seen["ports"][0], "members": members, "holder": to} if found else {}
+
+
+def missed(expected: Dict[str, List[str]], ends: Dict[str, Dict[str, Any]]) -> List[str]:
+    """Return the VIPs that none of the members which might take them holds in the end.
+
+    :param expected: as the steps have it
+    :param ends: what each member's wait for that returned; one that did not wait is not judged
+    """
+    vain = {name: end for name, end in ends.items() if end.get("failed") or end.get("unreachable")}
+    takers: Dict[str, List[str]] = {}
+    for name, vips in expected.items():
+        for vip in vips:
+            takers.setdefault(vip, []).append(name)
+    held = {each["address"] for end in vain.values() for each in end.get("held", [])}
+    return [vip for vip, names in takers.items() if {*names} <= {*vain} and vip not in held]
 
 
 def measured(probed: Dict[str, Any], seen: Dict[str, Any]) -> str:

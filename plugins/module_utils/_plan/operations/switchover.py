@@ -71,8 +71,12 @@ def _moves(layout: Layout, target: Member, vips: List[str]) -> Steps:
     others = [member for member in layout.members if member is not target]
     preempts = bool(target.held_back) and all(target.election(vip)["preempt"] for vip in vips)
     higher = [member for member in others if _outranks(member, target, vips)]
-    holding = [member for member in others if {*vips} & {*member.held} and not (preempts and member not in higher)]
-    stop = _names(member for member in others if member in higher + holding and not member.held_back)
+    moved = [vip for vip in vips if vip not in target.held]
+    equal = [member for member in others if member not in higher and _equals(member, target, moved)]
+    lower = [member for member in others if member not in higher + equal]
+    holding = [member for member in others if {*vips} & {*member.held} and not (preempts and member in lower)]
+    rivals = higher + [member for member in equal if {*member.addresses} <= {*vips}]
+    stop = _names(member for member in others if member in rivals + holding and not member.held_back)
     hold = _names(member for member in higher if any(member.election(vip).get("preempt") for vip in vips))
     start = [target.name] if target.held_back else []
     start += _names(member for member in others if member.held_back and member not in higher)
@@ -144,8 +148,18 @@ def _merged(every: List[Steps]) -> Steps:
 
 def _outranks(member: Member, target: Member, vips: List[str]) -> bool:
     """Whether a member would win an election for one of these VIPs against the target."""
-    rivals = [vip for vip in vips if member.election(vip)]
-    return any(member.election(vip)["priority"] > target.election(vip)["priority"] for vip in rivals)
+    return any(lead > 0 for lead in _leads(member, target, vips))
+
+
+def _equals(member: Member, target: Member, vips: List[str]) -> bool:
+    """Whether a member might win one, as their priorities are equal: whose Skew_Time ends first then holds the VIP."""
+    return 0 in _leads(member, target, vips)
+
+
+def _leads(member: Member, target: Member, vips: List[str]) -> List[int]:
+    """Return by how much a member's priority exceeds the target's, for each of these VIPs that both carry."""
+    shared = [vip for vip in vips if member.election(vip)]
+    return [member.election(vip)["priority"] - target.election(vip)["priority"] for vip in shared]
 
 
 def _names(members: Iterable[Member]) -> List[str]:

@@ -62,6 +62,21 @@ def test_one_whose_router_is_heard_by_nobody_changes_when_all_others_send_to_its
 
 @every_pair
 @pytest.mark.parametrize("before", UNICAST)
+def test_a_router_that_still_sends_from_its_old_address_is_no_stranger(count, engine, before):
+    """Found on hosts: keepalived did so after its host had lost the address, and the run wanted it in the inventory."""
+    last = f"lb{count}"
+    given = members(count, engine, before, moved=[last])
+    (living_one,) = (one["host"]["instances"] for one in given if one["name"] == last)
+    heard = [
+        {**each, "family": 4, "auth_type": "simple", "source": f"192.0.2.{count}", "interface": "eth0"}
+        for each in living_one
+    ]
+    given[0]["host"].update(heard=heard)
+    assert heard and _pair.plan(given).faults == []
+
+
+@every_pair
+@pytest.mark.parametrize("before", UNICAST)
 def test_while_one_changes_that_is_still_heard_one_router_runs_alone(count, engine, before):
     last = f"lb{count}"
     given = members(count, engine, before, moved=[last], keeps_source=True)

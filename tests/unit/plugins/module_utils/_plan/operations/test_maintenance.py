@@ -179,6 +179,20 @@ def test_the_holder_hands_each_vip_to_the_next_that_could_take_over():
     assert found.record == {"to": "lb3", "work": WORK, "done": "lb3,lb2"}
 
 
+def equals(number, holds=()):
+    """A member whose priority is that of all others, as in a cluster that copies OpenShift."""
+    return seen(number, holds, instances=[instance(VIP, 40)])
+
+
+def test_of_members_with_equal_priorities_any_takes_the_vip_over():
+    """Nobody knows whose Skew_Time ends first, so the run waits for one of them, and measures nothing."""
+    given = three(equals(1, [VIP]), equals(2), equals(3))
+    found = drain(given, "lb1", WORK, [])
+    assert (found.expected, found.probe) == ({"lb2": [VIP], "lb3": [VIP]}, {})
+    assert found.lines[1] == f"{VIP} moves from lb1 to lb2 or lb3."
+    assert f"{VIP} moves to lb2 or lb3;" in plan(given, [], WORK).lines[-1]
+
+
 @pytest.mark.parametrize(
     "now, sentence",
     [

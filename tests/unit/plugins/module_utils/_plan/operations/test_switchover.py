@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, measured
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, measured, missed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.switchover import steps
 from support.members import DOWN, RECORD, SECOND, VIP, host, instance, pair, seen
 
@@ -90,6 +90,31 @@ def test_a_backup_stops_before_the_holder():
 def test_of_three_the_last_stays_a_backup():
     found = steps(three(HOLDS, seen(2), seen(3)))
     assert (found.stop, found.hold, found.expected) == (["lb1"], ["lb1"], {"lb2": [VIP]})
+
+
+def equals(number, holds=(), vips=(VIP,)):
+    """A member whose priority is that of all others, as in a cluster that copies OpenShift."""
+    return seen(number, holds, instances=[instance(vip, 40) for vip in vips])
+
+
+@pytest.mark.parametrize("to, others", [("lb2", ["lb1", "lb3"]), ("lb3", ["lb1", "lb2"])])
+def test_of_members_with_equal_priorities_the_named_one_takes_over(to, others):
+    """Whoever's Skew_Time ends first would take the VIP, and keep it: none preempts another one."""
+    found = steps(three(equals(1, [VIP]), equals(2), equals(3)), to)
+    assert (found.stop, found.hold, found.expected) == (others, [], {to: [VIP]})
+    assert found.lines[0] == f"{VIP} moves from lb1 to {to}."
+
+
+def test_an_equal_one_goes_on_where_it_carries_what_the_named_one_does_not():
+    found = steps(three(equals(1, [VIP, SECOND], [VIP, SECOND]), equals(2, (), [VIP, SECOND]), equals(3)), "lb3")
+    assert (found.stop, found.hold) == (["lb1"], [])
+
+
+def test_of_members_with_equal_priorities_none_takes_a_vip_from_another_one():
+    """Of lb1, which comes first by its name, nothing is expected: lb2 goes on with the other VIP."""
+    both = (VIP, SECOND)
+    found = steps(three(equals(1, (), [SECOND]), equals(2, [SECOND], both), equals(3, [VIP], [VIP])), "lb2")
+    assert (found.stop, found.expected) == (["lb3"], {"lb2": [SECOND, VIP]})
 
 
 def test_who_no_longer_outranks_the_target_takes_part_again():
@@ -339,3 +364,21 @@ def test_the_move_of_the_first_vip_is_measured_at_a_port_of_the_balancer():
 )
 def test_only_a_move_that_was_seen_is_reported_as_measured(change, sentence):
     assert measured(MOVE, {**MEASURED, **change}) == sentence
+
+
+VAIN = {"failed": True, "held": []}
+
+
+@pytest.mark.parametrize(
+    "ends, nobodys",
+    [
+        ({"lb2": VAIN, "lb3": {"held": [{"address": VIP}]}}, []),
+        ({"lb2": VAIN, "lb3": VAIN}, [VIP]),
+        ({"lb2": {"unreachable": True}, "lb3": VAIN}, [VIP]),
+        ({"lb2": {"failed": True, "held": [{"address": VIP}]}, "lb3": VAIN}, []),
+        ({"lb1": {}, "lb2": {"skipped": True}, "lb3": {"skipped": True}}, []),
+    ],
+    ids=["one has it", "nobody has it", "one is lost", "one lacks another VIP", "nobody waited"],
+)
+def test_a_vip_has_moved_once_one_of_those_that_might_take_it_holds_it(ends, nobodys):
+    assert missed({"lb2": [VIP], "lb3": [VIP]}, ends) == nobodys
