@@ -334,5 +334,5 @@ def test_a_password_of_a_wrong_kind_is_not_shown():
     assert len(others) >= 2 and "12345678" not in str([fault, *others])
 
 
-def test_the_passwords_are_named_as_secrets():
-    assert translate(**EVERYTHING)["secrets"] == ["k3Ja92xQ"]
+def test_passwords_and_the_arguments_of_programs_are_named_as_secrets():
+    assert translate(**EVERYTHING)["secrets"] == ["--high 'a b'", "-0 onprem-lb-proxy", "k3Ja92xQ"]
