@@ -22,7 +22,7 @@ from support import leaks
 from support.agent.programs import PATIENT, PYTHONPATH
 from support.paths import MODULE_UTILS
 from support.proxy.proxies import LIMIT, LOCAL
-from support.waiting import LIMIT_S, until
+from support.waiting import until
 
 # As systemd starts it: User=nobody, AmbientCapabilities=CAP_NET_BIND_SERVICE.
 AS_NOBODY = (
@@ -254,7 +254,7 @@ class Running:
         return [line for line in self.log.splitlines() if any(part in line for part in parts)]
 
     def report(self):
-        return status_socket.fetch(self.socket, LIMIT_S)
+        return status_socket.fetch(self.socket, self.limit)
 
     def server(self, key):
         service, _slash, name = key.partition("/")
