@@ -12,8 +12,15 @@ from . import changes
 from .changes import AS_IT_RUNS, SPLITS, Instance
 from .turns import Turn, changed, starting
 
-# What all members of a Virtual Router share: the keys of an instance.
-SHARED = ("vrid", "version", "advert_interval", "auth_pass", "multicast")
+# What all members of a Virtual Router share, and a run can leave as it is: the keys of an instance by the labels of
+# `changes.SETTINGS`.
+SHARED = {
+    "VRID": "vrid",
+    "VRRP version": "version",
+    "interval": "advert_interval",
+    "password": "auth_pass",
+    "multicast": "multicast",
+}
 
 
 class Smaller(NamedTuple):
@@ -44,7 +51,7 @@ def smaller(given: List[Turn], migrating: List[str], prefix: str) -> Iterator[Sm
     for count in range(1, most + 1):
         for some in itertools.combinations(parts, count):
             turns = functools.reduce(lambda turns, part: part.left(turns), some, given)
-            mend = f"leave {' and '.join(part.words for part in some)} for a second run"
+            mend = f"leave the change of {' and of '.join(part.words for part in some)} for a second run"
             yield Smaller(mend, turns, [turn.name for turn in turns if turn.replaces and turn.name in migrating])
 
 
@@ -53,10 +60,11 @@ def _parts(given: List[Turn], prefix: str) -> List[Part]:
     carried = {vip for turn in given for vip in changes.vips(turn.before) ^ changes.vips(turn.after)}
     found = changed(given).values()
     labels = dict.fromkeys(change.label for some in found for change in some if change.kind == SPLITS)
+    shared = [label for label in labels if label in SHARED]
     every = [
-        (carried, Part(f"who carries {', '.join(sorted(carried))}", _with_what_is_carried)),
+        (carried, Part(f"the members that carry {', '.join(sorted(carried))}", _with_what_is_carried)),
         (any(turn.replaces for turn in given), Part(f"{prefix}_engine", _with_their_engines)),
-        (labels, Part(f"the new {', '.join(labels)}", _with_what_is_shared)),
+        (shared, Part(", ".join(shared), _with_what_is_shared)),
     ]
     return [part for changes_it, part in every if changes_it]
 
@@ -84,7 +92,7 @@ def _with_what_is_shared(given: List[Turn]) -> List[Turn]:
 
 def _shared(every: List[List[Instance]]) -> Dict[str, Instance]:
     """Return what the routers of each VIP share."""
-    return {vip: {key: each[key] for key in SHARED} for own in every for each in own for vip in _vips(each)}
+    return {vip: {key: each[key] for key in SHARED.values()} for own in every for each in own for vip in _vips(each)}
 
 
 def _of(instance: Instance, shared: Mapping[str, Instance]) -> Instance:

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping
 
-CONNECT_S = (
-    1.05  # until another server is tried: a SYN that was lost is sent again after a second, and may still arrive
-)
+# Until another server is tried: a SYN that was lost is sent again after a second, and may still arrive.
+CONNECT_S = 1.05
 ANSWER_S = 0.28  # for the answer to a check
-CONNECT, ANSWER = "1050ms", "280ms"  # the same, as haproxy.cfg has them
+CONNECT, ANSWER = (f"{1000 * seconds:.0f}ms" for seconds in (CONNECT_S, ANSWER_S))  # as haproxy.cfg has them
 
 INTERVAL, FALL = 0.2, 6
 CHECKS_PER_SECOND = 500  # of one service, at most: with more servers the interval is longer
-# Whoever sets one of these keeps what the others were before they became faster.
 LONGEST_PAUSE = 3600  # which the agent accepts
+# Whoever sets one of these keeps what the others were before they became faster.
 FORMER: Mapping[str, float] = {"interval": 2, "fall": 3, "fast_interval": 0}
 
 

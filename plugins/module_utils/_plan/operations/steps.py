@@ -24,7 +24,7 @@ class Steps(NamedTuple):
     hold: List[str] = []  # those of them that stay stopped
     delays: Dict[str, int] = {}  # after how many seconds each of them stops, so that each VIP moves once
     start: List[str] = []  # the members whose routers start again
-    expected: Dict[str, List[str]] = {}  # the VIPs of each member in the end; of several with one VIP, any
+    expected: Dict[str, List[str]] = {}  # the VIPs that each may end with; one of those takes a VIP
     probe: Dict[str, Any] = {}  # the ``address``, ``port``, ``members`` and ``holder`` for a measurement
     path: str = ""  # of the record on a member that is held back
     record: Dict[str, str] = {}  # what it has, besides since when and by whom

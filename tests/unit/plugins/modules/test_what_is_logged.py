@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import inspect
 import itertools
 import json
 import shlex
@@ -32,13 +33,12 @@ HARMLESS = {
     *("address", "event", "run", "server", "take_over_variable", "unit", "units", "user", "vip", "vips", "vrrp_peers"),
     "with_auth_pass",
 }
-QUOTES = (
-    quoting.haproxy,
-    quoting.haproxy_words,
-    quoting.keepalived,
-    quoting.keepalived_command,
-    quoting.systemd_command,
-)
+# Each way to write a text into a file; a shell script is quoted by whoever writes the script.
+QUOTES = [
+    each
+    for name, each in inspect.getmembers(quoting, inspect.isfunction)
+    if each.__module__ == quoting.__name__ and name[0] != "_" and name != "systemd_shell"
+]
 # As a user may write it: what a shell, haproxy, keepalived, JSON or a URL quotes.
 AWKWARD = ["Zq{}", "/Zq{}%s a$b 'c d'", "Zq{}'s", 'Zq{}"s', "Zq{}\\s", "Zq{} #s", "Zq{}/+s", "Zqü{}"]
 

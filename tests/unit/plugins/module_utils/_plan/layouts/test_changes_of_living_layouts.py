@@ -25,7 +25,8 @@ PAIRS = 1200 if FULL else 24
 ENGINES = ("native", "agent")
 # What a refusal names that another run may change.
 A_SMALLER_RUN = re.compile(
-    r"leave (who carries [\w.:, ]+|ipi_engine|pair_engine|the new [\w ,]+)( and .+)? for a second run"
+    r"leave the change of (the members that carry [\w.:, ]+|(ipi|pair)_engine|"
+    r"((VRID|VRRP version|interval|password|multicast)(, )?)+)( and of .+)? for a second run"
 )
 # The balancer drops what a check or the redirect asks for until that changes, too: see `runs.on_the_way`.
 ASKED = ("_port", "preset", "track_weight")  # in the names of variables that say for what a balancer is asked

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, second_run, turns
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
 from support.plans.living import living
+from support.plans.transitions import living as living_pair
+from support.plans.transitions import turns_of
 from support.plans.variables import LAYOUTS
 
 MEMBERS = {"ingress_members": ["worker-0", "master-1"]}
@@ -39,23 +41,23 @@ def alone(before, planned, holder):
 @pytest.mark.parametrize(
     "before, planned, left, first",
     [
-        ({**AGENT, **MEMBERS}, NATIVE, "who carries 10.0.0.201", {**NATIVE, **MEMBERS}),
+        ({**AGENT, **MEMBERS}, NATIVE, "the members that carry 10.0.0.201", {**NATIVE, **MEMBERS}),
         (
             {**AGENT, **MEMBERS},
             {**AGENT, "vrrp_version": 3},
-            "who carries 10.0.0.201",
+            "the members that carry 10.0.0.201",
             {**AGENT, **MEMBERS, "vrrp_version": 3},
         ),
         (
             {**NATIVE, **MEMBERS},
             {**AGENT, "multicast": True, "api_vips": [{"address": "10.0.0.200", "vrid": 77}]},
-            "who carries 10.0.0.201 and ipi_engine",
+            "the members that carry 10.0.0.201 and of ipi_engine",
             {**NATIVE, **MEMBERS, "multicast": True, "api_vips": [{"address": "10.0.0.200", "vrid": 77}]},
         ),
         (
             AGENT,
             {**AGENT, **SHARDED, "advert_interval": 2},
-            "who carries 10.0.0.201, 10.0.0.202",
+            "the members that carry 10.0.0.201, 10.0.0.202",
             {**AGENT, "advert_interval": 2},
         ),
     ],
@@ -63,7 +65,7 @@ def alone(before, planned, holder):
 def test_a_refusal_names_what_a_second_run_may_change_and_the_first_is_safe_without_it(before, planned, left, first):
     why, *_play = faults(before, planned)
     assert why == (
-        f"No safe way leads from what runs to this plan: leave {left} for a second run, "
+        f"No safe way leads from what runs to this plan: leave the change of {left} for a second run, "
         "or accept that with -e ipi_accept_split=true."
     )
     assert faults(before, first) == []
@@ -72,5 +74,25 @@ def test_a_refusal_names_what_a_second_run_may_change_and_the_first_is_safe_with
 
 def test_where_routers_are_stopped_the_first_run_only_starts_them():
     why, *_play = alone(AGENT, {**AGENT, **MEMBERS}, "master-0")
-    assert "leave who carries 10.0.0.201 for a second run, or accept" in why
+    assert "leave the change of the members that carry 10.0.0.201 for a second run, or accept" in why
     assert alone(AGENT, AGENT, "master-0") == faults(AGENT, {**AGENT, **MEMBERS}) == []
+
+
+@pytest.mark.parametrize(
+    "label, settings",
+    [
+        ("VRID", {"vrid": 77}),
+        ("VRRP version", {"vrrp_version": 3}),
+        ("interval", {"advert_interval": 2}),
+        ("password", {"auth_pass": "an0ther1"}),
+        ("multicast", {"multicast": True}),
+    ],
+)
+def test_what_is_named_to_be_left_is_left_and_nothing_else_of_the_run(label, settings):
+    given, plan = turns_of(living_pair(to_engine="agent", priorities=[200, 199], **settings))
+    runs = {each.mend: each.turns for each in second_run.smaller(given, plan.migration_order, "pair")}
+    left = turns.changed(runs[f"leave the change of {label} for a second run"])
+    assert {change.label for found in left.values() for change in found} - {"peers"} == {"priority"}
+    assert all(turn.replaces for turn in runs[f"leave the change of {label} for a second run"])
+    kept = turns.changed(runs["leave the change of pair_engine for a second run"])
+    assert label in {change.label for found in kept.values() for change in found}
