@@ -69,7 +69,7 @@ def haproxy_model(settings, listeners, host, addresses=(), resolved=None, invent
     about = (listeners, host, addresses, resolved or {}, inventory_servers or {}, also_answers)
     found = haproxy.model(given, *about)
     ports = [service["port"] for service in found["services"]]
-    return {**found, "services": json.dumps(found["services"]), "service_ports": ports}
+    return {**haproxy.for_template(found), "service_ports": ports}
 
 
 @evaluated_once

@@ -107,7 +107,8 @@ ports:
   elements: int
   returned: success
 servers:
-  description: How many servers the balancer has in C(total), how many are C(up), and the C(others).
+  description: How many servers the balancer has in C(total), how many of them get connections (C(up)) while no better one does, and the
+    C(others), which are not up. One that is C(late) is among both.
   type: dict
   returned: success
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}

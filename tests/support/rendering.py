@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import functools
-import json
 
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
@@ -36,8 +35,7 @@ def haproxy(services, of="Debian", monitors=(), **variables):
     """Return haproxy.cfg for a family of distributions."""
     model = haproxy_model(services, monitors, **variables)
     assert model["faults"] == []
-    model["services"] = json.dumps(model["services"])
-    return render("haproxy", "haproxy.cfg.j2", model=model, family=_family(of))
+    return render("haproxy", "haproxy.cfg.j2", model=_haproxy.for_template(model), family=_family(of))
 
 
 def haproxy_unit(of="Debian", **variables):

@@ -9,8 +9,9 @@ import re
 import socket
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-UP, DOWN, MAINT, DRAIN, UNCHECKED = "up", "down", "maint", "drain", "unchecked"
+UP, LATE, DOWN, MAINT, DRAIN, UNCHECKED = "up", "late", "down", "maint", "drain", "unchecked"
 STATS_SOCKET = re.compile(r"^\s*stats socket (/\S+)", re.MULTILINE)
+FALLBACK = re.compile(r"^\s*use_backend (\S+) if .*\{ nbsrv\((\S+)\) eq 0 \}$", re.MULTILINE)
 SERVERS_ONLY = b"show stat -1 4 -1\n"  # of all proxies, of type server, with any id
 # How the status of a server begins in haproxy's statistics; of one that rises or falls "UP 1/2" and "DOWN 1/2".
 STATUSES = {"UP": UP, "DOWN": DOWN, "MAINT": MAINT, "DRAIN": DRAIN, "NOLB": DRAIN, "no": UNCHECKED}
@@ -19,11 +20,15 @@ Server = Tuple[str, str, str]  # its service, its name, its state
 
 
 def summary(servers: Iterable[Server]) -> Dict[str, Any]:
-    """Return how many servers there are, how many of them get connections, and which do not."""
+    """Return how many servers there are, how many of them get connections, and which do not, or only if no other does.
+
+    A late one counts as up, because it gets connections while no other does.
+    """
     every = list(servers)
     others = [{"service": service, "name": name, "state": state} for service, name, state in every]
     others = [server for server in others if server["state"] not in (UP, UNCHECKED)]
-    return {"total": len(every), "up": len(every) - len(others), "others": others}
+    late = sum(server["state"] == LATE for server in others)
+    return {"total": len(every), "up": len(every) - len(others) + late, "others": others}
 
 
 def stats_socket(config: str) -> str:
@@ -32,10 +37,21 @@ def stats_socket(config: str) -> str:
     return found[1] if found else ""
 
 
-def of_statistics(text: str) -> List[Server]:
-    """Return the servers in what `show stat` prints."""
+def of_statistics(text: str, config: str = "") -> List[Server]:
+    """Return the servers in what `show stat` prints. Those that are up in the fallback of a service alone are late.
+
+    :param config: haproxy.cfg, which names the fallbacks
+    """
     rows = csv.DictReader(text.lstrip("# ").splitlines())
-    return [(row["pxname"], row["svname"], STATUSES.get(row["status"].split()[0], DOWN)) for row in rows]
+    states = {(row["pxname"], row["svname"]): STATUSES.get(row["status"].split()[0], DOWN) for row in rows}
+    fallbacks = {service: fallback for fallback, service in FALLBACK.findall(config)}
+
+    def state(service: str, name: str) -> str:
+        is_late = states[service, name] == DOWN and states.get((fallbacks.get(service, ""), name)) == UP
+        return LATE if is_late else states[service, name]
+
+    every = [(service, name) for service, name in states if service not in fallbacks.values()]
+    return [(service, name, state(service, name)) for service, name in every]
 
 
 def of_report(report: Dict[str, Any]) -> List[Server]:

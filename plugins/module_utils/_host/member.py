@@ -211,11 +211,12 @@ def native(reader: Reader, daemons: Daemons) -> Own:
 
 def _haproxy_servers(reader: Reader, daemon: in_force.InForce) -> Tuple[List[balancer.Server], str]:
     """Return haproxy's servers, and why they are not known."""
-    path = balancer.stats_socket(reader.text(daemon.config or CONFIGS[UNITS[NATIVE].balancer]))
+    config = reader.text(daemon.config or CONFIGS[UNITS[NATIVE].balancer])
+    path = balancer.stats_socket(config)
     if not daemon.active or not path:
         return [], ""
     text = balancer.ask(path)
-    return balancer.of_statistics(text or ""), "" if text else f"haproxy does not answer at {path}."
+    return balancer.of_statistics(text or "", config), "" if text else f"haproxy does not answer at {path}."
 
 
 def agent(reader: Reader, daemons: Daemons) -> Own:
@@ -262,12 +263,13 @@ def of_pods(reader: Reader) -> Own:
         return _of_reports(text, pod_programs.report(router, VRRP), proxy, serves=bool(serving))
     found = pod_programs.states(reader, router) if router else {}
     text = reader.text(pod_programs.config_of(KEEPALIVED))
-    path = balancer.stats_socket(reader.text(pod_programs.config_of(HAPROXY))) if serving else ""
+    config = reader.text(pod_programs.config_of(HAPROXY)) if serving else ""
+    path = balancer.stats_socket(config)
     answer = balancer.ask(serving.path(path)) if serving and path else None
     return Own(
         instances=[*map(_instance, keepalived_conf.instances(text))],
         states={name: in_force.State(state, since) for name, (state, since) in found.items() if state},
-        servers=balancer.of_statistics(answer or ""),
+        servers=balancer.of_statistics(answer or "", config),
         silent=f"haproxy does not answer at {path}." if path and not answer else "",
     )
 

@@ -87,7 +87,12 @@ SERVICE = {
     "new_connections": Field(one_of(settings.SERVERS, settings.HOST), settings.SERVERS),
 }
 SERVER = {key: proxy.SERVER[key] for key in ("name", "address", "port", "weight")}
-CHECK = {**proxy.CHECK, "slow_start": Field(_not_here, 0), "shutdown_sessions": Field(_not_here, False)}
+CHECK = {
+    **proxy.CHECK,
+    "slow_start": Field(_not_here, 0),
+    "shutdown_sessions": Field(_not_here, False),
+    "late_timeout": Field(_not_here, 0),
+}
 SCHEMAS = proxy.Schemas(SERVICE, SERVER, CHECK)
 
 

@@ -96,7 +96,11 @@ TARGET = {
     "name": Field(word, required=True),
     "port": Field(port),
 }
-BACKEND = {**TARGET, "options": Field(_options, _TARGET["options"])}
+BACKEND = {
+    **TARGET,
+    "options": Field(_options, _TARGET["options"]),
+    "fallback": Field(fields.optional(word), _TARGET["fallback"]),
+}
 
 HAPROXY = {
     "backends": Field(list_of(anything, at_least=1), [], required=True),

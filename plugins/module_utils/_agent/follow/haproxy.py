@@ -33,7 +33,7 @@ class Balancer:
         lines: List[str] = []
         again = False
         text = files.load(self._about.config)
-        for target in self._about.backends:
+        for target in haproxy_file.each(text, self._about.backends):
             done = self._apply(haproxy_file.read(text, target), target, wanted)
             lines, again = [*lines, *done.lines], again or done.again
         self._loaded.applied(text)
@@ -42,7 +42,7 @@ class Balancer:
     def _write(self, wanted: Sequence[Server]) -> None:
         before = text = files.load(self._about.config)
         try:
-            for target in self._about.backends:
+            for target in haproxy_file.each(before, self._about.backends):
                 text = haproxy_file.render(text, haproxy_file.read(text, target), wanted)
         except Refused as refused:
             raise Refused(f"{self._about.config}: {refused}") from refused

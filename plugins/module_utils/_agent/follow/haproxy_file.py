@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import List, NamedTuple, Sequence
+from typing import Iterator, List, NamedTuple, Sequence
 
 from . import changes
 from .changes import Refused
@@ -46,6 +46,15 @@ class Backend(NamedTuple):
     def arguments(self) -> str:
         """Return the options of a server that the runtime API adds: it takes none from default-server."""
         return " ".join(f"{self.defaults} {self.options}".split())
+
+
+def each(text: str, targets: Sequence[Target]) -> Iterator[Target]:
+    """Yield the backends whose servers are the nodes, with those fallbacks that the file has."""
+    names = {found[1] for found in map(_words, text.splitlines()) if found[:1] == ["backend"] and found[1:]}
+    for target in targets:
+        yield target
+        if target.fallback in names:
+            yield target._replace(name=target.fallback, fallback="")
 
 
 def read(text: str, target: Target) -> Backend:

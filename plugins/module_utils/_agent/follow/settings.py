@@ -51,6 +51,7 @@ class Target(NamedTuple):
     name: str
     port: int = 0  # that of its first server if 0
     options: str = ""  # of HAProxy's server lines; those of its first server if empty
+    fallback: str = ""  # a second backend of HAProxy's with the same servers, if its file has that
 
 
 class Haproxy(NamedTuple):

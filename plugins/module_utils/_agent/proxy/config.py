@@ -132,6 +132,7 @@ CHECK = {
     "interval": fields.duration(0.1, 3600, _HEALTH["interval"]),
     "fast_interval": fields.duration(0, 3600, _HEALTH["fast_interval"]),
     "timeout": fields.duration(0.01, 3600, _HEALTH["timeout"]),
+    "late_timeout": fields.duration(0, 3600, _HEALTH["late_timeout"]),
     "fall": Field(integer(1, 100), _HEALTH["fall"]),
     "rise": Field(integer(1, 100), _HEALTH["rise"]),
     "slow_start": fields.duration(0, 3600, _HEALTH["slow_start"]),
@@ -148,7 +149,7 @@ STEP = {
     "type": Field(one_of(settings.TCP, settings.HTTP, settings.HTTPS)),
     **{key: CHECK[key]._replace(default=None) for key in ("port", "path", "host", "sni", "status")},
 }
-CHECK_TIMES = ("interval", "fast_interval", "timeout", "slow_start")
+CHECK_TIMES = ("interval", "fast_interval", "timeout", "late_timeout", "slow_start")
 
 MONITOR = {
     "name": Field(_name, required=True),

@@ -35,6 +35,9 @@ def _of_check(check: Item, place: str) -> Iterator[str]:
         yield f"{place}.ca is set, but verify is false: set verify to true, or leave ca out."
     if check["type"] == NONE and check["steps"]:
         yield f"{place}.type is none, but steps are set: leave one of them out."
+    late, limit = check.get("late_timeout") or 0, check.get("timeout") or 0
+    if 0 < late <= limit:
+        yield f"{place}.late_timeout is {late:g} and timeout {limit:g}, after which no answer is late: raise it."
 
 
 def _of_servers(service: Item, place: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ Names and values are those of the collection's model; meanings and defaults are 
 from __future__ import annotations
 
 import socket
-from typing import Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..checks.settings import GOOD_STATUS, HTTP, HTTPS, TCP, Step
 
@@ -24,8 +24,8 @@ CHECK_TYPES = (TCP, HTTP, HTTPS, NONE)
 ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE = "roundrobin", "leastconn", "source"
 BALANCES = (ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE)
 
-UP, DOWN, DRAIN, MAINT = "up", "down", "drain", "maint"
-STATES = (UP, DOWN, DRAIN, MAINT)  # of a server; only an up server gets new connections
+UP, LATE, DOWN, DRAIN, MAINT = "up", "late", "down", "drain", "maint"
+STATES = (UP, LATE, DOWN, DRAIN, MAINT)  # of a server; only an up server gets new connections, or a late one if none is
 
 STARTING, SERVING, DRAINING, HUNG = "starting", "serving", "draining", "hung"
 WORKER_STATES = (STARTING, SERVING, DRAINING, HUNG)
@@ -54,6 +54,7 @@ class Health(NamedTuple):
     interval: int = 2 * MILLION
     fast_interval: int = 0  # while a server is on its way up or down (fastinter); 0 is the interval
     timeout: int = 2 * MILLION
+    late_timeout: int = 0  # for a second check: a server that passes it alone is late and not down; 0: there is none
     rise: int = 2
     fall: int = 3
     verify: bool = False  # https: whether to verify the certificate
@@ -76,6 +77,18 @@ class Service(NamedTuple):
     maxconn: int = 0  # sessions at once; 0: only the proxy's own limit counts
     send_proxy: bool = False  # send the client's address to the servers by the PROXY protocol, version 2
     allow: Tuple[str, ...] = ()  # the networks whose clients are served; all if there are none
+
+
+def in_use(servers: Sequence[Any]) -> List[Any]:
+    """Return the servers that get new connections: a backup only if no other does, late ones only if none is up.
+
+    :param servers: those of a service with a weight; each has a ``state``, and whether it is a ``backup``
+    """
+    for state in (UP, LATE):
+        found = [server for server in servers if server.state == state]
+        if found:
+            return [server for server in found if not server.backup] or found[:1]
+    return []
 
 
 class Condition(NamedTuple):

@@ -92,7 +92,7 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
     limits = timeouts._replace(**{key: value for key, value in own.items() if value})
     steps = max(1, len(check["steps"]))
     if engine == engines.AGENT:
-        run = min(limits.connect, limits.check) or limits.connect
+        run = pace.agents_limit(check, limits.connect, limits.check)
         attempt, answer = run, steps * run
         # Without a pause of its own it counts the interval from the beginning of the run before.
         pause = pace.agents_pause(check, limits.connect, run) or max(0, check["interval"] - run)

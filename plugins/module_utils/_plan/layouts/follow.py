@@ -15,7 +15,7 @@ from ..._agent.config.schema import Faults, Field, boolean, list_of, number, tex
 from ..._agent.follow import changes, config
 from ..._agent.follow import settings as follow_settings
 from ..._shared import engines
-from ..model import values
+from ..model import fallback, pace, values
 from ..model.kubeconfig import SECRETS, Credentials
 from ..model.services import countable
 
@@ -47,6 +47,7 @@ class Follow(NamedTuple):
     :ivar servers: the inventory's servers of the first of them
     :ivar api: the URLs of API servers that are asked before the kubeconfig's
     :ivar balancers: the addresses of members that are no nodes
+    :ivar fallbacks: the names of HAProxy's second backends of services that may have one
     """
 
     services: List[str]
@@ -55,6 +56,7 @@ class Follow(NamedTuple):
     vips: List[str]
     balancers: List[str]
     settings: Dict[str, Any]
+    fallbacks: Dict[str, str]
 
 
 def read(
@@ -80,7 +82,9 @@ def read(
     if wrong or not names:
         return None
     servers = list(known[names[0]]["servers"])
-    return Follow(list(dict.fromkeys(names)), servers, list(api), list(vips), sorted(set(balancers)), settings)
+    fallbacks = {name: fallback.name_of(name) for name in names if pace.is_usual(known[name]["check"])}
+    others = sorted(set(balancers))
+    return Follow(list(dict.fromkeys(names)), servers, list(api), list(vips), others, settings, fallbacks)
 
 
 def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], names: Sequence[str]) -> Faults:
@@ -191,6 +195,7 @@ def planned(about: Optional[Follow], engine: str, balances: bool, hosts: Dict[st
     return {
         "engine": engine,
         "services": about.services if balances else [],
+        "fallbacks": about.fallbacks,
         "api": about.api if balances else [],  # the first one is on a balancer's own host
         "hosts": hosts,
         "kubeconfig": settings["follow_kubeconfig"],
@@ -234,7 +239,8 @@ def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str,
     targets = [{"name": name} for name in plan["services"]]
     balancer: Dict[str, Any] = {"proxy": {"services": targets}}
     if plan["engine"] == engines.NATIVE:
-        balancer = {"haproxy": {"backends": targets, **paths, "reload": RELOAD, "loaded": "/run/haproxy.loaded"}}
+        backends = [{"name": name, "fallback": plan["fallbacks"].get(name, "")} for name in plan["services"]]
+        balancer = {"haproxy": {"backends": backends, **paths, "reload": RELOAD, "loaded": "/run/haproxy.loaded"}}
     names = {"hosts": plan["hosts"]} if plan["hosts"] else {}
     fed = {**(balancer if targets else {}), **names}
     whole = {"api": api, "nodes": plan["nodes"], **fed, "drain_for": plan["drain_for"]}

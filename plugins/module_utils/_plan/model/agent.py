@@ -81,7 +81,7 @@ SETTINGS = {**PROXY_SETTINGS, **VRRP_SETTINGS, "raw": Field(anything, {})}
 
 # The keys of a service and of its check that are always written; of the others those that are not the agent's default.
 SERVICE_KEYS = ("name", "bind", "port", "mode", "balance", "servers")
-CHECK_KEYS = ("type", "interval", "fall", "rise")
+CHECK_KEYS = ("type", "interval", "timeout", "fall", "rise")
 INSTANCE_KEYS = (
     *("name", "interface", "vrid", "version", "priority", "advert_interval", "preempt", "preempt_delay"),
     *("auth_pass", "multicast", "source", "peers", "min_ttl", "addresses", "garp_refresh"),
@@ -232,10 +232,8 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 
 
 def _service(service: Settings, known: Settings) -> Settings:
-    # HAProxy limits the connection and the rest of a check separately, the agent limits both together.
-    limit = min(known["timeout_connect"], known["timeout_check"]) or known["timeout_connect"]
-    check = without_defaults(pace.of_agent(service["check"], known["timeout_connect"], limit), config.CHECK, CHECK_KEYS)
-    check["timeout"] = limit  # also where it is the agent's default
+    paced = pace.of_agent(service["check"], known["timeout_connect"], known["timeout_check"])
+    check = without_defaults(paced, config.CHECK, CHECK_KEYS)
     servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in service["servers"]]
     return without_defaults({**service, "check": check, "servers": servers}, config.SERVICE, SERVICE_KEYS)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, binds, loops, pace, raw_lines, secrets, values
+from . import answers, binds, fallback, loops, pace, raw_lines, secrets, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -107,6 +108,7 @@ def model(
     faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors", inventory_servers)
     faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
+    faults.extend(fallback.names_taken(services, monitors, "haproxy_services"))
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
     stats = _stats(settings["stats"], faults)
     occupied = [*listeners_of(services), *monitors]
@@ -128,6 +130,12 @@ def model(
         "ports": binds.reachable(others),
         "faults": faults,
     }
+
+
+def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return a model as the template takes it: its services are JSON, each with its backends."""
+    services = [fallback.with_backends(service, found["tuning"]) for service in found["services"]]
+    return {**found, "services": json.dumps(services)}
 
 
 def _others(

@@ -4,6 +4,10 @@
 
 A lost packet must not look like a lost server. TCP repeats a lost SYN after a second, which is longer than a check
 may take here: so a server is down only after six checks without an answer, which are two seconds.
+
+Neither must a slow server. Whoever answers later than such a check allows may be lost or only late, and nobody knows
+within these two seconds. So there is a second check of each server, the fallback's, which waits for longer. While no
+server passes the first one, those that pass the second one get the connections.
 """
 
 from __future__ import annotations
@@ -15,11 +19,18 @@ CONNECT_S = 1.05
 ANSWER_S = 0.28  # for the answer to a check
 CONNECT, ANSWER = (f"{1000 * seconds:.0f}ms" for seconds in (CONNECT_S, ANSWER_S))  # as haproxy.cfg has them
 
+LATE_S = 10  # for the answer to a check of the fallback, and to one of a user's own pace, as in 1.0.0
+LATE = f"{LATE_S}s"
+AGENTS_FORMER_S = 5  # for the whole of the agent's check of a user's own pace, as in 1.0.0
+
 INTERVAL, FALL = 0.2, 6
 CHECKS_PER_SECOND = 500  # of one service, at most: with more servers the interval is longer
 LONGEST_PAUSE = 3600  # which the agent accepts
 # Whoever sets one of these keeps what the others were before they became faster.
 FORMER: Mapping[str, float] = {"interval": 2, "fall": 3, "fast_interval": 0}
+# How many of the usual intervals the fallback's check pauses: longer than CONNECT_S, as HAProxy limits a connection by
+# it. A server that refuses is down for both at about the same time.
+FALLBACK_PAUSE, FALLBACK_FALL = 5.5, 2
 
 
 def completed(check: Mapping[str, Any], servers: int) -> Dict[str, Any]:
@@ -34,13 +45,22 @@ def completed(check: Mapping[str, Any], servers: int) -> Dict[str, Any]:
     return {**check, **{key: value for key, value in usual.items() if check[key] is None}}
 
 
-def of_agent(check: Mapping[str, Any], connect: float, limit: float) -> Dict[str, Any]:
+def of_agent(check: Mapping[str, Any], connect: float, answer: float) -> Dict[str, Any]:
     """Return a check as the agent has it: while a server does not answer, it is asked as often as HAProxy asks it.
 
     :param connect: how long a connection may take
-    :param limit: for the whole of a run
+    :param answer: the same for the answer to a check
     """
-    return {**check, "timeout": limit, "fast_interval": agents_pause(check, connect, limit)}
+    limit = agents_limit(check, connect, answer)
+    late = LATE_S if has_fallback(check, answer) else 0
+    return {**check, "timeout": limit, "late_timeout": late, "fast_interval": agents_pause(check, connect, limit)}
+
+
+def agents_limit(check: Mapping[str, Any], connect: float, answer: float) -> float:
+    """Return the limit of a run: HAProxy limits the connection and the rest separately, the agent both together."""
+    if answer == ANSWER_S and not is_usual(check):
+        return AGENTS_FORMER_S
+    return min(connect, answer) or connect
 
 
 def agents_pause(check: Mapping[str, Any], connect: float, limit: float) -> float:
@@ -48,3 +68,23 @@ def agents_pause(check: Mapping[str, Any], connect: float, limit: float) -> floa
     haproxys_run = min(connect, check["interval"])
     pause = round((check["fast_interval"] or check["interval"]) + haproxys_run - limit, 3)
     return min(LONGEST_PAUSE, max(0, pause))
+
+
+def is_usual(check: Mapping[str, Any]) -> bool:
+    """Return whether a check has the pace of these defaults, with which a late server does not keep up."""
+    is_paced = check["fall"] == FALL and not check["fast_interval"]
+    return bool(is_paced and INTERVAL <= check["interval"] < FORMER["interval"])
+
+
+def has_fallback(check: Mapping[str, Any], answer: float) -> bool:
+    """Return whether servers that are late get connections while none is up: not where the user sets the limits.
+
+    :param answer: how long the answer to a check may take
+    """
+    return bool(check["type"] != "none" and is_usual(check) and answer == ANSWER_S)
+
+
+def of_fallback(check: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the fallback's check of the same servers. A failed one is made again after the usual interval."""
+    interval = round(FALLBACK_PAUSE * check["interval"], 3)
+    return {**check, "interval": interval, "fast_interval": check["interval"], "fall": FALLBACK_FALL}

@@ -66,7 +66,7 @@ TLS = {
 CHECK = {
     key: field._replace(default=None) if key in pace.FORMER else field
     for key, field in config.CHECK.items()
-    if key != "timeout"
+    if key not in ("timeout", "late_timeout")
 }
 
 

@@ -8,7 +8,6 @@ the sidecar of its changes and runs no program of its own for them, and the trac
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.engines import NATIVE
@@ -83,7 +82,7 @@ def haproxy_model(plan: MemberPlan, name: str) -> Dict[str, Any]:
         "tuning": {**timeouts, "answer_port": balancer.answer_port},
     }
     found = haproxy.model(settings, [], name, inventory_servers=balancer.inventory_servers)
-    return {**found, "services": json.dumps(found["services"])}
+    return haproxy.for_template(found)
 
 
 def keepalived_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, Any]:

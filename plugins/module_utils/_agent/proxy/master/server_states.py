@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
 from ...checks.client import Result, Run
 from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
-from ..settings import DOWN, DRAIN, MAINT, NONE, UP, Server, Service
+from ..settings import DOWN, DRAIN, LATE, MAINT, NONE, UP, Server, Service, in_use
 from ..settings import Health as HealthSettings
 from ..worker import proxy_header
 
@@ -48,8 +48,11 @@ class ServerState:
     def __init__(self, service: Service, server: Server, now: float) -> None:
         self.service, self.server, self.since = service, server, now
         self.key = key_of(service, server)
+        self.backup = server.backup
         self.check = check_of(service, server)
+        self.late_check = late_check_of(self.check, service) if self.check else None
         self.healthy = True  # until a check, which starts at once, finds otherwise
+        self.answers_late = bool(self.late_check)  # the same, of its second check
         self.checked = False  # whether its check has had a result
         self.run: Optional[Run] = None  # the latest of its check
         self.run_at: Optional[float] = None
@@ -60,9 +63,11 @@ class ServerState:
     def state(self) -> str:
         if self.admin_state == MAINT:
             return MAINT
-        if not self.healthy:
+        if not self.healthy and not self.answers_late:
             return DOWN
-        return DRAIN if self.admin_state == DRAIN else UP
+        if self.admin_state == DRAIN:
+            return DRAIN
+        return UP if self.healthy else LATE
 
     @property
     def certain(self) -> bool:
@@ -71,8 +76,12 @@ class ServerState:
 
     @property
     def usable(self) -> bool:
-        """Whether it may get new connections."""
-        return self.state == UP and self.server.weight > 0
+        """Whether it may get new connections, or could if no other server did."""
+        return self.state in (UP, LATE) and self.server.weight > 0
+
+    @property
+    def checks(self) -> List[Check]:
+        return [check for check in (self.late_check, self.check) if check]
 
     @property
     def last_check(self) -> Dict[str, Any]:
@@ -98,6 +107,7 @@ class ServerState:
             "check": json.loads(json.dumps(self.check or ())),
             "order": self.admin_state,
             "healthy": self.healthy,
+            "answers_late": self.answers_late,
             "since": self.since,
             "judged": self.checked,
             "run": list(self.run or ()),
@@ -110,6 +120,7 @@ class ServerState:
         self.admin_state = known["order"]
         if known["check"] == json.loads(json.dumps(self.check or ())):
             self.healthy, self.checked, self.since = known["healthy"], known["judged"], known["since"]
+            self.answers_late = known.get("answers_late", True) and bool(self.late_check)
             self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
             self.ramp_up_since = known["rising"] if self.service.health.slow_start else None
 
@@ -118,6 +129,7 @@ class ServerState:
         self.admin_state = before.admin_state
         if self.check == before.check:
             self.healthy, self.checked, self.since = before.healthy, before.checked, before.since
+            self.answers_late = bool(self.late_check) and (before.answers_late or not before.late_check)
             self.run, self.run_at = before.run, before.run_at
             self.ramp_up_since = before.ramp_up_since if self.service.health.slow_start else None
 
@@ -131,6 +143,7 @@ class Health:
     def __init__(self, dependencies: Dependencies) -> None:
         self._loop, self._checks, self._log, self._send, self._wall, self._outage = dependencies
         self._servers: ServerStates = {}
+        self._late: ServerStates = {}  # by the names of their second checks
         self._by_service: Dict[str, List[ServerState]] = {}
         self._ramps: Dict[str, Timer] = {}
 
@@ -174,7 +187,8 @@ class Health:
         self._servers, self._by_service = states, {}
         for entry in states.values():
             self._by_service.setdefault(entry.service.name, []).append(entry)
-        self._checks.apply([entry.check for entry in states.values() if entry.check], "")
+        self._late = {late_name(key): entry for key, entry in states.items()}
+        self._checks.apply([check for entry in states.values() for check in entry.checks], "")
         for entry in states.values():
             self._ramp_up(entry)
         for service in self._by_service:
@@ -189,12 +203,8 @@ class Health:
         return {key: entry.to_json() for key, entry in self._servers.items()}
 
     def usable(self, service: str) -> int:
-        """Return how many servers of a service get new connections: HAProxy's nbsrv.
-
-        Backups count only while no other server is usable, and then only the first one.
-        """
-        usable = [entry.server for entry in self._by_service.get(service, ()) if entry.usable]
-        return sum(not server.backup for server in usable) or min(1, len(usable))
+        """Return how many servers of a service get new connections: HAProxy's nbsrv."""
+        return len(in_use([entry for entry in self._by_service.get(service, ()) if entry.usable]))
 
     def take_run(self, run: Run) -> None:
         """Record a run of a check, for the report."""
@@ -204,20 +214,29 @@ class Health:
 
     def take_result(self, result: Result) -> None:
         """Apply a change of a check's state."""
+        if result.name in self._late:
+            return self._take_late(self._late[result.name], result)
         entry = self._servers.get(result.name)
         if entry is None:  # it was removed while the result was under way
-            return
+            return None
         first, entry.checked = not entry.checked, True
         if result.up != entry.healthy:
             entry.healthy = result.up
             # The first result after the start is no recovery, so it needs no slow start.
             self._change(entry, result.detail, slowly=not first)
+        return None
+
+    def _take_late(self, entry: ServerState, result: Result) -> None:
+        """Apply a change of a second check's state."""
+        before, entry.answers_late = entry.state, result.up
+        if entry.state != before:
+            self._change(entry, result.detail, slowly=False)
 
     def suspect(self, key: str) -> None:
         """A connection failed: check at once. It is the check that decides."""
         entry = self._servers.get(key)
-        if entry and entry.check and entry.healthy:
-            self._checks.suspect(key)
+        if entry and entry.check and entry.state != DOWN:
+            self._checks.suspect(key if entry.healthy else late_name(key))
 
     def orders(self) -> Dict[str, str]:
         """Return the orders by server, without those that are ready."""
@@ -266,8 +285,13 @@ class Health:
         return {
             "state": entry.state,
             "weight": entry.weight(self._loop.now()),
-            "shutdown": entry.service.health.shutdown_sessions and entry.state in (DOWN, MAINT),
+            "shutdown": entry.service.health.shutdown_sessions and self._is_replaced(entry),
         }
+
+    def _is_replaced(self, entry: ServerState) -> bool:
+        """Return whether its sessions are better off elsewhere."""
+        others = self._by_service[entry.service.name]
+        return entry.state in (DOWN, MAINT) or (entry.state == LATE and any(other.state == UP for other in others))
 
     def _report_outage(self, service: str) -> None:
         """Log once when a service has lost all of its servers, and when it has one again."""
@@ -298,3 +322,19 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
         steps=tuple(step if step.port else step._replace(port=server.port, greeting=greeting) for step in health.steps),
         **same,
     )
+
+
+def late_name(key: str) -> str:
+    """Return the name of a server's second check."""
+    return f"{key}/late"
+
+
+def late_check_of(check: Check, service: Service) -> Optional[Check]:
+    """Return the second check of a server, which waits for longer; None if there is none.
+
+    A server that refuses fails it sooner than the first one, and is down at once and not late before.
+    """
+    if not service.health.late_timeout:
+        return None
+    pace = {"interval": 2 * check.interval, "fast_interval": check.interval, "fall": min(2, check.fall)}
+    return check._replace(name=late_name(check.name), timeout=service.health.late_timeout, every=False, **pace)

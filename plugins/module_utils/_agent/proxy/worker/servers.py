@@ -107,7 +107,8 @@ class Pool:
         self.up = False  # whether any server may get connections, now or once a slot is free
         self._binds = service.balance == settings.SOURCE
         self._method = METHODS[service.balance]()
-        self._members: List[Server] = []
+        self._in_use: List[Server] = []
+        self._members: List[Server] = []  # to choose from
         self._admitting = False
         #: choose(client's address) -> the server that gets its connection, None if there is none
         self.choose: Callable[[str], Optional[Server]] = _choose_none
@@ -179,7 +180,7 @@ class Pool:
     def redistribute(self) -> None:
         """Let the sessions that wait for a server that is not available any more choose another one."""
         for server in self.servers:
-            while server.queue and not server.eligible():
+            while server.queue and not server.eligible() and server not in self._in_use:
                 server.queue.popleft().choose_again()
 
     def counts(self) -> Counts:
@@ -191,12 +192,11 @@ class Pool:
         return {**total, "refused": self.refused, **self.queue.counts()}
 
     def _preferred(self) -> List[Server]:
-        """Return the servers to choose from: a backup only if no other is up, a backed-off one only if all are.
+        """Return the servers to choose from: of those in use a backed-off one only if all are.
 
         A full server is left out, unless the method binds sessions to it.
         """
-        eligible = [server for server in self.servers if server.eligible()]
-        members = [server for server in eligible if not server.backup] or eligible[:1]
+        members = self._in_use = settings.in_use([server for server in self.servers if server.weight > 0])
         self.up = bool(members)
         if not self._binds:
             members = [server for server in members if not server.full()]

@@ -58,7 +58,8 @@ def test_both_engines_have_the_same_limits():
 
 def test_the_agent_pauses_after_a_run_without_an_answer_as_haproxy_does():
     found = agent.translate({"services": [service()]})["proxy"]["services"][0]["check"]
-    assert found == {"type": "tcp", "interval": 0.2, "fall": 6, "rise": 2, "fast_interval": 0.12, "timeout": 0.28}
+    usual = {"type": "tcp", "interval": 0.2, "fall": 6, "rise": 2, "fast_interval": 0.12, "timeout": 0.28}
+    assert found == {**usual, "late_timeout": 10}
 
 
 @pytest.mark.parametrize("interval", [0.1, 1, 3600])

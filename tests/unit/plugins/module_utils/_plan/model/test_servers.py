@@ -109,7 +109,7 @@ def test_a_route_and_the_preset_of_a_pair_may_have_servers_by_name(tmp_path):
 def test_options_are_words_of_haproxys_own(tmp_path):
     options = ["send-proxy-v2", "ssl verify none sni str(app1.example.com)", "cookie 'app 1'", "maxqueue 100"]
     found = lines({**APP, "maxconn": 5, "backup": True, "options": options}, tmp_path=tmp_path)
-    (server,) = [line for line in found if line[0] == "server"]
+    server, _in_fallback = [line for line in found if line[0] == "server"]
     assert server[3:7] == ["weight", "1", "maxconn", "5"] and server[7] == "backup"
     written = ["ssl", "verify", "none", "sni", "str(app1.example.com)", "cookie", "app 1", "maxqueue", "100"]
     assert server[-len(written) - 1 :] == ["send-proxy-v2", *written]
@@ -118,7 +118,7 @@ def test_options_are_words_of_haproxys_own(tmp_path):
 @pytest.mark.parametrize("option", ["cookie $HOME", "cookie #1", 'cookie "a\\b"', "cookie it's'"])
 def test_what_haproxy_would_expand_stands_as_it_was_written(option, tmp_path):
     found = lines({**APP, "options": [option]}, tmp_path=tmp_path)
-    (server,) = [line for line in found if line[0] == "server"]
+    server, _in_fallback = [line for line in found if line[0] == "server"]
     assert server[-2:] == shlex.split(option)
 
 

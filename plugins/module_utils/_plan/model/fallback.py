@@ -1,0 +1,82 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The backends of haproxy.cfg: one for each service and route, and the fallback of those with the usual pace. Pure.
+
+A fallback has the same servers under a check that waits for longer. A frontend uses it while none of them passes the
+first check.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Iterable, Iterator, List, Mapping
+
+from ..._agent.config.schema import Faults
+from . import pace, values
+from .services import backends
+
+# In raw lines, and in the options of a server.
+OWN_PACE = re.compile(r"(^|\s)(inter|fastinter|downinter|fall)\s")
+OWN_ANSWER = re.compile(r"\s*timeout\s+check\s")
+# Raw lines and options that no two backends may have.
+UNIQUE = ("id", "guid")
+
+Backend = Dict[str, Any]
+
+
+def name_of(backend: str) -> str:
+    return f"{backend}-fallback"
+
+
+def with_backends(service: Dict[str, Any], tuning: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return a service as the template takes it: with its ``backends``, each with its ``fallback``, '' without one."""
+    found = [_backend(each, tuning) for _place, each in backends(service, "")]
+    names = {each["name"]: each["fallback"] for each in found}
+    routes = [{**route, "fallback": names[route["name"]]} for route in service["routes"]]
+    second = [_of_fallback(each) for each in found if each["fallback"]]
+    return {**service, "fallback": names[service["name"]], "routes": routes, "backends": [*found, *second]}
+
+
+def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
+    """Return a backend. Whoever says how its servers are checked keeps the limits of 1.0.0, and has no fallback."""
+    check, lines = given["check"], [*tuning["defaults_lines"], *given["backend_lines"]]
+    answer = values.seconds(tuning["timeout_check"])[0]
+    options = [option for server in given["servers"] for option in server["options"]]
+    is_paced = any(OWN_PACE.search(f"{line} ") for line in [*lines, *options])
+    is_limited = answer != pace.ANSWER_S or any(map(OWN_ANSWER.match, lines))
+    has_fallback = pace.has_fallback(check, answer) and not is_paced and not is_limited
+    needs_limit = check["type"] != "none" and not has_fallback and not is_limited
+    return {
+        **{key: given[key] for key in ("name", "balance", "check", "send_proxy", "backend_lines", "servers")},
+        "timeout_check": pace.LATE if needs_limit else "",
+        "fallback": name_of(given["name"]) if has_fallback else "",
+    }
+
+
+def _of_fallback(backend: Backend) -> Backend:
+    servers = [{**server, "options": [*_repeatable(server["options"])]} for server in backend["servers"]]
+    return {
+        **backend,
+        "name": backend["fallback"],
+        "fallback": "",
+        "check": pace.of_fallback(backend["check"]),
+        "timeout_check": pace.LATE,
+        "backend_lines": [*_repeatable(backend["backend_lines"])],
+        "servers": servers,
+    }
+
+
+def _repeatable(lines: Iterable[str]) -> Iterator[str]:
+    return (line for line in lines if line.split()[:1] != [] and line.split()[0] not in UNIQUE)
+
+
+def names_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], place: str) -> Faults:
+    """Return a sentence for each service, route or monitor with the name of another one's fallback."""
+    every = [backend for service in services for _place, backend in backends(service, "")]
+    taken = {each["name"] for each in [*every, *monitors]}
+    return [
+        f"{place} has the name '{name_of(each['name'])}', which the fallback of {each['name']} has in haproxy.cfg: "
+        "choose another one."
+        for each in every
+        if pace.is_usual(each["check"]) and name_of(each["name"]) in taken
+    ]
