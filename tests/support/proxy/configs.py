@@ -26,6 +26,7 @@ WEB = {
         "interval": 3,
         "fast_interval": 0.5,
         "timeout": 1.5,
+        "late_timeout": 10,
         "rise": 3,
         "fall": 2,
         "verify": True,

@@ -21,6 +21,7 @@ UNIT, CONFIG = "onprem-lb-follow.service", "/etc/onprem-lb-follow/follow.json"
 PLAN = {
     "engine": "native",
     "services": ["masters"],
+    "fallbacks": {"masters": "masters-fallback"},
     "hosts": {},
     "api": ["https://127.0.0.1:6443"],
     "kubeconfig": "/etc/onprem/kubeconfig",

@@ -18,12 +18,12 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._shared import engines
-from ..model import pace, values
+from ..model import fallback, pace, values
 from ..model.plan import Plan
 from ..model.services import backends
 
-CUT, ENDS, HANGS, BACK = "server cut", "process ends", "process hangs", "server back"
-EVENTS = (CUT, ENDS, HANGS, BACK)
+CUT, ENDS, HANGS, BACK, LATE = "server cut", "process ends", "process hangs", "server back", "all answer late"
+EVENTS = (CUT, ENDS, HANGS, BACK, LATE)
 OWN_TIMEOUT = re.compile(r"\s*timeout\s+(connect|check)\s+(\S+)\s*")
 FOR_GOOD = -1  # milliseconds: nothing ends it
 
@@ -59,6 +59,7 @@ class Rules(NamedTuple):
     asks: bool  # whether a check asks for an answer, which a process that hangs does not give
     ends_sessions: bool  # of a server that goes down
     slow_start: float
+    late: float  # how long a check may take while no server is in time; 0: as long as otherwise
 
     def down_after(self, each: float) -> float:
         """Return how long a server is lost before it is down.
@@ -99,7 +100,8 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
     else:
         pause = check["fast_interval"] or check["interval"]
         attempt = min(limits.connect, check["interval"])
-        answer = steps * limits.check
+        answer = steps * pace.haproxys_limit(check, limits.check)
+    has_fallback = pace.has_fallback(check, limits.check) and not fallback.sets_pace(backend, lines)
     kinds = {step["type"] for step in check["steps"]} or {check["type"]}
     return Rules(
         interval=check["interval"],
@@ -113,6 +115,7 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         asks=bool(kinds & {"http", "https"}),
         ends_sessions=check["shutdown_sessions"],
         slow_start=check["slow_start"],
+        late=pace.LATE_S if has_fallback else 0,
     )
 
 
@@ -122,7 +125,7 @@ def losses(rules: Rules, weights: Sequence[int]) -> List[Loss]:
     :param weights: of the servers that get connections; one that has a greater share is the one that is lost
     """
     share = round(100 * max(weights, default=0) / (sum(weights) or 1))
-    return [_cut(rules, share), _ends(rules, share), _hangs(rules, share), _back(rules, share)]
+    return [_cut(rules, share), _ends(rules, share), _hangs(rules, share), _back(rules, share), _late(rules)]
 
 
 def _cut(rules: Rules, share: int) -> Loss:
@@ -154,6 +157,19 @@ def _back(rules: Rules, share: int) -> Loss:
     gets = f"gets connections after {_ms(rules.up_after)} ms" if rules.checks else "gets connections at once"
     slowly = f", its full share {rules.slow_start:g} s later" if rules.slow_start else ""
     return Loss(BACK, lasting="go on", note=gets + slowly)
+
+
+def _late(rules: Rules) -> Loss:
+    """All servers answer their checks, and none in time."""
+    window = _ms(rules.down_after(rules.check_answer))
+    lasting = f"end after {window} ms" if rules.ends_sessions and rules.checks else "go on"
+    if rules.late:
+        note = f"those that answer within {rules.late:g} s get connections while none is in time"
+        return Loss(LATE, lasting=lasting, note=note)
+    if not rules.checks:
+        return Loss(LATE, lasting=lasting)
+    note = f"where a check takes longer than {rules.check_answer:g} s"
+    return Loss(LATE, 0, 100, FOR_GOOD, 0, lasting, note)
 
 
 def _ms(seconds: float) -> int:
@@ -212,7 +228,7 @@ def _text(loss: Loss) -> str:
         parts.append(f"{loss.late} % of new connections up to {loss.worst} ms late {length}")
     if loss.failed:
         parts.append(f"{loss.failed} % of new connections fail {length}")
-    if loss.event != BACK and not parts:
+    if loss.event != BACK and not parts and not (loss.event == LATE and loss.note):
         parts.append("no new connection late")
     parts += [each for each in (loss.note,) if each]
     return f"  {loss.event:<20} {'; '.join(parts)}; lasting ones {loss.lasting}"

@@ -41,16 +41,20 @@ def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
     """Return a backend. Whoever says how its servers are checked keeps the limits of 1.0.0, and has no fallback."""
     check, lines = given["check"], [*tuning["defaults_lines"], *given["backend_lines"]]
     answer = values.seconds(tuning["timeout_check"])[0]
-    options = [option for server in given["servers"] for option in server["options"]]
-    is_paced = any(OWN_PACE.search(f"{line} ") for line in [*lines, *options])
     is_limited = answer != pace.ANSWER_S or any(map(OWN_ANSWER.match, lines))
-    has_fallback = pace.has_fallback(check, answer) and not is_paced and not is_limited
+    has_fallback = pace.has_fallback(check, answer) and not sets_pace(given, lines) and not is_limited
     needs_limit = check["type"] != "none" and not has_fallback and not is_limited
     return {
         **{key: given[key] for key in ("name", "balance", "check", "send_proxy", "backend_lines", "servers")},
         "timeout_check": pace.LATE if needs_limit else "",
         "fallback": name_of(given["name"]) if has_fallback else "",
     }
+
+
+def sets_pace(backend: Mapping[str, Any], lines: Iterable[str]) -> bool:
+    """Return whether raw lines, or the options of a server, say how often servers are checked."""
+    options = [option for server in backend["servers"] for option in server["options"]]
+    return any(OWN_PACE.search(f"{line} ") for line in [*lines, *options])
 
 
 def _of_fallback(backend: Backend) -> Backend:

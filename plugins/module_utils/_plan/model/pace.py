@@ -56,6 +56,11 @@ def of_agent(check: Mapping[str, Any], connect: float, answer: float) -> Dict[st
     return {**check, "timeout": limit, "late_timeout": late, "fast_interval": agents_pause(check, connect, limit)}
 
 
+def haproxys_limit(check: Mapping[str, Any], answer: float) -> float:
+    """Return how long the answer to a check may take with HAProxy."""
+    return LATE_S if answer == ANSWER_S and not is_usual(check) else answer
+
+
 def agents_limit(check: Mapping[str, Any], connect: float, answer: float) -> float:
     """Return the limit of a run: HAProxy limits the connection and the rest separately, the agent both together."""
     if answer == ANSWER_S and not is_usual(check):

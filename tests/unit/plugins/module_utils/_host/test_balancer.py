@@ -31,6 +31,38 @@ def test_haproxys_words_for_a_server_become_one_of_five():
     assert balancer.of_statistics(STATISTICS)[5][:2] == ("api", "m1")
 
 
+IN_FALLBACK = """\
+# pxname,svname,qcur,status,weight,
+web,a,0,DOWN,1,
+web,b,0,UP,1,
+web,c,0,MAINT,1,
+web,d,0,DOWN,1,
+web-fallback,a,0,UP 1/2,1,
+web-fallback,b,0,UP,1,
+web-fallback,c,0,UP,1,
+web-fallback,d,0,DOWN,1,
+own-fallback,e,0,UP,1,
+"""
+CONFIG = "frontend web\n    use_backend web-fallback if { path_beg / } { nbsrv(web) eq 0 }\n    default_backend web\n"
+
+
+def test_a_server_that_is_up_in_the_fallback_of_its_service_alone_is_late_and_counts_once():
+    found = balancer.of_statistics(IN_FALLBACK, CONFIG)
+    of_web = [("web", "a", "late"), ("web", "b", "up"), ("web", "c", "maint"), ("web", "d", "down")]
+    assert found == [*of_web, ("own-fallback", "e", "up")]
+    summary = balancer.summary(found)
+    assert (summary["total"], summary["up"]) == (5, 3)
+    assert [server["name"] for server in summary["others"]] == ["a", "c", "d"]
+
+
+@pytest.mark.parametrize("golden", ["every-service.haproxy.cfg", "ipi-default.haproxy.cfg"])
+def test_the_fallbacks_are_those_of_the_configuration(golden):
+    text = (GOLDEN / golden).read_text()
+    found = dict(balancer.FALLBACK.findall(text))
+    assert found and {f"backend {fallback}" for fallback in found} <= {*text.splitlines()}
+    assert all(f"{service}-fallback" == fallback for fallback, service in found.items())
+
+
 def test_a_summary_counts_and_names_those_without_connections():
     found = balancer.summary(balancer.of_statistics(STATISTICS))
     assert (found["total"], found["up"]) == (8, 3)

@@ -81,6 +81,10 @@ def test_what_is_left_out_has_its_default():
             " has both IPv4 and IPv6 in bind and servers, ['192.0.2.100'] and ['192.0.2.1', '2001:db8::2']: make a",
         ),
         ({"servers": ["192.0.2.1", "192.0.2.100"]}, ".servers: 192.0.2.100 at 192.0.2.100 port 6443 is the service"),
+        (
+            {"check": {"late_timeout": 5}},
+            ".check.late_timeout is 5: only a proxy can do that: leave it out, or leave the",
+        ),
         ({"check": {"slow_start": 5}}, ".check.slow_start is 5: only a proxy can do that: leave it out, or leave the"),
         ({"check": {"shutdown_sessions": True}}, ".check.shutdown_sessions is True: only a proxy can do that"),
         ({"balance": "leastconn"}, " has the unknown key 'balance': known are name, bind, port, mode, servers"),

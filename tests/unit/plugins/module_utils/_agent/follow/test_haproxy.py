@@ -95,6 +95,23 @@ class Case:
         return any(row.split(",")[1:2] == [name] and ",UP," in row for row in rows)
 
 
+def test_each_node_is_a_server_of_the_fallback_as_well(case):
+    case.stop()
+    second = case.config.read_text().rpartition("backend web\n")[2]
+    with case.config.open("a") as file:
+        file.write(f"backend web-fallback\n{second}    fullconn 9\n")
+    case.start()
+    about = case.balancer._about
+    follower = Balancer(about._replace(backends=(Target("web", fallback="web-fallback"),)), 0, case.clock)
+    follower.apply([A, B])
+    for backend in ("web", "web-fallback"):
+        assert {each.name for each in case.runtime.servers(backend)} == {"a", "b"}, backend
+    follower.apply([B])
+    until(lambda: not follower.apply([B]).again)
+    assert [each.name for backend in ("web", "web-fallback") for each in case.runtime.servers(backend)] == ["b", "b"]
+    assert case.config.read_text().count("server b ") == 2 and "server a " not in case.config.read_text()
+
+
 A, B, C = (Server(name, f"127.0.0.{at}") for at, name in enumerate("abc", 1))
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import haproxy_file
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Refused
@@ -27,8 +29,16 @@ def rendered(text, *wanted, target=MASTERS):
 
 def difference(before, after):
     """Return the lines that are gone, and those that are new."""
-    old, new = before.splitlines(), after.splitlines()
-    return [line for line in old if line not in new], [line for line in new if line not in old]
+    old, new = (Counter(each.splitlines()) for each in (before, after))
+    return [*(old - new).elements()], [*(new - old).elements()]
+
+
+def test_the_fallback_of_a_backend_has_its_nodes_if_the_file_has_one(text):
+    target = MASTERS._replace(fallback="masters-fallback")
+    with_it = [target, target._replace(name="masters-fallback", fallback="")]
+    assert list(haproxy_file.each(text, [target])) == with_it
+    assert list(haproxy_file.each(text.replace("backend masters-fallback", "backend other"), [target])) == [target]
+    assert list(haproxy_file.each(text, [MASTERS])) == [MASTERS]
 
 
 def test_a_file_with_the_wanted_servers_stays_as_it_is(text):

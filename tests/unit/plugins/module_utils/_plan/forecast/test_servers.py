@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.servers i
     ENDS,
     FOR_GOOD,
     HANGS,
+    LATE,
     Timeouts,
     losses,
     rules_of,
@@ -127,6 +128,37 @@ def test_the_server_with_the_greatest_share_is_the_one_that_is_lost():
     assert found(names=[{"address": "192.0.2.31", "weight": 3}, "192.0.2.32"])[CUT].late == 75
 
 
+@BOTH
+@pytest.mark.parametrize("kind", ["tcp", "http", "https"])
+def test_by_default_no_connection_fails_while_all_servers_answer_late(engine, kind):
+    late = found(engine, check={"type": kind})[LATE]
+    assert (late.failed, late.late) == (0, 0) and "within 10 s" in late.note
+
+
+@pytest.mark.parametrize(
+    "engine, changes, timeouts, limit",
+    [
+        (engines.NATIVE, {"check": {"type": "http", "interval": 5}}, USUAL, 10),
+        (engines.AGENT, {"check": {"type": "http", "interval": 5}}, USUAL, 5),
+        (engines.NATIVE, {"check": {"type": "http"}}, Timeouts(check=2), 2),
+        (engines.AGENT, {"check": {"type": "http"}}, Timeouts(check=0.5), 0.5),
+        (engines.NATIVE, {"check": {"type": "http"}, "backend_lines": ["timeout check 3s"]}, USUAL, 3),
+    ],
+)
+def test_whoever_sets_the_pace_or_the_limit_of_checks_is_told_which_limit_fails_all_connections(
+    engine, changes, timeouts, limit
+):
+    late = found(engine, timeouts, **changes)[LATE]
+    assert (late.failed, late.window) == (100, FOR_GOOD)
+    assert late.note == f"where a check takes longer than {limit:g} s"
+
+
+@BOTH
+def test_lasting_connections_of_late_servers_end_where_those_of_lost_ones_do(engine):
+    late = found(engine, check={"type": "http", "shutdown_sessions": True})
+    assert late[LATE].lasting == late[HANGS].lasting and late[LATE].lasting.startswith("end after")
+
+
 def test_a_services_own_timeouts_count():
     slow = found(backend_lines=["timeout connect 5s", "timeout  check 10s"], check={"type": "http", **FORMER})
     assert slow[CUT].worst == 5000 and slow[HANGS].window == 2000 + 3 * 10000 + 2 * 2000
@@ -146,6 +178,7 @@ def test_the_table_says_it_in_a_line_for_each_event():
         "  process ends         no new connection late; lasting ones end at once",
         "  process hangs        50 % of new connections fail for 2880 ms; lasting ones hang until they time out",
         "  server back          gets connections after 400 ms; lasting ones go on",
+        "  all answer late      those that answer within 10 s get connections while none is in time; lasting ones go on",
     ]
 
 

@@ -45,6 +45,8 @@ def test_a_pair_asks_the_api_servers_themselves_before_the_vip_and_follows_the_s
     _files, found = written(plan)
     assert found.api.servers == ("https://192.0.2.21:6443", "https://192.0.2.22:6443", URL)
     assert [target.name for target in found.haproxy.backends] == ["masters-6443", "masters-9345"]
+    fallbacks = ["masters-6443-fallback", "masters-9345-fallback"]
+    assert [target.fallback for target in found.haproxy.backends] == fallbacks
     assert found.nodes.networks == ("192.0.2.0/24",)
     assert (found.nodes.vips, found.nodes.families) == (("192.0.2.10",), ("ipv4",))
     assert (found.nodes.not_ready_for, found.drain_for) == (30_000_000, 20_000_000)

@@ -263,3 +263,104 @@ def test_no_update_is_sent_where_nothing_changes_for_the_workers(order):
     case = HealthCase(service())
     case.found("web/a", False)
     assert case.admin_state("web/a", order) == ([] if order == "drain" else [("web/a", update("maint"))])
+
+
+LATE = {"type": "http", "interval": SECOND // 5, "timeout": SECOND // 4, "fall": 6, "late_timeout": 10 * SECOND}
+
+
+def late_case(**changes):
+    return HealthCase(service(**{**LATE, **changes}))
+
+
+def test_a_second_check_asks_the_same_and_waits_for_longer():
+    second, first = late_case().applied[:2]
+    assert (first.name, second.name) == ("web/a", "web/a/late")
+    assert (second.timeout, second.interval, second.fast_interval, second.fall) == (10 * SECOND, 400_000, 200_000, 2)
+    same = ("type", "address", "port", "path", "host", "status", "greeting", "steps", "rise", "verify", "ca", "sni")
+    assert all(getattr(first, key) == getattr(second, key) for key in same)
+    assert [check.name for check in late_case(late_timeout=0).applied] == ["web/a", "web/b"]
+
+
+def test_a_server_that_says_no_is_down_before_it_could_be_late():
+    """Its second check fails for good before the first one has, whatever the phases of the two are."""
+    second, first = late_case().applied[:2]
+    longest = second.interval + (second.fall - 1) * second.fast_interval
+    assert longest < (first.fall - 1) * first.interval
+
+
+def test_a_server_that_fails_its_first_check_alone_is_late():
+    case = late_case()
+    assert case.found("web/a", False, "no answer within 0.25 s") == [("web/a", update("late"))]
+    assert case.log[-1] == "web/a is late: no answer within 0.25 s. 1 of 2 servers of web are up."
+    assert case.found("web/a/late", False, "status 503") == [("web/a", update("down"))]
+    assert case.log[-1] == "web/a is down: status 503. 1 of 2 servers of web are up."
+    assert case.found("web/a/late", True, "status 200") == [("web/a", update("late"))]
+    assert case.found("web/a", True, "status 200") == [("web/a", update("up"))]
+
+
+def test_the_second_check_alone_changes_nothing():
+    case = late_case()
+    assert case.found("web/a/late", False) == [] and case.states()["web/a"] == "up"
+    assert case.found("web/a", False) == [("web/a", update("down"))]
+    assert case.found("web/c/late", False) == []
+
+
+def test_late_servers_are_usable_while_none_is_up():
+    case = late_case()
+    case.found("web/a", False)
+    assert case.health.usable("web") == 1
+    case.found("web/b", False)
+    assert case.health.usable("web") == 2 and not case.faults
+    case.found("web/a/late", False)
+    assert case.health.usable("web") == 1
+    case.found("web/b/late", False)
+    assert case.health.usable("web") == 0 and case.faults == {"web"}
+
+
+def test_orders_count_for_a_late_server():
+    case = late_case()
+    case.found("web/a", False)
+    assert case.admin_state("web/a", "drain") == [("web/a", update("drain"))]
+    assert case.admin_state("web/a", "maint") == [("web/a", update("maint"))]
+    assert case.admin_state("web/a", "ready") == [("web/a", update("late"))]
+
+
+def test_sessions_of_a_late_server_end_only_while_another_one_is_up():
+    case = late_case(shutdown_sessions=True)
+    assert case.found("web/a", False) == [("web/a", update("late", shutdown=True))]
+    assert case.found("web/b", False) == [("web/b", update("late", weight=1))]
+    assert case.found("web/b/late", False) == [("web/b", update("down", weight=1, shutdown=True))]
+
+
+def test_a_failed_connection_to_a_late_server_has_its_second_check_made_at_once():
+    case = late_case()
+    case.found("web/a", False)
+    case.health.suspect("web/a")
+    case.found("web/a/late", False)
+    case.health.suspect("web/a")
+    assert case.suspected == ["web/a/late"]
+
+
+def test_a_reload_and_an_upgrade_keep_what_the_second_check_has_found():
+    case = late_case()
+    for name in ("web/a", "web/a/late", "web/b"):
+        case.found(name, False)
+    known = json.loads(json.dumps(case.health.to_json()))
+    case.health.apply([service(**LATE)._replace(maxconn=7)])
+    assert case.states() == {"web/a": "down", "web/b": "late"}
+    assert HealthCase(service(**LATE), remembered=known).states() == {"web/a": "down", "web/b": "late"}
+
+
+def test_a_server_that_a_version_without_a_second_check_took_for_lost_may_be_late():
+    """An upgrade, or a reload, brings the second check; until it has a result, connections are tried."""
+    case = late_case(late_timeout=0)
+    case.found("web/a", False)
+    known = json.loads(json.dumps(case.health.to_json()))
+    without = {
+        key: {name: value for name, value in state.items() if name != "answers_late"} for key, state in known.items()
+    }
+    assert HealthCase(service(**LATE), remembered=without).states()["web/a"] == "late"
+    case.health.apply([service(**LATE)])
+    assert case.states()["web/a"] == "late"
+    case.health.apply([service(**{**LATE, "late_timeout": 0})])
+    assert case.states()["web/a"] == "down"

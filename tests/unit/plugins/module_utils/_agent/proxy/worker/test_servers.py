@@ -40,6 +40,24 @@ def test_only_a_server_that_is_up_and_has_weight_gets_anything():
         assert chosen(table.pools["web"]) == {"b"}, (state, weight)
 
 
+def test_late_servers_are_chosen_while_none_is_up_and_a_late_backup_while_no_other_is_late():
+    table = table_of(A, B, SPARE)
+    found = table.pools["web"]
+    for key in ("web/a", "web/spare"):
+        table.change(key, "late", 1)
+    assert chosen(found) == {"b"}
+    table.change("web/b", "late", 1)
+    assert chosen(found) == {"a", "b"}
+    table.change("web/spare", "up", 1)
+    assert chosen(found) == {"spare"}
+    table.change("web/spare", "late", 1)
+    for key in ("web/a", "web/b"):
+        table.change(key, "down", 1)
+    assert chosen(found) == {"spare"}
+    table.change("web/spare", "late", 0)
+    assert chosen(found) == {None}
+
+
 def test_when_no_server_is_up_none_is_chosen():
     table = table_of(A)
     table.change("web/a", "down", 1)
@@ -136,10 +154,25 @@ def test_many_that_fail_at_once_take_no_more_stack_than_one(balance):
 class Waiting:
     """A session in a queue, and the server that it gets."""
 
-    address, server = "192.0.2.9", None
+    address, server, chose = "192.0.2.9", None, 0
 
     def connect_to(self, server):
         self.server = server
+
+    def choose_again(self):
+        self.chose += 1
+
+
+def test_who_waits_for_a_late_server_waits_on_while_none_is_up_and_else_goes_to_another_one():
+    table = table_of(A._replace(maxconn=1), B)
+    web, session = table.pools["web"], Waiting()
+    web.occupy(web.servers[0])
+    web.servers[0].queue.add(session)
+    table.change("web/b", "late", 1)
+    table.change("web/a", "late", 1)
+    assert session.chose == 0
+    table.change("web/b", "up", 1)
+    assert session.chose == 1
 
 
 def own_server(web):
