@@ -107,8 +107,8 @@ ports:
   elements: int
   returned: success
 servers:
-  description: How many servers the balancer has in C(total), how many of them get connections (C(up)) while no better one does, and the
-    C(others), which are not up. One that is C(late) is among both.
+  description: How many servers the balancer has in C(total), how many are C(up) or late, and the C(others), which are
+    not up. A late one gets connections while no server is up.
   type: dict
   returned: success
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}

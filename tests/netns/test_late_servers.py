@@ -7,8 +7,8 @@ Both engines, with the pace that they have by default. One who says no, or never
 
 from __future__ import annotations
 
-import contextlib
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -16,7 +16,7 @@ import threading
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import balancer
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, pace
-from support.netns.links import PORT, sh, temporary_link
+from support.netns.links import PORT, temporary_link
 from support.netns.namespaces import inside
 from support.proxy.masters import Running
 from support.rendering import haproxy as render
@@ -40,7 +40,7 @@ class Answer(socketserver.BaseRequestHandler):
                 time.sleep(seconds)
             else:
                 status = 200
-            self.request.sendall(f"HTTP/1.1 {status} x\\r\\nContent-Length: {len(name)}\\r\\nConnection: close\\r\\n\\r\\n{name}".encode())
+            self.request.sendall(f"HTTP/1.0 {status} x\\r\\n\\r\\n{name}".encode())
         except OSError:
             pass
 class Server(socketserver.ThreadingTCPServer):
@@ -53,6 +53,9 @@ for line in sys.stdin:
     told[:] = int(status), float(seconds)
     print("told", flush=True)
 """
+READY = PORT + 1
+MONITOR = {"name": "ready", "port": READY, "at_least": {"web": 2}}
+FIRST_RELEASE = {"interval": 2, "fall": 3}
 QUICK, LATE, NO, HUNG = (200, 0), (200, LATE_S), (503, 0), (200, 10 * LIMIT_S)
 # What needs the folders and users of the package.
 ELSEWHERE = ("user", "group", "chroot", "log", "stats")
@@ -92,49 +95,83 @@ def pages(link):
         node.end_programs()
 
 
-def services(link):
+def service(link, **pace_of_check):
     servers = [{"name": name, "address": node.addresses[0]} for name, node in zip((ONE, OTHER), link.members[1:])]
-    return [{"name": "web", "port": PORT, "check": {"type": "http", "path": "/health"}, "servers": servers}]
+    check = {"type": "http", "path": "/health", **pace_of_check}
+    return [{"name": "web", "port": PORT, "check": check, "servers": servers}]
 
 
-@contextlib.contextmanager
-def native(link, folder):
-    lines = [line for line in render(services(link)).splitlines() if line.split()[:1] != ["stats"]]
-    lines = [line for line in lines if not line.split() or line.split()[0] not in ELSEWHERE]
-    path, config = folder / "sock", folder / "haproxy.cfg"
-    config.write_text("\n".join([*lines, "global", f"    stats socket {path}", ""]))
-    command = [shutil.which("haproxy"), "-db", "-f", str(config)]
-    process = subprocess.Popen(["ip", "netns", "exec", link.lb1.namespace, *command])
-    try:
-        until(lambda: f":{PORT}" in link.lb1.output("ss", "-Hltn"))
-        yield lambda: states_of(balancer.of_statistics(balancer.ask(str(path)), config.read_text()))
-    finally:
-        process.kill()
-        process.wait()
+class Native:
+    """A HAProxy in front of both servers, with the file that the role writes, and a socket of the test's."""
+
+    def __init__(self, link, folder, **pace_of_check):
+        self._link, self._socket, self._config = link, folder / "sock", folder / "haproxy.cfg"
+        self._write(pace_of_check)
+        command = [shutil.which("haproxy"), "-W", "-db", "-f", str(self._config)]
+        self._process = subprocess.Popen(["ip", "netns", "exec", link.lb1.namespace, *command])
+
+    def __enter__(self):
+        until(lambda: f":{READY}" in self._link.lb1.output("ss", "-Hltn"))
+        return self
+
+    def __exit__(self, *_fault):
+        self._process.terminate()
+        self._process.wait(LIMIT_S)
+
+    def _write(self, pace_of_check):
+        text = render(service(self._link, **pace_of_check), monitors=[MONITOR], haproxy_stats_enabled=False)
+        lines = [line for line in text.splitlines() if line.split()[:1] and line.split()[0] not in ELSEWHERE]
+        socket_line = f"    stats socket {self._socket} expose-fd listeners"
+        self._config.write_text("\n".join([*lines, "global", socket_line, ""]))
+
+    def states(self):
+        answer = balancer.ask(str(self._socket), LIMIT_S) or ""
+        return states_of(balancer.of_statistics(answer, self._config.read_text()))
+
+    def reload(self, **pace_of_check):
+        self._write(pace_of_check)
+        self._process.send_signal(signal.SIGUSR2)
 
 
-@contextlib.contextmanager
-def embedded(link, folder):
-    proxy = agent.translate({"services": services(link), "stats_enabled": False})["proxy"]
-    with inside(link.lb1.namespace):
-        running = Running(folder, {key: value for key, value in proxy.items() if key != "status_socket"})
-    with running:
-        yield lambda: states_of(balancer.of_report(running.report()))
+class Embedded:
+    """The agent's balancer in front of both servers."""
+
+    def __init__(self, link, folder, **pace_of_check):
+        self._link = link
+        with inside(link.lb1.namespace):
+            self._running = Running(folder, self._configuration(pace_of_check))
+
+    def __enter__(self):
+        self._running.__enter__()
+        return self
+
+    def __exit__(self, *fault):
+        self._running.__exit__(*fault)
+
+    def _configuration(self, pace_of_check):
+        given = {"services": service(self._link, **pace_of_check), "monitors": [MONITOR], "stats_enabled": False}
+        return {key: value for key, value in agent.translate(given)["proxy"].items() if key != "status_socket"}
+
+    def states(self):
+        return states_of(balancer.of_report(self._running.report()))
+
+    def reload(self, **pace_of_check):
+        self._running.reload(self._configuration(pace_of_check))
 
 
 def states_of(servers):
     return {name: state for _service, name, state in servers}
 
 
-BOTH = pytest.mark.parametrize("engine", [native, embedded])
+BOTH = pytest.mark.parametrize("engine", [Native, Embedded])
 
 
-def ask(link):
-    """Return the name of the server that a client gets, "" if nobody answers."""
+def ask(link, port=PORT):
+    """Return the name of the server that a client gets, "" if nobody answers, or the status of a monitor."""
     with inside(link.client.namespace), socket.socket() as client:
         client.settimeout(LIMIT_S)
         try:
-            client.connect((link.lb1.addresses[0], PORT))
+            client.connect((link.lb1.addresses[0], port))
             client.sendall(b"GET / HTTP/1.0\r\n\r\n")
             answer = b""
             while True:
@@ -144,7 +181,9 @@ def ask(link):
                 answer += data
         except OSError:
             return ""
-    return answer.rpartition(b"\r\n\r\n")[2].decode() if answer.startswith(b"HTTP/1.1 200") else ""
+    if port == READY:
+        return answer.split()[1].decode()
+    return answer.rpartition(b"\r\n\r\n")[2].decode()
 
 
 class Clients:
@@ -174,15 +213,16 @@ class Clients:
 
 @BOTH
 def test_late_servers_get_connections_while_none_is_up_and_nobody_is_refused(link, pages, tmp_path, engine):
-    with engine(link, tmp_path) as states, Clients(link) as clients:
+    with engine(link, tmp_path) as running, Clients(link) as clients:
         pages.answer(one=LATE, other=LATE)
-        until(lambda: states() == {ONE: "late", OTHER: "late"})
+        until(lambda: running.states() == {ONE: "late", OTHER: "late"})
         clients.find(ONE, OTHER)
+        assert ask(link, READY) == "200"
         pages.answer(other=QUICK)
-        until(lambda: states() == {ONE: "late", OTHER: "up"})
+        until(lambda: running.states() == {ONE: "late", OTHER: "up"})
         clients.find(OTHER)
         pages.answer(one=QUICK)
-        until(lambda: states() == {ONE: "up", OTHER: "up"})
+        until(lambda: running.states() == {ONE: "up", OTHER: "up"})
         clients.find(ONE, OTHER)
         pages.answer(one=LATE, other=LATE)
         clients.find(ONE, OTHER)
@@ -191,15 +231,16 @@ def test_late_servers_get_connections_while_none_is_up_and_nobody_is_refused(lin
 
 @BOTH
 def test_servers_that_say_no_get_none_and_a_late_one_beside_them_gets_all(link, pages, tmp_path, engine):
-    with engine(link, tmp_path) as states, Clients(link) as clients:
+    with engine(link, tmp_path) as running, Clients(link) as clients:
         pages.answer(one=NO, other=LATE)
-        until(lambda: states() == {ONE: "down", OTHER: "late"})
+        until(lambda: running.states() == {ONE: "down", OTHER: "late"})
         clients.find(OTHER)
+        until(lambda: ask(link, READY) == "503")
         pages.answer(other=NO)
-        until(lambda: states() == {ONE: "down", OTHER: "down"})
+        until(lambda: running.states() == {ONE: "down", OTHER: "down"})
         clients.find("")
         pages.answer(one=LATE)
-        until(lambda: states() == {ONE: "late", OTHER: "down"})
+        until(lambda: running.states() == {ONE: "late", OTHER: "down"})
         clients.find(ONE)
 
 
@@ -209,21 +250,33 @@ def test_a_server_that_never_answers_gets_none_beside_one_that_does_and_alone_un
 ):
     monkeypatch.setattr(pace, "LATE_S", 2)
     monkeypatch.setattr(pace, "LATE", "2s")
-    with engine(link, tmp_path) as states, Clients(link) as clients:
+    with engine(link, tmp_path) as running, Clients(link) as clients:
         pages.answer(one=HUNG)
-        until(lambda: states()[ONE] == "late")
+        until(lambda: running.states()[ONE] == "late")
         clients.find(OTHER)
-        until(lambda: states()[ONE] == "down")
+        until(lambda: running.states()[ONE] == "down")
         assert "" not in clients.answers
         pages.answer(other=HUNG)
         clients.find("")
-        assert states() == {ONE: "down", OTHER: "down"}
+        assert running.states() == {ONE: "down", OTHER: "down"}
 
 
 @BOTH
 def test_from_its_start_on_a_balancer_whose_servers_are_late_refuses_nobody(link, pages, tmp_path, engine):
     pages.answer(one=LATE, other=LATE)
-    with engine(link, tmp_path) as states, Clients(link) as clients:
-        until(lambda: states() == {ONE: "late", OTHER: "late"})
+    with engine(link, tmp_path) as running, Clients(link) as clients:
+        until(lambda: running.states() == {ONE: "late", OTHER: "late"})
+        clients.find(ONE, OTHER)
+        assert "" not in clients.answers
+
+
+@BOTH
+def test_an_upgrade_to_quick_checks_refuses_nobody_while_all_servers_are_late(link, pages, tmp_path, engine):
+    pages.answer(one=LATE, other=LATE)
+    with engine(link, tmp_path, **FIRST_RELEASE) as running, Clients(link) as clients:
+        clients.find(ONE, OTHER)
+        assert running.states() == {ONE: "up", OTHER: "up"}
+        running.reload()
+        until(lambda: running.states() == {ONE: "late", OTHER: "late"})
         clients.find(ONE, OTHER)
         assert "" not in clients.answers

@@ -79,7 +79,7 @@ def names_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], 
     every = [backend for service in services for _place, backend in backends(service, "")]
     taken = {each["name"] for each in [*every, *monitors]}
     return [
-        f"{place} has the name '{name_of(each['name'])}', which the fallback of {each['name']} has in haproxy.cfg: "
+        f"{place} has the name '{name_of(each['name'])}', which HAProxy's fallback of {each['name']} has: "
         "choose another one."
         for each in every
         if pace.is_usual(each["check"]) and name_of(each["name"]) in taken

@@ -106,7 +106,7 @@ def test_the_keys_are_those_of_the_collections_model():
         (written(timeouts={"clinet": 1}), "timeouts has the unknown key 'clinet': did you mean 'client'?"),
         (written(timeouts={"connect": 0}), "timeouts.connect is 0: a number from 0.001 to 604800 seconds"),
         (written(page={}), "page lacks 'port': add it."),
-        (with_service(check={"late_timeout": 2}), "services[0] (dns).check.late_timeout is 2 and timeout 2, after which no"),
+        (with_check(late_timeout=2), ".check.late_timeout is 2 and timeout 2, after which no answer is late"),
         (with_service(prot=1), "services[0] (dns) has the unknown key 'prot': did you mean 'port'?"),
         (with_service(name="a/b"), "services[0].name is 'a/b': a name of letters, digits and . : _ - is wanted."),
         (with_service(name="x" * 257), "a name of at most 256 characters is wanted."),

@@ -178,7 +178,8 @@ def test_the_table_says_it_in_a_line_for_each_event():
         "  process ends         no new connection late; lasting ones end at once",
         "  process hangs        50 % of new connections fail for 2880 ms; lasting ones hang until they time out",
         "  server back          gets connections after 400 ms; lasting ones go on",
-        "  all answer late      those that answer within 10 s get connections while none is in time; lasting ones go on",
+        "  all answer late      those that answer within 10 s get connections while none is in time; "
+        "lasting ones go on",
     ]
 
 

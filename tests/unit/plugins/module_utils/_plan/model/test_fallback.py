@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The second backend of a service, for servers that answer late; tests/netns/test_late_servers.py has HAProxy's part."""
+"""The second backend of a service, for servers that answer late: what tests/netns/test_late_servers.py plays."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def test_whoever_says_how_often_servers_are_asked_has_none_and_waits_as_long_as_
 def test_whoever_says_how_long_an_answer_may_take_keeps_exactly_that(changes, variables):
     found = sections(service(**changes), **variables)
     assert "backend web-fallback" not in found
-    assert [line for line in found["backend web"] if line.startswith("timeout")] == [
-        line for line in changes.get("backend_lines", [])
-    ]
+    assert [line for line in found["backend web"] if line.startswith("timeout")] == changes.get("backend_lines", [])
 
 
 def test_a_connection_may_take_as_long_for_a_late_server_as_for_its_clients():
@@ -135,7 +133,7 @@ def test_a_monitor_counts_the_servers_that_get_connections():
 )
 def test_nothing_else_may_have_its_name(others, monitors):
     assert haproxy_model([service(), *others], monitors)["faults"] == [
-        "haproxy_services has the name 'web-fallback', which the fallback of web has in haproxy.cfg: choose another one."
+        "haproxy_services has the name 'web-fallback', which HAProxy's fallback of web has: choose another one."
     ]
     assert haproxy_model([service(check={"interval": 5}), *others], monitors)["faults"] == []
     assert fallback.name_of("web") == "web-fallback"
