@@ -336,5 +336,11 @@ def late_check_of(check: Check, service: Service) -> Optional[Check]:
     """
     if not service.health.late_timeout:
         return None
-    pace = {"interval": 2 * check.interval, "fast_interval": check.interval, "fall": min(2, check.fall)}
-    return check._replace(name=late_name(check.name), timeout=service.health.late_timeout, every=False, **pace)
+    return check._replace(
+        name=late_name(check.name),
+        interval=2 * check.interval,
+        fast_interval=check.interval,
+        timeout=service.health.late_timeout,
+        fall=min(2, check.fall),
+        every=False,
+    )
