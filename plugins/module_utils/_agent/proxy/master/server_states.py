@@ -338,7 +338,7 @@ def late_check_of(check: Check, service: Service) -> Optional[Check]:
         return None
     return check._replace(
         name=late_name(check.name),
-        interval=2 * check.interval,
+        interval=3 * check.interval,
         fast_interval=check.interval,
         timeout=service.health.late_timeout,
         fall=min(2, check.fall),

@@ -47,7 +47,7 @@ th:first-child, td:first-child { padding-left: 1rem; } th:last-child, td:last-ch
 .state { display: inline-block; border-radius: 999px; padding: .05rem .6rem; font-size: .8125rem; font-weight: 600; }
 .up, .serving { color: var(--up); background: var(--up-back); }
 .down, .hung { color: var(--down); background: var(--down-back); }
-.drain, .draining { color: var(--drain); background: var(--drain-back); }
+.drain, .draining, .late { color: var(--drain); background: var(--drain-back); }
 .maint { color: var(--maint); background: var(--maint-back); }
 svg { display: block; width: 100%; min-width: 3.5rem; height: 4px; margin-top: .25rem; background: var(--line);
   border-radius: 2px; overflow: hidden; } rect { fill: var(--bar); }

@@ -4,7 +4,7 @@
 
 From the master::
 
-    {"servers": {"SERVICE/SERVER": {"state": "up|down|drain|maint", "weight": 0 to 256, "shutdown": true|false}}}
+    {"servers": {"SERVICE/SERVER": {"state": "up|late|down|drain|maint", "weight": 0 to 256, "shutdown": true|false}}}
     {"drain": SECONDS}      stop accepting, let sessions finish within that time, and end; again: within less
     {"confirm": NUMBER}     say when everything before it was executed
 

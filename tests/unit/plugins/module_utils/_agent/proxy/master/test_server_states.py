@@ -275,7 +275,7 @@ def late_case(**changes):
 def test_a_second_check_asks_the_same_and_waits_for_longer():
     second, first = late_case().applied[:2]
     assert (first.name, second.name) == ("web/a", "web/a/late")
-    assert (second.timeout, second.interval, second.fast_interval, second.fall) == (10 * SECOND, 400_000, 200_000, 2)
+    assert (second.timeout, second.interval, second.fast_interval, second.fall) == (10 * SECOND, 600_000, 200_000, 2)
     same = ("type", "address", "port", "path", "host", "status", "greeting", "steps", "rise", "verify", "ca", "sni")
     assert all(getattr(first, key) == getattr(second, key) for key in same)
     assert [check.name for check in late_case(late_timeout=0).applied] == ["web/a", "web/b"]
