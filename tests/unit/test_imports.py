@@ -60,7 +60,7 @@ MAY_IMPORT = {
     ),
     # A run and the unit of a server say with the same code what is not in force.
     "_host.direct": (
-        *("_host", "_shared.engines"),
+        *("_host", "_shared.engines", "_shared.load_records"),
         *("_agent.config.file", "_agent.config.schema", "_agent.direct", "_agent.keepalived.conf"),
     ),
     # It carries the agent to the target, and asks it whether its configuration is good.

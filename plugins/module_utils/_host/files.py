@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import tempfile
-from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._shared import mark
 from . import keepalived_test, masking, ownership
@@ -145,9 +145,10 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
         masking.hidden((line or "").replace(candidate, change.path), change.after)
         for line in (verdict.refusal, *verdict.warnings)
     )
+    new = change.path if candidate == change.path else f"the new {change.path}"
     if verdict.refusal is not None:
-        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {refusal}")
-    return [f"{change.check} accepts the new {change.path} with a warning: {warning}" for warning in warnings]
+        raise Refused(f"{change.check} refuses {new}, so nothing was changed. It says: {refusal}")
+    return [f"{change.check} accepts {new} with a warning: {warning}" for warning in warnings]
 
 
 def _haproxy(program: str, candidate: str, run: Run) -> Verdict:
@@ -199,15 +200,26 @@ class Checked(NamedTuple):
     warnings: List[str]
 
 
-def replace_all(pending: List[Change], find: Find, run: Run, move: Move, dry: bool) -> Checked:
+def as_it_is(path: str, program: str) -> Change:
+    """Return a file that is as wanted, for its program to check with all that it names."""
+    text = _on_disk(path)[0]
+    return Change(path, text, text, 0, program)
+
+
+def replace_all(
+    pending: List[Change], find: Find, run: Run, move: Move, dry: bool, unloaded: Sequence[Change] = ()
+) -> Checked:
     """Check every change, then make them all.
 
     :param dry: check only
+    :param unloaded: files that are as wanted, and that their programs are to load again
     :raises Refused: before the first file is touched
     """
     candidates: Dict[str, str] = {}
     try:
         checked = Checked([], [])
+        for change in unloaded:
+            checked.warnings.extend(check(change, change.path, find, run) or [])
         for change in pending:
             if change.after is not None and not change.puts_back:
                 candidates[change.path] = _write_candidate(change, beside=not dry)
