@@ -55,6 +55,7 @@ MAY_IMPORT = {
         "_agent.vrrp.core.packet",
         "_agent.runtime.status_socket",
         "_agent.runtime.accounts",  # a check is run as its router runs it
+        "_agent.metrics.certificates",
         "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),

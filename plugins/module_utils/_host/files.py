@@ -20,7 +20,8 @@ import tempfile
 from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._shared import mark
-from . import keepalived_test, masking, ownership
+from .._shared.engines import HAPROXY
+from . import expiry, keepalived_test, loaded_files, masking, ownership
 from .reader import Find, Run
 from .states import records
 
@@ -137,6 +138,10 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
     """
     if change.check == "none" or change.after is None:
         return []
+    new = change.path if candidate == change.path else f"the new {change.path}"
+    expired = expiry.refusals(loaded_files.certificates(change.after, change.path) if change.check == HAPROXY else ())
+    for path, wrong in expired.items():
+        raise Refused(f"{path}, in {new}, is not served, so nothing was changed: {wrong}")
     program = find(change.check)
     if program is None:
         return None
@@ -145,7 +150,6 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
         masking.hidden((line or "").replace(candidate, change.path), change.after)
         for line in (verdict.refusal, *verdict.warnings)
     )
-    new = change.path if candidate == change.path else f"the new {change.path}"
     if verdict.refusal is not None:
         raise Refused(f"{change.check} refuses {new}, so nothing was changed. It says: {refusal}")
     return [f"{change.check} accepts {new} with a warning: {warning}" for warning in warnings]

@@ -14,6 +14,7 @@ import posixpath
 import re
 from typing import Iterator, List, Mapping
 
+from .._shared.engines import HAPROXY
 from .._shared.load_records import NAMED
 from .._shared.loaded_files import BESIDE, CERTIFICATE, KEYS, LIST, PATTERN, Named
 
@@ -33,9 +34,17 @@ def changed(program: str, config: str, loaded: Mapping[str, str]) -> List[str]:
 
 def paths(program: str, config: str) -> Iterator[str]:
     """Yield the path of each file that a configuration names now, as far as it is there."""
-    for named in NAMED[program](_text(config), config) if program in NAMED else ():
+    for named in NAMED[program](text(config), config) if program in NAMED else ():
         for path in _paths(named):
             if os.path.isfile(path):
+                yield path
+
+
+def certificates(given: str, config: str) -> Iterator[str]:
+    """Yield the files with certificates that haproxy would show, or its servers, with a configuration of this text."""
+    for named in NAMED[HAPROXY](given, config):
+        for path in _paths(named) if named.kind in (CERTIFICATE, LIST) else ():
+            if not path.endswith(BESIDE) and os.path.isfile(path):
                 yield path
 
 
@@ -47,7 +56,7 @@ def _paths(named: Named) -> List[str]:
     if named.kind == CERTIFICATE:
         return _certificate(named.path)
     if named.kind == LIST:
-        names = OF_LIST.findall(_text(named.path))
+        names = OF_LIST.findall(text(named.path))
         return [named.path, *(path for name in names for path in _certificate(posixpath.join(named.base, name)))]
     return [named.path]
 
@@ -71,7 +80,8 @@ def checksum(path: str) -> str:
         return ""
 
 
-def _text(path: str) -> str:
+def text(path: str) -> str:
+    """Return a file's text, with whatever bytes it has; '' if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
