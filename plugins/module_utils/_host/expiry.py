@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from typing import Dict, Iterable, List, Optional, Sequence
 
-from .._agent.metrics import certificates
+from .._agent.config import certificates
 from .._shared.engines import CONFIGS, HAPROXY, NATIVE, UNITS
 from .._shared.load_records import Record, read_record, record_of
 from . import loaded_files

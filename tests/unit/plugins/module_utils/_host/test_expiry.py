@@ -8,7 +8,7 @@ import re
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import certificates
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import certificates
 from ansible_collections.onprem.lb.plugins.module_utils._host import expiry, files, loaded_files, named_files
 from support.certificates import certificate
 from support.programs import Programs
