@@ -49,6 +49,10 @@ class Haproxy:
         self._master.terminate()
         self._master.wait()
 
+    @property
+    def pid(self) -> int:
+        return self._master.pid
+
     def accepts(self) -> bool:
         """Whether it would load its configuration now: what its unit asks before a reload."""
         tested = subprocess.run(["haproxy", "-c", "-q", "-f", self.config], check=False, capture_output=True)
