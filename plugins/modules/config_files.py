@@ -62,8 +62,9 @@ options:
       unit:
         description:
           - The systemd unit that loads the file, or that the file is a part of.
-          - A file that is up to date counts as changed if the running unit has not loaded it.
-            An interrupted run may leave such a file.
+          - A file that is up to date counts as changed if the running unit has not loaded it, or a file that it names.
+            An interrupted run may leave the former, and whoever renews a certificate the latter.
+          - Its program checks such a file, too, before the unit is to load it.
         type: str
       diff:
         description:

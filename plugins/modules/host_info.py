@@ -200,6 +200,14 @@ unfit:
   elements: dict
   returned: success
   sample: [{"key": "notify", "value": "/usr/local/bin/tell", "wrong": "it cannot be run: No such file or directory."}]
+expiring:
+  description:
+    - A sentence for each certificate of O(named), and of haproxy's present configuration, that expires within 14 days.
+    - One that has expired and that haproxy serves already is among them. Any other that has expired is in RV(unfit).
+  type: list
+  elements: str
+  returned: success
+  sample: ["/etc/haproxy/web.pem expires on 2026-02-10, in 9 days: put a renewed one there on every member."]
 resolved:
   description: The addresses of the names in O(servers); none of a name that cannot be resolved now.
   type: dict

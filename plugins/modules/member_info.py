@@ -29,6 +29,10 @@ options:
     description: Whether to find out if this host needs a reboot, which takes longer where dnf is to say so.
     type: bool
     default: false
+  asks_start:
+    description: Whether its programs are asked if they would start again, which takes a moment.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 seealso:
@@ -122,6 +126,13 @@ unable:
   type: list
   elements: str
   returned: success
+would_not_start:
+  description:
+    - With O(asks_start) a sentence for each program that would refuse its configuration if it were started now, as with
+      a certificate that has been replaced and has another key.
+  type: list
+  elements: str
+  returned: success
 not_following:
   description: A sentence for each reason why the balancer may have other servers than its cluster has nodes, where it
     is to follow one.
@@ -161,15 +172,17 @@ def main():
             "vips": {"type": "list", "elements": "raw", "default": [], "no_log": False},
             "members_record": {"type": "path"},
             "asks_reboot": {"type": "bool", "default": False},
+            "asks_start": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     reader = Reader.of(module)
+    given = module.params
     try:
-        found = member.read(reader, module.params["vips"], module.params["members_record"] or "")
+        found = member.read(reader, given["vips"], given["members_record"] or "", given["asks_start"])
     except PermissionError:
         module.fail_json(msg="There is no right to open raw sockets: use become, or give the container NET_RAW.")
-    if module.params["asks_reboot"]:
+    if given["asks_reboot"]:
         found["reboot"] = reboot.reason(reader)
     module.exit_json(**found)
 

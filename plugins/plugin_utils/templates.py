@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Iterable, Mapping
 
 from ansible_collections.onprem.lb.plugins.filter import quoting
+from ansible_collections.onprem.lb.plugins.module_utils._shared import load_records
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
@@ -39,6 +40,7 @@ def _environment(role: str) -> Environment:
     folder = FileSystemLoader(ROLES / role / "templates")
     jinja = Environment(loader=folder, trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
     jinja.filters["from_json"] = json.loads
+    jinja.filters["onprem.lb.recording"] = load_records.recording
     for each, function in quoting.FilterModule().filters().items():
         jinja.filters[f"onprem.lb.{each}"] = function
     return jinja

@@ -68,7 +68,16 @@ def host_info(host: str, **values: Any) -> Facts:
         "package_lists_fresh": True,
         "resolved": {},
         **{
-            name: [] for name in ("missing_packages", "missing_programs", "unfit", "uncovered", "own_packages", "heard")
+            name: []
+            for name in (
+                "missing_packages",
+                "missing_programs",
+                "unfit",
+                "expiring",
+                "uncovered",
+                "own_packages",
+                "heard",
+            )
         },
         **{
             name: [] for name in ("recorded_packages", "static_pods", "stale", "instances", "not_following", "problems")

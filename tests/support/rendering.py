@@ -33,16 +33,19 @@ def haproxy_model(services=(), monitors=(), **variables):
 
 def haproxy(services, of="Debian", monitors=(), **variables):
     """Return haproxy.cfg for a family of distributions."""
-    model = haproxy_model(services, monitors, **variables)
-    assert model["faults"] == []
-    return render("haproxy", "haproxy.cfg.j2", model=_haproxy.for_template(model), family=_family(of))
+    model = _to_render(services, monitors=monitors, **variables)
+    return render("haproxy", "haproxy.cfg.j2", model=model, family=_family(of))
 
 
-def haproxy_unit(of="Debian", **variables):
+def haproxy_unit(services=(), of="Debian", **variables):
     """Return the drop-in of haproxy's unit."""
-    model = haproxy_model(**variables)
+    return render("haproxy", "unit.conf.j2", model=_to_render(services, **variables), family=_family(of))
+
+
+def _to_render(services, **variables):
+    model = haproxy_model(services, **variables)
     assert model["faults"] == []
-    return render("haproxy", "unit.conf.j2", tuning=model["tuning"], family=_family(of))
+    return _haproxy.for_template(model)
 
 
 def _family(name):
@@ -69,7 +72,7 @@ def keepalived_unit(**variables):
     """Return the drop-in of keepalived's unit."""
     model = keepalived_model({"instances": []}, **variables)
     assert model["faults"] == []
-    return render("keepalived", "unit.conf.j2", config_path=model["daemon"]["config_path"], hook=_hook())
+    return render("keepalived", "unit.conf.j2", model=model, hook=_hook())
 
 
 def _hook():

@@ -55,12 +55,13 @@ MAY_IMPORT = {
         "_agent.vrrp.core.packet",
         "_agent.runtime.status_socket",
         "_agent.runtime.accounts",  # a check is run as its router runs it
+        "_agent.config.certificates",
         "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),
     # A run and the unit of a server say with the same code what is not in force.
     "_host.direct": (
-        *("_host", "_shared.engines"),
+        *("_host", "_shared.engines", "_shared.load_records"),
         *("_agent.config.file", "_agent.config.schema", "_agent.direct", "_agent.keepalived.conf"),
     ),
     # It carries the agent to the target, and asks it whether its configuration is good.
@@ -87,11 +88,14 @@ MAY_IMPORT = {
     "_agent.proxy.master": ("_agent.VERSION", "_agent.proxy", *AGENT_PARTS),
     "_agent.proxy.worker": ("_agent.proxy.settings",),
     "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
-    "_agent.metrics": ("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
+    "_agent.metrics": (
+        *("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
+        *("_agent.follow.changes", "_agent.follow.runtime_api"),  # both ask haproxy at its socket
+    ),
     "_agent.keepalived": (
         *("_agent.checks", "_agent.net", "_agent.runtime", "_agent.vrrp.core.offers", "_agent.vrrp.core.packet"),
     ),
-    "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.metrics.certificates", *AGENT_PARTS),
+    "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", *AGENT_PARTS),
     "_agent.direct": (
         *("_agent.VERSION", "_agent.direct", *AGENT_PARTS),
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings", "_agent.proxy.views.text"),

@@ -86,6 +86,9 @@ def _add_metrics(commands: Any) -> None:
     metrics = commands.add_parser("metrics", help=purpose, description=f"{purpose}.".capitalize())
     metrics.add_argument("--file", metavar="PATH", help="keep it in this file, in the foreground, until SIGTERM")
     metrics.add_argument("--certificate", metavar="PATH", action="append", default=[], help="say when it expires")
+    metrics.add_argument(
+        "--haproxy-socket", metavar="PATH", default="", help="ask haproxy which certificates it serves"
+    )
     metrics.add_argument("--drill", metavar="PATH", help="the record of the last drill, if not at its default path")
 
 
@@ -357,7 +360,7 @@ def _metrics(options: Any) -> int:
     from .metrics import writer
     from .runtime.log import Log
 
-    about = writer.Options(options.certificate, options.drill or writer.DRILL)
+    about = writer.Options(options.certificate, options.haproxy_socket, options.drill or writer.DRILL)
     if not options.file:
         _print(writer.Writer(about, writer.router, Log()).text())
         return GOOD

@@ -9,7 +9,7 @@ its end is still known. Everything else starts, or loads the files, after they h
 from __future__ import annotations
 
 import os
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from . import files, in_force, units
 from .reader import Reader
@@ -21,6 +21,7 @@ class Plan(NamedTuple):
     :ivar pending: the files
     :ivar folders: those that are to go
     :ivar stale: a sentence for each file that is as wanted, and not in force
+    :ivar unloaded: those of them that a program checks
     :ivar stops: the commands before the files change
     :ivar starts: the commands after it
     """
@@ -28,6 +29,7 @@ class Plan(NamedTuple):
     pending: List[files.Change]
     folders: List[str]
     stale: List[str]
+    unloaded: List[files.Change]
     stops: List[units.Command]
     starts: List[units.Command]
 
@@ -73,9 +75,18 @@ def plan(reader: Reader, wanted: Mapping[str, Any]) -> Plan:
         pending=pending,
         folders=[path for path in wanted["folders"] if os.path.lexists(path)],
         stale=[sentence for each in stale.values() for sentence in each],
+        unloaded=_unloaded(wanted["files"], [change.path for change in pending], stale),
         stops=units.stops(wanted_units, found),
         starts=[*(units.reload_systemd() if _is_outdated(pending, found, changed) else []), *starts],
     )
+
+
+def _unloaded(
+    wanted: Sequence[Mapping[str, Any]], written: Collection[str], stale: Mapping[str, List[str]]
+) -> List[files.Change]:
+    """Return the files to check as they are: what they name has changed, and they have not."""
+    checked = [item for item in wanted if item["check"] != "none" and item["path"] not in written]
+    return [files.as_it_is(item["path"], item["check"]) for item in checked if stale.get(item["path"])]
 
 
 def _is_outdated(
@@ -115,7 +126,7 @@ def carry_out(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
     if planned.stops:
         check(planned, reader, move)  # or a file that is refused would have stopped a unit
     units.take(reader.run, planned.stops)
-    checked = files.replace_all(planned.pending, reader.find, reader.run, move, dry=False)
+    checked = files.replace_all(planned.pending, reader.find, reader.run, move, False, planned.unloaded)
     for path in planned.folders:
         files.remove(path)
     units.take(reader.run, planned.starts)
@@ -127,4 +138,4 @@ def check(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
 
     :raises files.Refused: by a program
     """
-    return files.replace_all(planned.pending, reader.find, reader.run, move, dry=True)
+    return files.replace_all(planned.pending, reader.find, reader.run, move, True, planned.unloaded)

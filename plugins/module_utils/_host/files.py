@@ -17,10 +17,11 @@ import os
 import re
 import shutil
 import tempfile
-from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._shared import mark
-from . import keepalived_test, masking, ownership
+from .._shared.engines import HAPROXY
+from . import expiry, keepalived_test, loaded_files, masking, ownership
 from .reader import Find, Run
 from .states import records
 
@@ -137,6 +138,10 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
     """
     if change.check == "none" or change.after is None:
         return []
+    new = change.path if candidate == change.path else f"the new {change.path}"
+    expired = expiry.refusals(loaded_files.certificates(change.after, change.path) if change.check == HAPROXY else ())
+    for path, wrong in expired.items():
+        raise Refused(f"{path}, in {new}, is not served, so nothing was changed: {wrong}")
     program = find(change.check)
     if program is None:
         return None
@@ -146,8 +151,8 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
         for line in (verdict.refusal, *verdict.warnings)
     )
     if verdict.refusal is not None:
-        raise Refused(f"{change.check} refuses the new {change.path}, so nothing was changed. It says: {refusal}")
-    return [f"{change.check} accepts the new {change.path} with a warning: {warning}" for warning in warnings]
+        raise Refused(f"{change.check} refuses {new}, so nothing was changed. It says: {refusal}")
+    return [f"{change.check} accepts {new} with a warning: {warning}" for warning in warnings]
 
 
 def _haproxy(program: str, candidate: str, run: Run) -> Verdict:
@@ -199,15 +204,26 @@ class Checked(NamedTuple):
     warnings: List[str]
 
 
-def replace_all(pending: List[Change], find: Find, run: Run, move: Move, dry: bool) -> Checked:
+def as_it_is(path: str, program: str) -> Change:
+    """Return a file that is as wanted, for its program to check with all that it names."""
+    text = _on_disk(path)[0]
+    return Change(path, text, text, 0, program)
+
+
+def replace_all(
+    pending: List[Change], find: Find, run: Run, move: Move, dry: bool, unloaded: Sequence[Change] = ()
+) -> Checked:
     """Check every change, then make them all.
 
     :param dry: check only
+    :param unloaded: files that are as wanted, and that their programs are to load again
     :raises Refused: before the first file is touched
     """
     candidates: Dict[str, str] = {}
     try:
         checked = Checked([], [])
+        for change in unloaded:
+            checked.warnings.extend(check(change, change.path, find, run) or [])
         for change in pending:
             if change.after is not None and not change.puts_back:
                 candidates[change.path] = _write_candidate(change, beside=not dry)

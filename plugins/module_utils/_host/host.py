@@ -16,6 +16,7 @@ from .._shared.engines import AGENT, KEEPALIVED, NATIVE, PODS
 from .._shared.pods import NAMES as STATIC_PODS
 from . import (
     asking,
+    expiry,
     facts,
     followed,
     held_back,
@@ -60,6 +61,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "answering": answering,
         "missing_programs": [name for name in asked["programs"] if not reader.find(name)],
         "unfit": named_files.unfit(asked["named"]),
+        "expiring": expiry.of_host(named_files.certificate_paths(asked["named"])),
         "resolved": server_names.resolved(asked["servers"]),
         "uncovered": _uncovered(asked),
         "files": {path: file._asdict() for path, file in on_disk.read(reader, asked["read_files"], hooks).items()},

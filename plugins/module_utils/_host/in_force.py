@@ -4,10 +4,11 @@
 
 A file on disk is what a daemon would load. What it has loaded is known
 
-- of haproxy and keepalived from a record, which a drop-in of their units writes at every start and reload,
-- of the agent's daemons from the report at their status sockets,
-- of a static pod from the same record, which the first process of its container writes, or the same report, and from
-  its manifest.
+- of haproxy and keepalived from a record, which a drop-in of their units writes at every start and reload. It has the
+  checksums of the configuration and of what that names: certificates, authorities, maps, pages of errors;
+- of the agent's daemons from the report at their status sockets;
+- of a static pod from a record of its configuration, which the first process of its container writes, or the same
+  report, and from its manifest.
 
 No comparison of these involves the wall clock, which may be set back. One does: that of the age of a process with the
 age of its unit's file, for the processes that are restarted for a new version. Where the clock was set back between the
@@ -16,7 +17,6 @@ two, a run restarts such a process once too often, or not at all.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -24,15 +24,16 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tu
 
 from .._agent.runtime import status_socket
 from .._shared.engines import AGENT, DIRECT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PODS, PROXY, UNITS, VRRP, Daemon
+from .._shared.load_records import Record, read_record, record_of
 from .._shared.pods import FOLLOW as FOLLOW_POD
 from .._shared.pods import MANIFESTS
-from . import facts, pod_programs, pods
-from .load_records import Record, read_record
+from . import facts, loaded_files, pod_programs, pods
 from .reader import Reader, show
 
 PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID", "ExecMainStartTimestampMonotonic")
 # What is restarted for a new version, and for whatever else its unit says. The others hand over, or are reloaded.
-RESTARTED = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit, "onprem-lb-metrics.service")
+RESTARTED = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit, "onprem-lb-metrics.service", "onprem-lb-resolver.service")
+PROGRAM_OF = dict(zip(UNITS[NATIVE], (HAPROXY, KEEPALIVED)))  # whose unit records all that it has loaded
 UNIT_FILES = "/etc/systemd/"
 KERNEL_SETTINGS = "/etc/sysctl.d/"
 # haproxy's new worker starts this long before or after the record is written. A refused reload starts none.
@@ -47,13 +48,10 @@ class InForce(NamedTuple):
     unit_outdated: bool = False  # systemd has not read the unit's files since they changed
     config: str = ""  # the path of the configuration that it has loaded; '' if that is not known
     checksum: str = ""  # its SHA-256 when it was loaded
+    others: Dict[str, str] = {}  # that of each file that it named then, by path
     in_fault: Dict[str, str] = {}  # the VRRP instances in FAULT, each with the reason
     failing: Dict[str, str] = {}  # the checks that fail, each with what is known of it
     age: float = 0.0  # for how many seconds its main process has run
-
-
-def record_of(program: str) -> str:
-    return f"/run/{program}.loaded"
 
 
 def haproxy(reader: Reader) -> InForce:
@@ -63,7 +61,7 @@ def haproxy(reader: Reader) -> InForce:
     pid = int(properties.get("MainPID") or 0)
     if pid and facts.youngest(pid, facts.process_stats()) < record.uptime - WORKER_SLACK:
         record = record._replace(checksum="")
-    return _in_force(properties, record.config, record.checksum)
+    return _in_force(properties, record.config, record.checksum)._replace(others=record.others)
 
 
 def keepalived(reader: Reader) -> InForce:
@@ -71,7 +69,8 @@ def keepalived(reader: Reader) -> InForce:
     record = read_record(reader.text(record_of(KEEPALIVED)))
     invocation = properties.get("InvocationID")
     in_fault, failing = verdicts(reader.journal(invocation)) if invocation else ({}, {})
-    return _in_force(properties, record.config, record.checksum)._replace(in_fault=in_fault, failing=failing)
+    found = _in_force(properties, record.config, record.checksum)
+    return found._replace(others=record.others, in_fault=in_fault, failing=failing)
 
 
 # What keepalived 2.0 to 2.3 logs of an instance and of a script.
@@ -222,10 +221,13 @@ def read(reader: Reader, unit: str) -> InForce:
 
 
 def unloaded(unit: str, found: InForce) -> str:
-    """Say that a running unit has not loaded its configuration as it is on disk; '' if it has."""
-    if not found.active or (found.checksum and found.checksum == checksum(found.config)):
+    """Say that a running unit has not loaded its configuration, or what that names, as it is on disk; '' if it has."""
+    if not found.active:
         return ""
-    return f"{unit} has not loaded {found.config or 'its configuration'} since it changed."
+    if not found.checksum or found.checksum != loaded_files.checksum(found.config):
+        return f"{unit} has not loaded {found.config or 'its configuration'} since it changed."
+    changed = loaded_files.changed(PROGRAM_OF.get(unit, ""), found.config, found.others)
+    return f"{unit} has not loaded {loaded_files.in_words(changed)} since it changed." if changed else ""
 
 
 def unloaded_units(reader: Reader, units: Iterable[str]) -> List[str]:
@@ -284,12 +286,3 @@ def age_of(path: str) -> float:
         return time.time() - os.stat(path).st_mtime
     except OSError:
         return -1.0
-
-
-def checksum(path: str) -> str:
-    """Return the SHA-256 of a file, '' if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return ""

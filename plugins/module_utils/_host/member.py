@@ -28,7 +28,7 @@ from .._shared.engines import (
     is_own,
 )
 from .._shared.pods import FOLLOW as FOLLOW_POD
-from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, unconfirmed
+from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, starting, unconfirmed
 from .reader import Reader
 
 FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
@@ -55,10 +55,11 @@ class Own(NamedTuple):
 Daemons = Dict[str, in_force.InForce]  # by unit
 
 
-def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[str, Any]:
+def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_start: bool = False) -> Dict[str, Any]:
     """Return what `member_info` returns.
 
     :param vips: those of the inventory, as a user writes them
+    :param asks_start: whether its programs are asked if they could start again, which takes a moment
     :raises PermissionError: without the right to open raw sockets
     """
     static = pods.own(PODS)
@@ -85,6 +86,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "servers": balancer.summary(own.servers),
         "held_back": record,
         "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
+        "would_not_start": list(starting.faults(reader, units)) if asks_start else [],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(reader.text(members_record)) if members_record else {},
         "not_following": not_following(reader),

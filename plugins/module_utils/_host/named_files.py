@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .._agent.config import host
 from .._agent.config.schema import parted, place_of
-from . import certificates
+from . import certificates, expiry
 
 ROOT = "root"
 Judge = Callable[[str], Optional[str]]
@@ -30,14 +30,21 @@ def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
     :param named: ``notify``, the ``script_user`` that runs it, ``down_file``, ``metrics_file``, ``services``, and
         ``programs``, each a ``{key, command, user}``; each may be missing
     """
+    expired = expiry.refusals(certificate_paths(named))
     found = [
         *((one["key"], one["command"], _notify(one["command"], one["user"])) for one in named.get("programs") or ()),
         ("notify", named.get("notify"), _notify(named.get("notify"), named.get("script_user") or ROOT)),
         ("down_file", named.get("down_file"), _down_file(named.get("down_file"))),
         ("metrics_file", named.get("metrics_file"), _metrics_file(named.get("metrics_file"))),
-        *((key, path, wrong(path)) for key, path, wrong in _certificates(named.get("services"))),
+        *((key, path, wrong(path) or expired.get(path)) for key, path, wrong in _certificates(named.get("services"))),
     ]
     return [{"key": key, "value": _shown(key, str(value)), "wrong": wrong} for key, value, wrong in found if wrong]
+
+
+def certificate_paths(named: Dict[str, Any]) -> List[str]:
+    """Return the paths of the certificates that services show."""
+    every = _certificates(named.get("services"))
+    return [path for _key, path, judge in every if judge is certificates.certificate]
 
 
 def _shown(key: str, value: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
-from . import in_force
+from . import in_force, loaded_files
 from .reader import Reader, content
 
 
@@ -33,6 +33,6 @@ def read(reader: Reader, wanted: Iterable[Mapping[str, Any]], programs: Mapping[
 
 def _read(path: str, stale: List[str]) -> OnDisk:
     try:
-        return OnDisk(in_force.checksum(path), f"{os.stat(path).st_mode & 0o7777:04o}", stale)
+        return OnDisk(loaded_files.checksum(path), f"{os.stat(path).st_mode & 0o7777:04o}", stale)
     except OSError:
         return OnDisk(stale=stale)

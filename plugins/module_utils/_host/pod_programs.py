@@ -15,9 +15,9 @@ from .._agent.keepalived import conf as keepalived_conf
 from .._agent.metrics import dumps
 from .._agent.runtime import status_socket
 from .._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
+from .._shared.load_records import read_record
 from .._shared.pods import BALANCER, RESOURCES, ROUTER
 from . import facts, pods
-from .load_records import read_record
 from .pods import First
 from .reader import Reader
 

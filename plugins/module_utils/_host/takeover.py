@@ -18,8 +18,8 @@ from .._agent.keepalived import conf as keepalived_conf
 from .._agent.keepalived import unread
 from .._shared import mark
 from .._shared.engines import HAPROXY, KEEPALIVED
+from .._shared.load_records import read_record
 from . import cgroups, facts, in_force, ownership, start_options, statements
-from .load_records import read_record
 from .processes import Process
 from .reader import Reader
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.recorded_hosts import PAIR, PAIR_VARIABLES, deployment, fresh_then_running, host_info, locked, running
 from support.recorded_plays import run
 
@@ -69,6 +70,25 @@ def test_a_dry_run_changes_nothing_and_says_what_to_run_next():
     )
     assert play.did("layout_info", "member_state", "systemd_service", "command") == []
     assert "--check" in str(play.said[-1])
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_certificate_that_was_replaced_has_haproxy_reloaded_and_is_named(check):
+    sentence = "haproxy.service has not loaded /etc/haproxy/web.pem since it changed."
+
+    def writes(call):
+        stale = [sentence] if "haproxy.cfg" in str(call.given["files"]) else []
+        return {"changed": bool(stale), "paths": [], "stale": stale, "commands": [], "unchecked": []}
+
+    answers = {"config_files": writes, "host_info": changing, "keepalived_hook": {"changed": False}}
+    play = played(answers, check=check)
+    assert play.code == 0, play.faults()
+    reloads = [f"{name} systemd_service reloaded haproxy.service" for name in ("lb1", "lb2")]
+    of_programs = [
+        line for line in play.did("systemd_service") if line.endswith((" haproxy.service", "keepalived.service"))
+    ]
+    assert of_programs == ([] if check else reloads)
+    assert f"lb1, lb2: {'to do' if check else 'done'}: load anew, because {sentence}" in play.said[-1]
 
 
 def test_a_member_that_fails_ends_the_run_on_all_of_them_and_all_are_released():

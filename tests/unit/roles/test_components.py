@@ -305,6 +305,16 @@ def test_the_agent_is_removed_with_its_down_file_and_its_openings(down_file, fir
     assert play.code == 0 and [call.module for call in play.calls] == modules
 
 
+@pytest.mark.parametrize(
+    "expiring", [[], ["/etc/haproxy/web.pem expires on 2026-02-10, in 9 days: put a renewed one there."]]
+)
+def test_certificates_that_expire_are_said_in_each_run(expiring):
+    host = host_info("lb1", expiring=expiring)
+    known = {"__haproxy_model": {"faults": [], "ports": []}, "__haproxy_unknown": [], "__haproxy_host_given": host}
+    play = component("haproxy", "preflight.yml", host={"expiring": expiring}, **known)
+    assert play.code == 0 and play.said == ([expiring] if expiring else [])
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_role_sets_its_program_up_or_removes_it_but_not_both(name):
     fresh = host_info("lb1", missing_packages=[name], selinux=True, own_packages=[name], existing_units=["u"])

@@ -64,18 +64,25 @@ def test_a_host_that_never_had_it_costs_no_task(file, host, wanted):
     )
 
 
-def test_the_command_names_each_certificate_once():
+@pytest.mark.parametrize("engine, socket", [("native", " --haproxy-socket /run/haproxy/admin.sock"), ("agent", "")])
+def test_the_command_names_each_certificate_once_and_haproxys_socket(engine, socket):
     services = [{"tls": {"certificate": "/etc/a b.pem"}}, {"tls": None}, {"tls": {"certificate": "/etc/a b.pem"}}]
     variables = {
         **variables_of("layout"),
         "__layout_settings": {"metrics_file": FILE},
-        "__layout_me": {"router": {"instances": [{}]}, "balancer": {"services": json.dumps(services)}},
+        "__layout_me": {
+            "engine": engine,
+            "pods": [],
+            "router": {"instances": [{}]},
+            "balancer": {"services": json.dumps(services)},
+        },
         "__layout_metrics_written": {"python": "/usr/bin/python3"},
+        "__layout_metrics_socket": "/run/haproxy/admin.sock",
     }
     found = Templar(loader=DataLoader(), variables=variables).template(variables["__layout_metrics_command"])
     assert found == (
         "/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
-        f"--file {FILE} --certificate '/etc/a b.pem'"
+        f"--file {FILE}{socket} --certificate '/etc/a b.pem'"
     )
 
 

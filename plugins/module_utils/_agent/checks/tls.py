@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import Any, Callable, Generator
+from typing import Any, Callable, Generator, Tuple
 
 from .network import BadResponse, Dialogue, Steps, Stream
 from .outcome import lower
@@ -31,7 +31,7 @@ def dialogue(server_name: str, verify: bool, authorities: str, inner: Dialogue) 
     def handshake(stream: Stream) -> Steps:
         stream.expect("no TLS handshake")
         try:
-            context = _context(verify, authorities, _stamp(authorities) if verify else 0)
+            context = _context(verify, authorities, _stamp(authorities) if verify else ())
         except OSError as fault:
             raise BadResponse(f"cannot use the authorities in {authorities}: {_reason(fault)}") from fault
         secure = TlsStream(stream, context, server_name)
@@ -88,7 +88,7 @@ class TlsStream(Stream):
 
 
 @lru_cache(maxsize=8)
-def _context(verify: bool, authorities: str, _stamp: int) -> Any:
+def _context(verify: bool, authorities: str, _stamp: Tuple[int, ...]) -> Any:
     """Return a context, shared by checks with equal settings: the system's authorities are megabytes."""
     import ssl
 
@@ -102,9 +102,14 @@ def _context(verify: bool, authorities: str, _stamp: int) -> Any:
     return context
 
 
-def _stamp(authorities: str) -> int:
-    """Return the time of the last change, so that a renewed file counts from the next run."""
-    return os.stat(authorities).st_mtime_ns if authorities else 0
+def _stamp(authorities: str) -> Tuple[int, ...]:
+    """Return the times of the last change, so that a renewed file counts from the next run, one of the system's too."""
+    import ssl
+
+    if authorities:
+        return (os.stat(authorities).st_mtime_ns,)
+    known = ssl.get_default_verify_paths()
+    return tuple(os.stat(path).st_mtime_ns for path in (known.cafile, known.capath) if path)
 
 
 def _reason(fault: OSError) -> str:

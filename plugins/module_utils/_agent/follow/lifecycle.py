@@ -8,8 +8,7 @@ import time
 from typing import Any, Dict, List, Mapping, Optional, Set
 
 from .. import VERSION
-from ..config import file
-from ..metrics import certificates
+from ..config import certificates, file
 from ..runtime import lifecycle, status_socket
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Earliest

@@ -20,8 +20,8 @@ STATE = re.compile(r"(?P<number>[0-9]+) \S+ [0-9]+ (?P<name>\S+) (?P<address>\S+
 class Runtime:
     """One HAProxy. Every method raises Refused if it does not answer."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, timeout: float = TIMEOUT) -> None:
+        self._path, self._timeout = path, timeout
         self._numbers: Dict[str, str] = {}  # of backends, once their servers are known
 
     def ask(self, command: str) -> str:
@@ -29,7 +29,7 @@ class Runtime:
         received: List[bytes] = []
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                client.settimeout(TIMEOUT)
+                client.settimeout(self._timeout)
                 client.connect(self._path)
                 client.sendall(f"{command}\n".encode())
                 while not received or received[-1]:

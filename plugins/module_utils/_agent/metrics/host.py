@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Optional
+from typing import Any, Callable, Iterable, Optional
 
 from ..runtime.prometheus import Metric, Report, Sample, exposition, of_report
 from ..vrrp import show
@@ -16,7 +16,7 @@ PREFIX = "onprem_lb_host"
 def text(host: Report, router: Optional[Report]) -> str:
     """Return all metrics.
 
-    :param host: ``{written, router_answers, last_drill, certificates}``
+    :param host: ``{written, router_answers, last_drill, certificates}``, the last by path, each a `served.Served`
     :param router: the agent's report, keepalived's, or None if neither is known
     """
     return exposition(PREFIX, METRICS, host) + (_of(router) if router else "")
@@ -40,14 +40,18 @@ def last_drill(record: Any) -> float:
     return float(at) if isinstance(at, (int, float)) else 0.0
 
 
-def _certificates(report: Report) -> Iterable[Sample]:
-    known: Dict[str, Optional[int]] = report["certificates"]
-    return [({"path": path}, at) for path, at in known.items() if at is not None]
+def _certificates(field: str) -> Callable[[Report], Iterable[Sample]]:
+    def samples(report: Report) -> Iterable[Sample]:
+        known = {path: getattr(each, field) for path, each in report["certificates"].items()}
+        return [({"path": path}, value) for path, value in known.items() if value is not None]
+
+    return samples
 
 
 METRICS = (
     Metric("metrics_written_seconds", "When this file was written, since 1970.", of_report(lambda r: r["written"])),
     Metric("router_answers", "Whether the VRRP router answers.", of_report(lambda r: bool(r["router_answers"]))),
     Metric("last_drill_seconds", "When the last drill ended; 0 if never.", of_report(lambda r: r["last_drill"])),
-    Metric("certificate_expires_seconds", "When a certificate expires, since 1970.", _certificates),
+    Metric("certificate_expires_seconds", "When a certificate that is served expires.", _certificates("expires")),
+    Metric("certificate_loaded", "Whether a file has the certificate that is served.", _certificates("loaded")),
 )

@@ -16,7 +16,7 @@ from ..net.netlink import AddressGone, AddressUpdated, Lost, Netlink
 from ..runtime import status_socket
 from ..runtime.log import Log
 from ..vrrp.settings import Settings
-from . import certificates, host, keepalived
+from . import host, keepalived, served
 
 EVERY = 60.0  # seconds; keepalived logs each request
 SETTLED = 0.2  # seconds after which a router has noted that it holds an address
@@ -32,7 +32,8 @@ Read = Callable[[], Optional[Report]]
 class Options(NamedTuple):
     """The files of which it reports as well."""
 
-    certificates: Sequence[str] = ()
+    certificates: Sequence[str] = ()  # of haproxy's services
+    haproxy_socket: str = ""  # at which haproxy says which ones it serves; '' without haproxy
     drill: str = DRILL  # which the role drill writes
 
 
@@ -52,9 +53,12 @@ class Writer:
             "written": time.time(),
             "router_answers": found is not None,
             "last_drill": host.last_drill(_json(self._options.drill)),
-            "certificates": {path: certificates.expires(_text(path)) for path in self._options.certificates},
+            "certificates": self._certificates(),
         }
         return host.text(facts, found or host.silent(self._last))
+
+    def _certificates(self) -> Dict[str, served.Served]:
+        return served.read(self._options.certificates, served.ask_at(self._options.haproxy_socket), _text)
 
     def _router(self) -> Optional[Report]:
         try:

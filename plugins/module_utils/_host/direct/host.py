@@ -11,8 +11,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.direct.server import command
 from ..._agent.keepalived import conf as keepalived_conf
+from ..._shared import load_records
 from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, NATIVE, UNITS
-from .. import facts, in_force, load_records
+from .. import facts
 from ..reader import Reader
 
 RP_FILTERS = "/proc/sys/net/ipv4/conf/*/rp_filter"
@@ -64,7 +65,7 @@ def _defaults(reader: Reader, family: str) -> List[Dict[str, str]]:
 
 
 def _routed(reader: Reader) -> List[str]:
-    loaded = load_records.read_record(reader.text(in_force.record_of(KEEPALIVED))).config
+    loaded = load_records.read_record(reader.text(load_records.record_of(KEEPALIVED))).config
     native = keepalived_conf.instances(reader.text(loaded or CONFIGS[UNITS[NATIVE].router]))
     agents = facts.agent_instances(reader.text(CONFIGS[UNITS[AGENT].router]))
     return facts.vip_addresses(address for instance in native + agents for address in instance["addresses"])

@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What a run says at its end: who holds each VIP, what changed where, what was not proved, what to run next. Pure.
 
-A member is ``{name, engine, vips, held, packages, files, steps, statistics}``: its name in the inventory, its engine,
-the VIPs of its pair or cluster, those of them that it holds, or None if that was not verified, the packages that were
-installed, the files that were written, the agent's steps, and the variables of the statistics page.
+A member is ``{name, engine, vips, held, packages, files, unloaded, steps, statistics}``: its name in the inventory, its
+engine, the VIPs of its pair or cluster, those of them that it holds, or None if that was not verified, the packages
+that were installed, the files that were written, a sentence for each that was as wanted and not in force, the agent's
+steps, and the variables of the statistics page.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def _changes(members: List[Member], dry: bool) -> List[str]:
 def _change(member: Member, dry: bool) -> str:
     steps = [f"install {', '.join(member['packages'])}"] if member["packages"] else []
     steps += [f"write {', '.join(member['files'])}"] if member["files"] else []
+    steps += [f"load anew, because {sentence.rstrip('.')}" for sentence in member["unloaded"]]
     steps += member["steps"]
     if not steps:
         return "nothing would change." if dry else "nothing changed."

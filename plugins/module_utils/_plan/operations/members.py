@@ -46,7 +46,7 @@ class Member(NamedTuple):
         """Why it could not take over, as far as it was read."""
         record = self.held_back
         stopped = [f"{held_back.why(record)} {held_back.mend(record, self.silent)}"] if record else []
-        return [*stopped, *self.seen.get("unable", [])]
+        return [*stopped, *self.seen.get("unable", []), *self.seen.get("would_not_start", [])]
 
     @property
     def unloaded(self) -> List[str]:

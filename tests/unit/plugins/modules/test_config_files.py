@@ -160,6 +160,37 @@ def test_a_file_that_its_unit_has_not_loaded_counts_as_changed(tmp_path, monkeyp
     assert (result["changed"], result["stale"], result["paths"]) == (bool(stale), stale, [])
 
 
+@pytest.fixture
+def renewed(tmp_path, monkeypatch):
+    """A haproxy.cfg that haproxy runs, and a certificate in it that has been replaced since; the module's arguments."""
+    path, certificate, record = tmp_path / "haproxy.cfg", tmp_path / "web.pem", tmp_path / "record"
+    path.write_text(f"bind :443 ssl crt {certificate}\n")
+    path.chmod(0o644)
+    certificate.write_text("new\n")
+    checksums = [hashlib.sha256(text).hexdigest() for text in (path.read_bytes(), b"old\n")]
+    record.write_text(f"{checksums[0]}  {path}\n12.34 45.67\n{checksums[1]}  {certificate}\n")
+    monkeypatch.setattr(in_force, "record_of", lambda _program: str(record))
+    monkeypatch.setattr(in_force.facts, "youngest", lambda _pid, _stats: float("inf"))
+    return {"path": str(path), "content": path.read_text(), "unit": "haproxy.service", "check": "haproxy"}
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_file_that_it_names_and_that_has_been_replaced_counts_as_changed_and_is_named(renewed, tmp_path, check):
+    programs = Programs({"systemctl": "ActiveState=active\nMainPID=7\n", "haproxy": (0, "", "")})
+    found = run(config_files, {"files": [renewed]}, programs, check=check)
+    sentence = f"haproxy.service has not loaded {tmp_path}/web.pem since it changed."
+    assert (found["changed"], found["stale"], found["paths"]) == (True, [sentence], [])
+    assert found["diff"] == [{"prepared": f"{sentence}\n"}]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_what_a_program_would_not_load_again_is_refused_before_it_is_asked_to(renewed, tmp_path, check):
+    refuses = (1, "", f"[ALERT] : {tmp_path}/web.pem: no key\n")
+    programs = Programs({"systemctl": "ActiveState=active\nMainPID=7\n", "haproxy": refuses})
+    said = refusal(config_files, {"files": [renewed]}, programs=programs, check=check)
+    assert said.startswith(f"haproxy refuses {tmp_path}/haproxy.cfg, so nothing was changed. It says: [ALERT] : ")
+
+
 def test_a_file_of_others_makes_room_and_comes_back(tmp_path):
     cfg, drop_in = tmp_path / "haproxy.cfg", tmp_path / "limits.conf"
     cfg.write_text("theirs\n")

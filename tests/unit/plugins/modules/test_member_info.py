@@ -14,8 +14,11 @@ from support.modules import refusal, run
 def test_it_reads_the_vips_and_changes_nothing_in_either_mode(monkeypatch, check):
     asked = []
     monkeypatch.setattr(member, "read", lambda _reader, *given: asked.append(given) or {"engine": "native"})
-    found = run(member_info, {"vips": ["192.0.2.10"], "members_record": "/etc/record.json"}, check=check)
-    assert asked == [(["192.0.2.10"], "/etc/record.json")]
+    given = {"vips": ["192.0.2.10"], "members_record": "/etc/record.json"}
+    found = run(member_info, given, check=check)
+    assert asked == [(["192.0.2.10"], "/etc/record.json", False)]
+    run(member_info, {**given, "asks_start": True}, check=check)
+    assert asked[-1][-1] is True
     assert found["engine"] == "native" and "changed" not in found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host import loaded_files
 from ansible_collections.onprem.lb.plugins.modules import member_pods
 from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.modules import refusal, run
@@ -46,9 +46,9 @@ def test_a_pod_that_has_not_loaded_its_file_is_reloaded_and_goes_on(kubelet):
         "before": f"{BALANCER} has not loaded {kubelet.config(BALANCER)} since it changed.\n",
         "after": f"{BALANCER} is started.\n",
     }
-    assert in_force.checksum(str(kubelet.config(BALANCER))) not in kubelet.record(BALANCER)
+    assert loaded_files.checksum(str(kubelet.config(BALANCER))) not in kubelet.record(BALANCER)
     assert run(member_pods, started(BALANCER, wait=20))["changed"]
-    assert in_force.checksum(str(kubelet.config(BALANCER))) in kubelet.record(BALANCER)
+    assert loaded_files.checksum(str(kubelet.config(BALANCER))) in kubelet.record(BALANCER)
     assert kubelet.pid(BALANCER) == pid
 
 

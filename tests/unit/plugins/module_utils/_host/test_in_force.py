@@ -67,6 +67,24 @@ def test_a_file_that_changed_since_is_not_in_force_until_the_next_reload(host, u
     assert in_force.stale(reader(), [(unit, str(host))]) == []
 
 
+@pytest.mark.parametrize("unit, line", [(HAPROXY, "errorfile 503 {path}"), (KEEPALIVED, "include {path}")])
+def test_a_file_that_it_names_and_that_changed_since_is_not_in_force(host, unit, line):
+    """How the record comes about, and each kind of file: _shared/test_load_records.py."""
+    other = host.with_name("other")
+    other.write_text("of before\n")
+    host.write_text(line.format(path=other) + "\n")
+    load(unit.partition(".")[0], host)
+    sentence = f"{unit} has not loaded {other} since it changed."
+    assert in_force.unloaded(unit, in_force.read(reader(), unit)) == sentence, "a record of an older version"
+    with open(host.with_name(f"{unit.partition('.')[0]}.loaded"), "a", encoding="utf-8") as record:
+        record.write(f"{hashlib.sha256(other.read_bytes()).hexdigest()}  {other}\n")
+    assert in_force.unloaded(unit, in_force.read(reader(), unit)) == ""
+    other.write_text("new\n")
+    assert in_force.stale(reader(), [(unit, str(host))]) == [sentence]
+    stopped = "ActiveState=inactive\nNeedDaemonReload=no\nMainPID=0\n"
+    assert in_force.stale(reader(stopped), [(unit, str(host))]) == []
+
+
 def test_the_clock_does_not_matter(host):
     os.utime(host, (2**33, 2**33))
     assert in_force.stale(reader(), [(HAPROXY, str(host)), (KEEPALIVED, str(host))]) == []
@@ -113,7 +131,7 @@ def test_a_drop_in_that_systemd_has_not_read_is_not_in_force(host, unit, state):
     assert in_force.stale(reader(outdated.replace("yes", "no")), [(unit, path)]) == []
 
 
-@pytest.mark.parametrize("unit", ["onprem-lb-follow.service", "onprem-lb-direct.service", "onprem-lb-metrics.service"])
+@pytest.mark.parametrize("unit", [f"onprem-lb-{name}.service" for name in ("follow", "direct", "metrics", "resolver")])
 @pytest.mark.parametrize(
     "state, process, file, is_older",
     [

@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     in_force,
     member,
     pod_programs,
+    starting,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from support.follow.reports import REPORT
@@ -100,9 +101,9 @@ class Host:
         micros = int((time.time() - 60.5) * 1e6)
         return lambda message: json.dumps({"__REALTIME_TIMESTAMP": str(micros), "MESSAGE": message})
 
-    def read(self, vips=(), record=""):
+    def read(self, vips=(), record="", **others):
         programs = self.programs
-        return member.read(Reader(programs.run, programs.find), list(vips), record)
+        return member.read(Reader(programs.run, programs.find), list(vips), record, **others)
 
 
 @pytest.fixture(params=["native", "agent"])
@@ -129,6 +130,13 @@ def host(tmp_path, monkeypatch, engine):
     paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
     monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
     return made
+
+
+def test_its_programs_are_asked_whether_they_would_start_again_on_request_alone(host, engine, monkeypatch):
+    monkeypatch.setattr(starting, "faults", lambda _reader, units: [f"{unit} would not." for unit in units])
+    assert host.read()["would_not_start"] == []
+    units = {"native": ("haproxy", "keepalived"), "agent": ("onprem-lb-proxy", "onprem-lb-vrrp")}[engine]
+    assert host.read(asks_start=True)["would_not_start"] == [f"{unit}.service would not." for unit in units]
 
 
 def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engine):

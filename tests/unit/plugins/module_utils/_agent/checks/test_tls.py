@@ -110,12 +110,15 @@ def test_an_authority_that_is_missing_is_a_failure_until_it_is_there(loop, certi
         assert ask(loop, server, verify=True, ca=str(ca)).success
 
 
-def test_a_renewed_authority_counts_from_the_next_run(loop, certificate, another, tmp_path):
+@pytest.mark.parametrize("is_systems", [False, True])
+def test_a_renewed_authority_counts_from_the_next_run(loop, certificate, another, tmp_path, monkeypatch, is_systems):
     ca = tmp_path / "ca.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(ca))
+    named = "" if is_systems else str(ca)
     shutil.copy(another.file, str(ca))
     os.utime(ca, ns=(1, 1))
     with Server(secured(certificate, answering(OK))) as server:
-        dialogue = tls.dialogue("site.example", True, str(ca), http.dialogue("site.example", "/", ("200-399",)))
+        dialogue = tls.dialogue("site.example", True, named, http.dialogue("site.example", "/", ("200-399",)))
         runs = Runs(loop, NetworkProbe(loop, "127.0.0.1", server.port, 5 * SECOND, dialogue))
         assert not runs.one().success
         shutil.copy(certificate.file, str(ca))
@@ -153,6 +156,6 @@ def test_a_server_that_closes_inside_tls_has_not_answered(loop, certificate, shu
 
 
 def test_checks_of_the_same_authorities_share_what_was_read_of_them(certificate):
-    stamp = os.stat(certificate.file).st_mtime_ns
+    stamp = (os.stat(certificate.file).st_mtime_ns,)
     assert tls._context(True, certificate.file, stamp) is tls._context(True, certificate.file, stamp)
-    assert tls._context(False, "", 0) is not tls._context(True, certificate.file, stamp)
+    assert tls._context(False, "", ()) is not tls._context(True, certificate.file, stamp)

@@ -9,7 +9,7 @@ import stat
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import dumps, keepalived, writer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import dumps, keepalived, served, writer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from support.vrrp.keepalived_dumps import DATA, STATISTICS
 from support.vrrp.reports import REPORT
@@ -86,7 +86,23 @@ def test_the_last_drill_is_what_its_record_says(tmp_path, record, expected):
 
 def test_a_certificate_that_cannot_be_read_has_no_time(tmp_path):
     found = text_of(lambda: None, tmp_path, certificates=[str(tmp_path / "none.pem")])
-    assert not any(line.startswith("onprem_lb_host_certificate_expires_seconds{") for line in found)
+    assert not any(line.startswith("onprem_lb_host_certificate") for line in found)
+
+
+def test_the_certificate_is_the_one_that_haproxy_serves_and_whether_the_file_has_it_is_said(tmp_path, monkeypatch):
+    answers = {
+        "/a.pem": served.Served(1790000000, True),
+        "/b.pem": served.Served(1780000000, False),
+        "/c.pem": served.Served(),
+    }
+    monkeypatch.setattr(served, "read", lambda files, _ask, _text: {path: answers[path] for path in files})
+    found = text_of(lambda: None, tmp_path, certificates=list(answers))
+    assert [line for line in found if line.startswith("onprem_lb_host_certificate")] == [
+        'onprem_lb_host_certificate_expires_seconds{path="/a.pem"} 1790000000',
+        'onprem_lb_host_certificate_expires_seconds{path="/b.pem"} 1780000000',
+        'onprem_lb_host_certificate_loaded{path="/a.pem"} 1',
+        'onprem_lb_host_certificate_loaded{path="/b.pem"} 0',
+    ]
 
 
 def test_the_file_is_replaced_as_a_whole_and_all_may_read_it(tmp_path):

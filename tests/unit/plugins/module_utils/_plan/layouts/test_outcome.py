@@ -21,6 +21,7 @@ def member(name, **values):
         "held": [],
         "packages": [],
         "files": [],
+        "unloaded": [],
         "steps": [],
         "statistics": UNSET,
     }
@@ -50,6 +51,13 @@ def test_members_are_told_apart_by_what_changed_there():
     agent = outcome.lines(pair(engine="agent", steps=["start onprem-lb-vrrp.service"]), [], False)
     assert "lb2: done: start onprem-lb-vrrp.service." in agent
     assert agent[-3:-1] == [f"Statistics on lb1: {PAGE}", "Statistics on lb2: http://127.0.0.1:9000/"]
+
+
+@pytest.mark.parametrize("dry, word", [(True, "to do"), (False, "done")])
+def test_what_a_program_has_not_loaded_is_named(dry, word):
+    sentence = "haproxy.service has not loaded /etc/haproxy/web.pem since it changed."
+    found = outcome.lines([member("lb1", unloaded=[sentence]), member("lb2", unloaded=[sentence])], [], dry)
+    assert f"lb1, lb2: {word}: load anew, because {sentence}" in found
 
 
 def test_a_dry_run_says_what_would_change_and_proves_nothing():

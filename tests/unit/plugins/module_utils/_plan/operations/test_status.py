@@ -46,6 +46,12 @@ def test_a_member_that_could_not_take_over_is_named_with_every_reason():
     assert status(pair(HOLDS, seen(2, unable=reasons))).lines[4].split(" | ")[4].strip() == "no"
 
 
+def test_a_member_whose_program_would_not_start_again_is_none_that_could_take_over():
+    why = "haproxy.service would not start again: [ALERT] : /etc/haproxy/web.pem: no private key"
+    lines, faults = said(pair(HOLDS, seen(2, would_not_start=[why])))
+    assert faults == [f"lb2 could not take over: {why}"] and faults[0] in lines
+
+
 @pytest.mark.parametrize(
     "during, sentence",
     [

@@ -170,6 +170,11 @@ UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf si
             "lb1 is the only member: there is none to hand the VIPs over to.",
         ),
         (
+            pair(HOLDS, seen(2, would_not_start=["haproxy.service would not start again: [ALERT]"])),
+            "",
+            "lb2 could not take over: haproxy.service would not start again: [ALERT]",
+        ),
+        (
             pair(HOLDS, seen(2, unable=["haproxy.service does not run."])),
             "lb2",
             "lb2 could not take over: haproxy.service does not run.",
@@ -214,6 +219,7 @@ UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf si
     ids=[
         "unknown",
         "alone",
+        "would not start again",
         "unable",
         "held back and unable",
         "not loaded",

@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, loaded_files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from support import waiting
 
@@ -135,11 +135,11 @@ def test_a_record_says_what_the_program_has_loaded_at_its_start_and_at_a_reload(
     pid = container.folder / "pid"
     container.starts("/bin/sh", "-c", f"trap : HUP; echo $$ > {pid}; while :; do sleep 0.05; done")
     pid_of(pid)
-    assert loaded(container) == in_force.checksum(str(container.config))
+    assert loaded(container) == loaded_files.checksum(str(container.config))
     container.config.write_text("as it is reloaded")
-    assert loaded(container) != in_force.checksum(str(container.config))
+    assert loaded(container) != loaded_files.checksum(str(container.config))
     container.process.send_signal(signal.SIGHUP)
-    waiting.until(lambda: loaded(container) == in_force.checksum(str(container.config)))
+    waiting.until(lambda: loaded(container) == loaded_files.checksum(str(container.config)))
 
 
 def test_the_record_of_a_former_container_is_gone_before_the_program_starts(container):

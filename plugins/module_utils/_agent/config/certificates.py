@@ -1,12 +1,14 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""When a certificate expires: its notAfter (RFC 5280, 4.1). Pure; Python's ssl shows it of connections alone."""
+"""When a certificate expires: its notAfter (RFC 5280, 4.1), and which one it is. Pure; Python's ssl shows both of
+connections alone.
+"""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import calendar
+import hashlib
 import re
 from typing import List, NamedTuple, Optional
 
@@ -26,11 +28,27 @@ class Item(NamedTuple):
 
 def expires(text: str) -> Optional[int]:
     """Return when the first certificate in PEM expires, in seconds since 1970; None if there is none."""
-    found = PEM.search(text)
     try:
-        return _not_after(base64.b64decode(found[1])) if found else None
-    except (binascii.Error, ValueError, IndexError):
+        return _not_after(_der(text))
+    except (ValueError, IndexError):
         return None
+
+
+def fingerprint(text: str) -> str:
+    """Return the SHA-1 of the first certificate in PEM, as OpenSSL prints it without its colons; '' without one."""
+    try:
+        der = _der(text)
+    except ValueError:
+        return ""
+    return hashlib.sha1(der).hexdigest().upper()  # noqa: S324 - that is what haproxy shows
+
+
+def _der(text: str) -> bytes:
+    """Return the first certificate. Raises ValueError."""
+    found = PEM.search(text)
+    if not found:
+        raise ValueError("there is none")
+    return base64.b64decode(found[1])  # binascii.Error is one
 
 
 def _not_after(der: bytes) -> int:

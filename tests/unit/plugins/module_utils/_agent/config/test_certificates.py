@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import certificates
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import certificates
 
 DAY = 86400
 
