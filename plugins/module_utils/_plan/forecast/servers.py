@@ -93,15 +93,15 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
     limits = timeouts._replace(**{key: value for key, value in own.items() if value})
     steps = max(1, len(check["steps"]))
     if engine == engines.AGENT:
-        run = pace.agents_limit(check, limits.connect, limits.check)
+        run = pace.agents_limit(backend, limits.connect, limits.check)
         attempt, answer = run, steps * run
         # Without a pause of its own it counts the interval from the beginning of the run before.
         pause = pace.agents_pause(check, limits.connect, run) or max(0, check["interval"] - run)
     else:
         pause = check["fast_interval"] or check["interval"]
         attempt = min(limits.connect, check["interval"])
-        answer = steps * pace.haproxys_limit(check, limits.check)
-    has_fallback = pace.has_fallback(check, limits.check) and not fallback.sets_pace(backend, lines)
+        answer = steps * pace.haproxys_limit(backend, limits.check)
+    has_fallback = pace.has_fallback(backend, limits.check) and not fallback.sets_pace(backend, lines)
     kinds = {step["type"] for step in check["steps"]} or {check["type"]}
     return Rules(
         interval=check["interval"],

@@ -232,7 +232,7 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 
 
 def _service(service: Settings, known: Settings) -> Settings:
-    paced = pace.of_agent(service["check"], known["timeout_connect"], known["timeout_check"])
+    paced = pace.of_agent(service, known["timeout_connect"], known["timeout_check"])
     check = without_defaults(paced, config.CHECK, CHECK_KEYS)
     servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in service["servers"]]
     return without_defaults({**service, "check": check, "servers": servers}, config.SERVICE, SERVICE_KEYS)

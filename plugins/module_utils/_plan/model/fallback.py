@@ -39,11 +39,11 @@ def with_backends(service: Dict[str, Any], tuning: Mapping[str, Any]) -> Dict[st
 
 def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
     """Return a backend. Whoever says how its servers are checked keeps the limits of 1.0.0, and has no fallback."""
-    check, lines = given["check"], [*tuning["defaults_lines"], *given["backend_lines"]]
+    lines = [*tuning["defaults_lines"], *given["backend_lines"]]
     answer = values.seconds(tuning["timeout_check"])[0]
     is_limited = answer != pace.ANSWER_S or any(map(OWN_ANSWER.match, lines))
-    has_fallback = pace.has_fallback(check, answer) and not sets_pace(given, lines) and not is_limited
-    needs_limit = check["type"] != "none" and not has_fallback and not is_limited
+    has_fallback = pace.has_fallback(given, answer) and not sets_pace(given, lines) and not is_limited
+    needs_limit = given["check"]["type"] != "none" and not has_fallback and not is_limited
     return {
         **{key: given[key] for key in ("name", "balance", "check", "send_proxy", "backend_lines", "servers")},
         "timeout_check": pace.LATE if needs_limit else "",
@@ -82,5 +82,5 @@ def names_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], 
         f"{place} has the name '{name_of(each['name'])}', which HAProxy's fallback of {each['name']} has: "
         "choose another one."
         for each in every
-        if pace.is_usual(each["check"]) and name_of(each["name"]) in taken
+        if pace.is_usual(each) and name_of(each["name"]) in taken
     ]

@@ -16,12 +16,12 @@ from typing import Any, Dict, Mapping
 
 # Until another server is tried: a SYN that was lost is sent again after a second, and may still arrive.
 CONNECT_S = 1.05
+FORMER_CONNECT_S = 5  # which limits the agent's check of a user's own pace as in 1.0.0
 ANSWER_S = 0.28  # for the answer to a check
 CONNECT, ANSWER = (f"{1000 * seconds:.0f}ms" for seconds in (CONNECT_S, ANSWER_S))  # as haproxy.cfg has them
 
 LATE_S = 10  # for the answer to a check of the fallback, and to one of a user's own pace, as in 1.0.0
 LATE = f"{LATE_S}s"
-AGENTS_FORMER_S = 5  # for the whole of the agent's check of a user's own pace, as in 1.0.0
 
 INTERVAL, FALL = 0.2, 6
 CHECKS_PER_SECOND = 500  # of one service, at most: with more servers the interval is longer
@@ -45,27 +45,28 @@ def completed(check: Mapping[str, Any], servers: int) -> Dict[str, Any]:
     return {**check, **{key: value for key, value in usual.items() if check[key] is None}}
 
 
-def of_agent(check: Mapping[str, Any], connect: float, answer: float) -> Dict[str, Any]:
+def of_agent(backend: Mapping[str, Any], connect: float, answer: float) -> Dict[str, Any]:
     """Return a check as the agent has it: while a server does not answer, it is asked as often as HAProxy asks it.
 
+    :param backend: a service, or a route of it, as `read_services` returns them; so in all of these functions
     :param connect: how long a connection may take
     :param answer: the same for the answer to a check
     """
-    limit = agents_limit(check, connect, answer)
-    late = LATE_S if has_fallback(check, answer) else 0
+    check, limit = backend["check"], agents_limit(backend, connect, answer)
+    late = LATE_S if has_fallback(backend, answer) else 0
     return {**check, "timeout": limit, "late_timeout": late, "fast_interval": agents_pause(check, connect, limit)}
 
 
-def haproxys_limit(check: Mapping[str, Any], answer: float) -> float:
+def haproxys_limit(backend: Mapping[str, Any], answer: float) -> float:
     """Return how long the answer to a check may take with HAProxy."""
-    return LATE_S if answer == ANSWER_S and not is_usual(check) else answer
+    return LATE_S if answer == ANSWER_S and not is_usual(backend) else answer
 
 
-def agents_limit(check: Mapping[str, Any], connect: float, answer: float) -> float:
+def agents_limit(backend: Mapping[str, Any], connect: float, answer: float) -> float:
     """Return the limit of a run: HAProxy limits the connection and the rest separately, the agent both together."""
-    if answer == ANSWER_S and not is_usual(check):
-        return AGENTS_FORMER_S
-    return min(connect, answer) or connect
+    is_former = connect == CONNECT_S and not is_usual(backend)
+    longest = FORMER_CONNECT_S if is_former else connect
+    return min(longest, haproxys_limit(backend, answer)) or longest
 
 
 def agents_pause(check: Mapping[str, Any], connect: float, limit: float) -> float:
@@ -75,18 +76,19 @@ def agents_pause(check: Mapping[str, Any], connect: float, limit: float) -> floa
     return min(LONGEST_PAUSE, max(0, pause))
 
 
-def is_usual(check: Mapping[str, Any]) -> bool:
-    """Return whether a check has the pace of these defaults, with which a late server does not keep up."""
-    is_paced = check["fall"] == FALL and not check["fast_interval"]
-    return bool(is_paced and INTERVAL <= check["interval"] < FORMER["interval"])
+def is_usual(backend: Mapping[str, Any]) -> bool:
+    """Return whether servers are checked at the pace of these defaults, with which a late one does not keep up."""
+    check, of_many = backend["check"], len(backend["servers"]) / CHECKS_PER_SECOND
+    is_paced = INTERVAL <= check["interval"] < FORMER["interval"] or check["interval"] == of_many
+    return bool(is_paced and check["fall"] == FALL and not check["fast_interval"])
 
 
-def has_fallback(check: Mapping[str, Any], answer: float) -> bool:
+def has_fallback(backend: Mapping[str, Any], answer: float) -> bool:
     """Return whether servers that are late get connections while none is up: not where the user sets the limits.
 
     :param answer: how long the answer to a check may take
     """
-    return bool(check["type"] != "none" and is_usual(check) and answer == ANSWER_S)
+    return bool(backend["check"]["type"] != "none" and is_usual(backend) and answer == ANSWER_S)
 
 
 def of_fallback(check: Mapping[str, Any]) -> Dict[str, Any]:

@@ -115,7 +115,7 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     health = api.health
     assert (health.type, health.path, health.port, health.interval) == ("https", "/readyz", 6444, 500_000)
     assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 6)
-    assert (health.timeout, health.slow_start, health.shutdown_sessions) == (5_000_000, 60_000_000, True)
+    assert (health.timeout, health.slow_start, health.shutdown_sessions) == (750_000, 60_000_000, True)
     assert (health.host, health.sni, health.status) == ("api.example", "sni.example", ("200", "204"))
     assert (health.verify, health.ca) == (True, "/etc/ca.pem")
     assert api.allow == ("192.0.2.0/24",)

@@ -42,6 +42,43 @@ def test_many_servers_are_asked_less_often():
     assert [check_of(servers=number)["interval"] for number in (100, 101, 1000)] == [0.2, 0.202, 2]
 
 
+def backend_of(**changes):
+    return read_services([service(**changes)], "services")[0][0]
+
+
+@pytest.mark.parametrize("number", [1, 2, 101, 1000, 3000])
+def test_however_many_servers_there_are_late_ones_get_connections_by_default(number):
+    backend = backend_of(servers=number)
+    assert pace.has_fallback(backend, pace.ANSWER_S)
+    assert pace.of_fallback(backend["check"])["interval"] > pace.CONNECT_S
+
+
+@pytest.mark.parametrize(
+    "own", [{"interval": 5}, {"interval": 0.2}, {"fall": 6}, {"fast_interval": 1}, {"interval": 2, "fall": 6}]
+)
+def test_a_pace_of_the_users_own_is_not_the_usual_one(own):
+    assert not pace.is_usual(backend_of(check=own))
+
+
+@pytest.mark.parametrize(
+    "own, connect, answer, limit",
+    [
+        ({}, pace.CONNECT_S, pace.ANSWER_S, 0.28),
+        ({}, 0.1, pace.ANSWER_S, 0.1),
+        ({}, pace.CONNECT_S, 2, pace.CONNECT_S),
+        ({}, 3, 20, 3),
+        ({"interval": 5}, pace.CONNECT_S, pace.ANSWER_S, 5),
+        ({"interval": 5}, 3, pace.ANSWER_S, 3),
+        ({"interval": 5}, 30, pace.ANSWER_S, 10),
+        ({"interval": 5}, pace.CONNECT_S, 0.5, 0.5),
+    ],
+)
+def test_a_check_of_the_agents_takes_no_longer_than_what_a_user_sets_and_as_long_as_in_the_first_release(
+    own, connect, answer, limit
+):
+    assert pace.agents_limit(backend_of(check=own), connect, answer) == limit
+
+
 def test_a_lost_packet_is_no_lost_server():
     """A SYN that is lost may still arrive before the attempt ends, and two seconds without an answer are too short."""
     assert pace.CONNECT_S > SYN_REPEATED_S
