@@ -55,18 +55,20 @@ def _with_planned(settings):
 
 
 @evaluated_once
-def agent_config(settings, listeners=(), host="", addresses=(), inventory_servers=None, also_answers=()):
+def agent_config(settings, listeners=(), host="", addresses=(), inventory_servers=None, also_answers=(), asking=()):
     """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
-    given, about = _with_planned(settings), {"listeners": listeners, "host": host, "addresses": addresses}
-    found = agent.translate(given, **about, inventory_servers=inventory_servers or {}, also_answers=also_answers)
+    about = {"listeners": listeners, "host": host, "addresses": addresses, "inventory_servers": inventory_servers or {}}
+    found = agent.translate(_with_planned(settings), **about, also_answers=also_answers, asking=asking)
     return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
 
 
 @evaluated_once
-def haproxy_model(settings, listeners, host, addresses=(), resolved=None, inventory_servers=None, also_answers=()):
+def haproxy_model(
+    settings, listeners, host, addresses=(), resolved=None, inventory_servers=None, also_answers=(), asking=()
+):
     """Return the model with its services as JSON, as its template takes them."""
     given = haproxy.settings_of(_with_planned(settings))
-    about = (listeners, host, addresses, resolved or {}, inventory_servers or {}, also_answers)
+    about = (listeners, host, addresses, resolved or {}, inventory_servers or {}, also_answers, asking)
     found = haproxy.model(given, *about)
     ports = [service["port"] for service in found["services"]]
     return {**haproxy.for_template(found), "service_ports": ports}

@@ -377,11 +377,20 @@ checks:
   returned: success
   sample: {"native": {"storage": "5b1f..."}, "agent": {}}
 asking:
-  description: What uses the balancer's ports on this host, as C(checks) and C(redirects).
+  description:
+    - What uses the balancer's ports on this host, as C(checks) and C(redirects).
+    - A check has the C(address), C(port) and C(path) that it asks for, whether over C(tls), and whether that is
+      C(answered) now. Its path is empty where no web server is asked.
   type: dict
   returned: success
   sample:
-    checks: [{"name": "chk_haproxy", "port": 9444, "path": "/haproxy_ready"}]
+    checks:
+      - name: chk_haproxy
+        address: localhost
+        port: 9444
+        path: /haproxy_ready
+        tls: false
+        answered: true
     redirects: [{"port": 6443, "to": 9445}]
 script_user:
   description: The C(script_user) of O(named), or root.

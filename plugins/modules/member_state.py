@@ -124,7 +124,8 @@ RETURN = r"""
 states:
   description:
     - The saved states, oldest first. C(is_present) is true where the state is the present one, and C(changes_link)
-      where a return would change what routers share on their link, C(keeps_names) where the resolver was added or
+      where a return would change what routers share on their link besides C(unicast), which has the source and the
+      peers of each Virtual Router, C(keeps_names) where the resolver was added or
       removed since, so that its names stay, C(could_serve) where a router ran that could hold VIPs. C(backup) is the
       ID of the backup it came from.
     - With V(imported) only the one of the backup.
@@ -139,6 +140,9 @@ states:
       is_present: false
       files: [/etc/haproxy/haproxy.cfg]
       changes_link: false
+      unicast:
+        now: {"51 IPv4": {"source": 192.0.2.11, "peers": [192.0.2.12]}}
+        then: {"51 IPv4": {"source": 192.0.2.11, "peers": [192.0.2.12, 192.0.2.13]}}
       keeps_names: false
       could_serve: true
       settle: 5

@@ -31,7 +31,7 @@ MEMBER = {
     "firewall": {"ports": [443], "restricted_ports": [], "vrrp_peers": [], "interfaces": ["eth0"]},
     **{name: {} for name in ("pods", "direct", "direct_server", "follow", "resolver", "replaced_router")},
     **dict.fromkeys(("replaces", "moves_from"), ""),
-    **{name: [] for name in ("unused", "replaced_programs", "checks", "questions")},
+    **{name: [] for name in ("unused", "replaced_programs", "checks", "questions", "asked")},
     "expected": {"as": "expected"},
     "proof": {"as": "proof"},
     "meanwhile": None,

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import Any, Dict, Iterable, Iterator, List, Mapping
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping
 from urllib.parse import urlsplit
 
 from .._agent.keepalived import conf as keepalived_conf
 from .._shared.engines import KEEPALIVED, VRRP
 from .._shared.pods import RESOURCES
-from . import facts, nft_table, pod_programs
+from . import answered, facts, nft_table, pod_programs
 from .reader import Reader
 
 ANSWERS = "/etc/systemd/system/onprem-lb-answers.service"
@@ -25,18 +25,20 @@ TABLE = "onprem_lb_api"
 # The file is loaded anew whenever the balancer starts.
 REDIRECTS = ("/etc/onprem-lb/api-redirect.nft", f"{RESOURCES}/sidecar/api-redirect.nft")
 RULE = re.compile(r"tcp dport (\d+) dnat (?:ip6? )?to \S+:(\d+)")
-URL = re.compile(r"http://[^\s'\"]+")
+URL = re.compile(r"https?://[^\s'\"]+")
 LOOPBACKS = ("localhost", "127.0.0.1", "::1")
-HTTP, HAPROXY = "http", "haproxy"  # the types of checks that ask a balancer itself
+HTTP, HTTPS, HAPROXY = "http", "https", "haproxy"  # the types of checks that may ask a balancer
+PORTS = {HTTP: 80, HTTPS: 443}
 
 
-def read(reader: Reader, asked: Mapping[str, Any]) -> Dict[str, List[Dict[str, Any]]]:
-    """Return ``{checks, redirects}``: ``{name, port, path}`` of each question, and ``{port, to}`` of each redirect.
+def read(reader: Reader, asked: Mapping[str, Any], own: Collection[str] = ()) -> Dict[str, List[Dict[str, Any]]]:
+    """Return ``{checks, redirects}``: what is asked of this host, and ``{port, to}`` of each redirect.
 
-    A path is '' where no web server is asked. A file that is not in use any more does no harm: the plan counts only
-    ports on which the balancer listens.
+    A question is ``{name, address, port, path, tls, answered}``. A path is '' where no web server is asked. A file that
+    is not in use any more does no harm: the plan counts only ports on which the balancer listens.
 
     :param asked: the parameters of `host_info`
+    :param own: the addresses of this host
     """
     native = [asked["keepalived_config"], pod_programs.config_of(KEEPALIVED)]
     agents = [asked["agent_config"], pod_programs.config_of(VRRP)]
@@ -47,8 +49,10 @@ def read(reader: Reader, asked: Mapping[str, Any]) -> Dict[str, List[Dict[str, A
         *_of_sidecar(reader.text(SIDECAR)),
     ]
     rules = [_in_force(reader), *map(reader.text, REDIRECTS)]
+    local = {*LOOPBACKS, *own}
+    checks = _once(question for each in every for question in _questions(each) if question["address"] in local)
     return {
-        "checks": _once(question for each in every for question in _questions(each)),
+        "checks": _answered(checks),
         "redirects": _once({"port": int(port), "to": int(to)} for rule in rules for port, to in RULE.findall(rule)),
     }
 
@@ -87,10 +91,11 @@ def _mappings(given: Iterable[Any]) -> Iterator[Dict[str, Any]]:
 
 
 def _questions(check: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
-    """Yield what a check asks of this host: by its port, and by the URLs of its command."""
-    name, port = str(check.get("name", "")), check.get("port")
-    if check.get("type") in (HTTP, HAPROXY) and isinstance(port, int) and check.get("address") in LOOPBACKS:
-        yield {"name": name, "port": port, "path": str(check.get("path", "/")) if check["type"] == HTTP else ""}
+    """Yield what a check asks: by its address and its port, and by the URLs of its command."""
+    name, kind, address, port = str(check.get("name", "")), check.get("type"), check.get("address"), check.get("port")
+    if kind in (HTTP, HTTPS, HAPROXY) and isinstance(port, int) and isinstance(address, str):
+        path = "" if kind == HAPROXY else str(check.get("path", "/"))
+        yield {"name": name, "address": address, "port": port, "path": path, "tls": kind == HTTPS}
     for url in URL.findall(str(check.get("command") or "")):
         yield from _of_url(name, url)
 
@@ -98,10 +103,18 @@ def _questions(check: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
 def _of_url(name: str, url: str) -> Iterator[Dict[str, Any]]:
     try:
         parts = urlsplit(url)
-        if parts.hostname in LOOPBACKS:
-            yield {"name": name, "port": parts.port or 80, "path": parts.path or "/"}
+        port = parts.port or PORTS[parts.scheme]
     except ValueError:  # no port
         return
+    address, is_tls = parts.hostname or "", parts.scheme == HTTPS
+    yield {"name": name, "address": address, "port": port, "path": parts.path or "/", "tls": is_tls}
+
+
+def _answered(checks: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Add to each question whether it is answered now; of one that is not asked in HTTP that is not known."""
+    urls = [answered.Question(*(each[key] for key in answered.Question._fields)) for each in checks]
+    known = answered.of({url for url in urls if url.path})
+    return [{**each, "answered": url in known} for each, url in zip(checks, urls)]
 
 
 def _in_force(reader: Reader) -> str:

@@ -68,7 +68,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": routers,
         "checks": checks(asked, reader),
-        "asking": asking.read(reader, asked),
+        "asking": asking.read(reader, asked, [each["address"] for each in addresses or []]),
         "script_user": asked["named"].get("script_user") or named_files.ROOT,
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in asked["configs"] else "",
         "takeover": others,

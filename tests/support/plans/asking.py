@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import asking
+from unittest import mock
+
+from ansible_collections.onprem.lb.plugins.module_utils._host import answered, asking
 
 ASKED = {"keepalived_config": "/etc/keepalived/keepalived.conf", "agent_config": "/etc/onprem-lb-agent/vrrp.json"}
 
@@ -18,5 +20,7 @@ class Files:
         self.run = lambda command: (0, in_force, "")
 
 
-def asked(texts, in_force=""):
-    return asking.read(Files(texts, in_force), ASKED)
+def asked(texts, in_force="", own=()):
+    """Return what is asked of a host with these files, on which everything answers."""
+    with mock.patch.object(answered, "of", set):
+        return asking.read(Files(texts, in_force), ASKED, own)

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence
 from unittest import mock
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import state
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, host, member, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host import answered, facts, host, member, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
@@ -120,7 +120,7 @@ def read(
 @contextlib.contextmanager
 def _files_alone(files: Files, active: Iterable[str], listeners: Sequence[Dict[str, Any]]) -> Iterator[None]:
     """Keep what runs on this host away, and let a cluster that is followed have answered once."""
-    answered = (SimpleNamespace(servers=["node"]), [])
+    of_cluster = (SimpleNamespace(servers=["node"]), [])
     with contextlib.ExitStack() as patched:
         for place, name, instead in (
             (facts, "listeners", lambda: [*listeners]),
@@ -131,7 +131,8 @@ def _files_alone(files: Files, active: Iterable[str], listeners: Sequence[Dict[s
             (pods, "own", lambda names: [each for each in names if each in active]),
             (pods, "enabled", lambda names: [each for each in names if each in active]),
             (pods, "manifest", lambda name: files.get(pods.manifest_of(name), "")),
-            (state, "load", lambda _path: answered),
+            (state, "load", lambda _path: of_cluster),
+            (answered, "of", set),
         ):
             patched.enter_context(mock.patch.object(place, name, instead))
         yield

@@ -11,7 +11,14 @@ from support.recorded_plays import run
 
 BACKUP, PASSWORD = "20260131T120000Z", "Zq7Zq7Zq"
 STATE = {"id": BACKUP, "purpose": "a backup", "backup": BACKUP, "engine": "native", "is_present": False}
-STATE.update(files=["/etc/haproxy/haproxy.cfg"], changes_link=False, keeps_names=False, could_serve=True, settle=5.0)
+STATE.update(
+    files=["/etc/haproxy/haproxy.cfg"],
+    changes_link=False,
+    keeps_names=False,
+    unicast={"now": {}, "then": {}},
+    could_serve=True,
+    settle=5.0,
+)
 
 
 def restored(tmp_path, names=("lb1", "lb2"), imported=None, check=False, **of_state):

@@ -15,7 +15,12 @@ STEPS = ("systemd_service", "member_state", "pause")
 def state(**values):
     usual = {"id": ID, "purpose": "setting the pair up", "backup": "", "engine": "native", "is_present": False}
     usual.update(
-        files=["/etc/haproxy/haproxy.cfg"], changes_link=False, keeps_names=False, could_serve=True, settle=5.0
+        files=["/etc/haproxy/haproxy.cfg"],
+        changes_link=False,
+        keeps_names=False,
+        unicast={"now": {}, "then": {}},
+        could_serve=True,
+        settle=5.0,
     )
     return {**usual, **values}
 

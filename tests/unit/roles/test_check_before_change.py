@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
+from ansible_collections.onprem.lb.plugins.filter import roles
 from support.roles import tasks, variables_of
 
 CONFIGURING = ("configure.yml", "units/direct.yml", "routers/wave.yml", "routers/start.yml")
@@ -129,3 +130,18 @@ def test_a_host_is_read_for_every_file_that_a_cluster_writes():
     found = variables_of("ipi")
     read = {item["path"]: item.get("unit") for item in found["__ipi_layout"]["read_files"]}
     assert read == {item["path"]: item.get("unit") for item in found["__ipi_files"]}
+
+
+@pytest.mark.parametrize(
+    "role, name, about", [("haproxy", "haproxy_model", [[], "lb1"]), ("agent", "agent_config", [])]
+)
+def test_a_balancer_that_would_not_answer_a_check_of_its_host_is_refused_before_anything_changes(role, name, about):
+    (block,) = [task for task in tasks("layout", "present.yml") if "block" in task]
+    asked = {"name": "mine", "address": "127.0.0.1", "port": 8081, "path": "/", "tls": False, "answered": True}
+    templar = Templar(loader=DataLoader(), variables={"__layout_me": {"asked": [asked]}})
+    asking = templar.template(trust_as_template(block["vars"][f"__{role}_asking"]))
+    model = variables_of(role)[f"__{role}_model"]
+    assert model.endswith(f"__{role}_also_answers | default([]), __{role}_asking | default([])) }}}}")
+    settings = {"services": [{"name": "web", "port": 8080, "servers": ["192.0.2.41"]}]}
+    (fault,) = roles.FilterModule().filters()[name](settings, *about, asking=asking)["faults"]
+    assert ": the check mine asks http://127.0.0.1:8081, where the balancer would not answer it any more" in fault

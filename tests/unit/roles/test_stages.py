@@ -96,7 +96,7 @@ REPLACED = {"replaced_router": {**ROUTER, "instances": [INSTANCE]}}
     "replaces, module, expected",
     [
         ("native", "keepalived_hook", ["lb1 keepalived_hook", "lb2 keepalived_hook"]),
-        ("agent", "agent", ["lb1 agent", "lb2 agent"]),
+        ("agent", "agent", ["lb1 agent", "lb2 agent"] * 2),  # checked, and configured
     ],
 )
 def test_the_router_that_will_be_replaced_gets_the_new_settings_meanwhile(replaces, module, expected):
@@ -116,6 +116,34 @@ def test_the_router_that_will_be_replaced_gets_the_new_settings_meanwhile(replac
     assert did(without, module) == []
 
 
+def in_force_only(call):
+    """Refuse what is checked."""
+    return {"failed": True, "msg": "no."} if call.check else {"changed": True}
+
+
+@pytest.mark.parametrize(
+    "replaces, values, answers",
+    [
+        ("agent", {"__agent_faults": ["no."]}, {}),
+        ("agent", {"__agent_faults": []}, {"agent": in_force_only}),
+        ("native", {"__keepalived_not_in_force": ["/keepalived.conf"]}, {"config_files": in_force_only}),
+    ],
+)
+def test_what_the_sole_router_gets_is_judged_before_the_others_stop(replaces, values, answers):
+    usual = {
+        "__agent_host_given": {},
+        "agent_services": [],
+        "agent_instances": [],
+        "__keepalived_host": host_info("lb1"),
+    }
+    member = {**REPLACED, "replaces": replaces, "engine": {"native": "agent", "agent": "native"}[replaces]}
+    play = stage(
+        "routers/sole.yml", answers, facts=SETTLED, plan={"sole_router": "lb1"}, member=member, **{**usual, **values}
+    )
+    assert play.code != 0 and "no." in str(play.faults())
+    assert play.did("systemd_service") == []
+
+
 def test_the_balancer_of_a_router_that_will_be_replaced_stays_as_it_is_whatever_its_successor_is_to_do():
     lines = {"name": "web", "bind": ["*"], "port": 80, "backend_lines": ["option httpchk"]}
     of_successor = {
@@ -128,7 +156,8 @@ def test_the_balancer_of_a_router_that_will_be_replaced_stays_as_it_is_whatever_
     values = layout({**REPLACED, "replaces": "agent"}, {"sole_router": "lb1"}, __agent_host_given=host_info("lb1"))
     values.pop("__agent_model")
     play = run(tasks_of("layout", "routers/sole.yml", **of_successor), HOSTS, deployment(), facts=SETTLED, **values)
-    assert did(play, "agent") == ["lb1 agent", "lb2 agent"]
+    assert did(play, "agent") == ["lb1 agent", "lb2 agent"] * 2
+    assert [call.check for call in play.of("agent")] == [True, True, False, False]
     for call in play.of("agent"):
         assert "proxy" not in call.given and call.given["vrrp"] and call.given["keep"] == ["proxy"]
 

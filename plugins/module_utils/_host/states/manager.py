@@ -69,6 +69,7 @@ def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
         "files": files,
         "keeps_names": changes.keeps_names(now, state.saved),
         "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
+        "unicast": {key: snapshot.unicast(each.instances) for key, each in (("now", now), ("then", state.saved))},
         "could_serve": state.saved.could_serve,
         "settle": undoing.settle([*state.saved.instances, *now.instances]),
     }

@@ -130,7 +130,7 @@ class Snapshot(NamedTuple):
 
 
 def on_the_link(instances: Iterable[Instance]) -> List[Tuple[Any, ...]]:
-    """Return what routers share with the others on their link; version 3 has no password."""
+    """Return what routers share with the others on their link, besides `unicast`; version 3 has no password."""
     return sorted(
         (
             instance["vrid"],
@@ -138,16 +138,27 @@ def on_the_link(instances: Iterable[Instance]) -> List[Tuple[Any, ...]]:
             float(instance["advert_interval"]),
             instance["auth_pass"][:PASSWORD_SIZE] if instance["version"] == 2 else "",
             tuple(sorted(address.partition("/")[0] for address in instance["addresses"])),
-            _receivers(instance),
+            _by_multicast(instance),
         )
         for instance in instances
     )
 
 
-def _receivers(instance: Instance) -> Tuple[str, ...]:
-    """Return whom a router sends to; nobody by name with multicast. A state of before did not say which it is."""
-    multicast = instance.get("multicast", not instance["peers"])
-    return () if multicast else tuple(sorted(instance["peers"]))
+def unicast(instances: Iterable[Instance]) -> Dict[str, Dict[str, Any]]:
+    """Return ``{source, peers}`` of each Virtual Router that sends to its peers, by its VRID and family."""
+    return {
+        f"{instance['vrid']} {'IPv6' if ':' in ''.join(instance['addresses']) else 'IPv4'}": {
+            "source": instance["source"],
+            "peers": sorted(instance["peers"]),
+        }
+        for instance in instances
+        if not _by_multicast(instance)
+    }
+
+
+def _by_multicast(instance: Instance) -> bool:
+    """A state of before did not say which it is."""
+    return bool(instance.get("multicast", not instance["peers"]))
 
 
 def take(run: Run, configs: Dict[str, str], openings: List[str], interfaces: List[str], root: str = "") -> Snapshot:

@@ -310,6 +310,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     name, running = member["name"], member["host"].get("instances", [])
     choice, found = judged.choices[name], judged.found
     balancer = _balancer(member, judged)
+    kept = _kept(member, judged, balancer)
     router = engine_choice.accepting_keepalived(found.router(name, choice.engine), choice.engine)
     units = judged.delivery.units(choice.engine)
     runs = (bool(balancer.services), bool(router.instances))
@@ -325,7 +326,8 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
-            meanwhile=still_asked.meanwhile(balancer, _kept(member, judged, balancer), found.clients(name), router),
+            meanwhile=still_asked.meanwhile(balancer, kept, found.clients(name), router),
+            asked=still_asked.to_answer(_asked(member, judged), kept, router),
             expected=Expected(
                 vips=found.vips,
                 services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
@@ -358,12 +360,13 @@ def _balancer(member: Member, judged: Judged) -> Balancer:
 
 
 def _kept(member: Member, judged: Judged, planned: Balancer) -> Balancer:
-    """Return what a member's balancer keeps while something asks for it; nothing if the run leaves it as it is."""
-    if member.get("outside_limit"):
-        return Balancer()
-    choice = judged.choices[member["name"]]
-    asked = still_asked.asked(member["host"], engines.PROGRAMS[choice.replaces or choice.engine])
-    return still_asked.to_keep(planned, asked, judged.found.answers)
+    """Return what a member's balancer keeps while something asks for it."""
+    return still_asked.to_keep(planned, _asked(member, judged), judged.found.answers)
+
+
+def _asked(member: Member, judged: Judged) -> still_asked.Asked:
+    """Return what is asked of the balancer that runs on a member."""
+    return still_asked.asked(member, judged.choices[member["name"]])
 
 
 def _with_checks(member: Member, names: List[str], planned: MemberPlan) -> MemberPlan:

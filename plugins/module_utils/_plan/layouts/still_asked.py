@@ -12,14 +12,15 @@ another program.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ..._agent.config.schema import Faults
-from ..._shared.engines import is_own
-from ..model import answers
+from ..._shared.engines import PROGRAMS, is_own
+from ..model import answers, url_checks
 from ..model.plan import Balancer, Meanwhile, Router
 from ..model.services import listeners
 from . import openings
+from .engine_choice import Choice
 
 Item = Dict[str, Any]
 
@@ -27,7 +28,7 @@ Item = Dict[str, Any]
 class Asked(NamedTuple):
     """What is asked of the balancer that runs on a member."""
 
-    checks: Sequence[Mapping[str, Any]] = ()  # ``{name, port, path}``
+    checks: Sequence[Mapping[str, Any]] = ()  # ``{name, address, port, path, tls, answered}``
     redirects: Sequence[Mapping[str, Any]] = ()  # ``{port, to}``
 
 
@@ -40,14 +41,14 @@ class Answers(NamedTuple):
     service: Callable[[int, int], Optional[Item]] = lambda _port, _to: None
 
 
-def asked(host: Mapping[str, Any], programs: Sequence[str]) -> Asked:
-    """Return what is asked of a balancer.
+def asked(member: Mapping[str, Any], choice: Choice) -> Asked:
+    """Return what is asked of the balancer that runs on a member; nothing if the run leaves it as it is.
 
-    :param host: as `host_info` returns it
-    :param programs: those of the balancer that runs there
+    :param member: as in `planner`
     """
+    host, programs = member["host"], PROGRAMS[choice.replaces or choice.engine]
     answered = {each["port"] for each in host.get("listeners", []) if is_own(each, programs)}
-    found = host.get("asking", {})
+    found = {} if member.get("outside_limit") else host.get("asking", {})
     return Asked(
         [each for each in found.get("checks", []) if each["port"] in answered],
         [each for each in found.get("redirects", []) if each["to"] in answered],
@@ -99,6 +100,29 @@ def meanwhile(planned: Balancer, kept: Balancer, clients: openings.Clients, rout
         also_answers=kept.also_answers,
     )
     return Meanwhile(both, openings.firewall({**openings.of_listeners(kept.services), **clients}, router))
+
+
+def to_answer(known: Asked, kept: Balancer, router: Router) -> List[Item]:
+    """Return the questions of now that the plan's balancer has to answer.
+
+    What is kept answers those that nobody asks afterwards. What is not answered now takes nobody out of the election
+    who is not out of it already.
+
+    :param router: the planned one
+    """
+    only_now = {each["port"] for each in listening(kept)}
+    goes_on = {(script["name"], port) for script in router.scripts for port in _ports(script)}
+    return [
+        {**each}
+        for each in known.checks
+        if each["answered"] and (each["port"] not in only_now or (each["name"], each["port"]) in goes_on)
+    ]
+
+
+def _ports(script: Mapping[str, Any]) -> Set[int]:
+    """Return the ports that a check asks, also by the URLs of a command."""
+    asked = [url.group() for url in url_checks.URL.finditer(str(script.get("command") or ""))]
+    return url_checks.ports([*script.get("any_of", []), asked])
 
 
 def listening(kept: Balancer) -> List[Item]:

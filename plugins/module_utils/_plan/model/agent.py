@@ -29,10 +29,11 @@ from ..._agent.config.schema import (
     word,
 )
 from ..._agent.proxy import config
-from ..._agent.proxy.settings import BALANCES, WORKER
+from ..._agent.proxy.rules import Claim
+from ..._agent.proxy.settings import BALANCES, WORKER, places
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
-from . import answers, binds, instances, loops, pace, secrets, url_checks, values
+from . import answers, asked, binds, instances, loops, pace, secrets, url_checks, values
 from .services import port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
@@ -98,6 +99,7 @@ def translate(
     addresses: Any = (),
     inventory_servers: Mapping[str, int] = MappingProxyType({}),
     also_answers: Sequence[int] = (),
+    asking: Sequence[Settings] = (),
 ) -> Dict[str, Any]:
     """Return ``{vrrp, proxy, options, secrets, service_ports, ports, faults}``; a daemon without a task is None.
 
@@ -110,6 +112,7 @@ def translate(
     :param addresses: those of the host, as `host_info` returns them
     :param inventory_servers: as `read_monitors` takes it
     :param also_answers: as the plan's balancer has it
+    :param asking: what has to be answered, as the plan has it
     """
     faults: Faults = []
     known = read(SETTINGS, settings, prefix, faults)
@@ -125,6 +128,8 @@ def translate(
     faults += port_conflicts(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
+    answering = asked.with_claims([*asked.of_services(services), *asked.of_monitors(monitors)], _page(known))
+    faults += [] if faults else asked.faults(asking, answering, host)
     if not faults:
         faults += vrrp_config.parse(json.dumps(vrrp))[1] if vrrp else []
         faults += config.parse(json.dumps(proxy))[1] if proxy else []
@@ -210,6 +215,10 @@ def _occupied(listening: List[Settings], known: Settings) -> List[Settings]:
     if not known["stats_enabled"] or not listening:
         return listening
     return [*listening, {"name": "page", "port": known["stats_port"], "bind": [known["stats_address"]]}]
+
+
+def _page(known: Settings) -> List[Claim]:
+    return binds.of_page(places([known["stats_address"]], known["stats_port"])) if known["stats_enabled"] else []
 
 
 def _proxy(services: List[Settings], known: Settings) -> Settings:

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, binds, fallback, loops, pace, raw_lines, secrets, values
+from . import answers, asked, binds, fallback, loops, pace, raw_lines, secrets, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -91,6 +91,7 @@ def model(
     resolved: Mapping[str, Sequence[str]] = MappingProxyType({}),
     inventory_servers: Mapping[str, int] = MappingProxyType({}),
     also_answers: Sequence[int] = (),
+    asking: Sequence[Dict[str, Any]] = (),
 ) -> Dict[str, Any]:
     """Return ``{services, monitors, stats, tuning, answering, secrets, names, ports, faults}``.
 
@@ -103,6 +104,7 @@ def model(
     :param resolved: those of servers' names, likewise
     :param inventory_servers: as `read_monitors` takes it
     :param also_answers: as the plan's balancer has it
+    :param asking: what has to be answered, as the plan has it
     """
     services, faults = read_services(settings["services"], "haproxy_services")
     faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
@@ -118,6 +120,7 @@ def model(
     occupied += answering
     others = _others(services, monitors, stats, tuning)
     faults.extend(binds.clashes(services, others))
+    faults.extend([] if faults else asked.faults(asking, _answering(services, monitors, stats, others), host))
     faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
     ports = [each["port"] for each in answering]
@@ -148,6 +151,17 @@ def _others(
     page = places([stats["address"]], stats["port"]) if stats["enabled"] else []
     answering = binds.of_answers(tuning["answer_port"], "haproxy_answer_port")
     return [*binds.of_monitors(monitors), *binds.of_page(page), *answering, *lines]
+
+
+def _answering(
+    services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], stats: Dict[str, Any], others: List[rules.Claim]
+) -> List[asked.Listener]:
+    """Return what answers a check.
+
+    :param others: as `_others` returns it
+    """
+    page = asked.of_page(stats) if stats["enabled"] else []
+    return asked.with_claims([*asked.of_services(services), *asked.of_monitors(monitors), *page], others)
 
 
 def _stats(given: Any, faults: Faults) -> Dict[str, Any]:

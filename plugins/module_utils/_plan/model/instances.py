@@ -34,6 +34,7 @@ from .variables import as_role_variables
 
 GARP_REFRESH = 60  # seconds between two announcements of the addresses that a holder has
 ALIVE = ("killall", "-0")
+ROOT = "root"
 AGAIN = "notify_master_rx_lower_pri"
 
 SCRIPT = {
@@ -87,7 +88,7 @@ TRACKING = ("track_scripts", "track_files", "track_interfaces")
 # What the role `keepalived` has beside the instances and their checks.
 DAEMON = {
     "router_id": Field(values.quotable(quoting.keepalived), ""),
-    "script_user": Field(word, "root"),
+    "script_user": Field(word, ROOT),
     "startup_delay": config.CONFIGURATION["startup_delay"],
     "config_path": Field(values.plain_path, "/etc/keepalived/keepalived.conf"),
     "global_lines": Field(raw_lines.keepalived_lines, []),
@@ -247,7 +248,17 @@ def keepalived_model(settings: Dict[str, Any]) -> Dict[str, Any]:
         if wrong:
             found["faults"].append(f"keepalived_{kind} ({name}).{key} is {shown_of(key, written)}: {wrong}")
     again = [{**each, "notify_again": _notified_again(each, found["groups"])} for each in found["instances"]]
-    return {**found, "instances": again, "programs": _notified(found)}
+    scripts = [_permitted(script, found["daemon"]["script_user"]) for script in found["scripts"]]
+    return {**found, "instances": again, "scripts": scripts, "programs": _notified(found)}
+
+
+def _permitted(script: Dict[str, Any], usual: str) -> Dict[str, Any]:
+    """Let root look for a process: `killall -0` of another user fails, although the process is there.
+
+    :param usual: the user of scripts that name none
+    """
+    needs_root = process_of(script) and not script["user"] and usual != ROOT
+    return {**script, "user": ROOT} if needs_root else script
 
 
 def _notified_again(instance: Dict[str, Any], groups: List[Dict[str, Any]]) -> Dict[str, str]:

@@ -118,6 +118,7 @@ class MemberPlan(NamedTuple):
     firewall: Firewall
     expected: Expected
     meanwhile: Optional[Meanwhile] = None  # with the balancer's old ports, until nothing uses them any more
+    asked: List[Dict[str, Any]] = []  # what its router's checks ask of its balancer, as `model.asked` takes it
     # The plan for the engine that goes, where this member's router alone runs while the settings on the link change.
     replaced_router: Optional[Router] = None
     proof: Optional[Expected] = None  # what it must show before the next members change

@@ -8,6 +8,7 @@ IDs sort by time, which is the order of the runs. Two states may have the same c
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
@@ -107,7 +108,7 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
         for name, state in found.items()
         if state["engine"] != engines[name]
     ]
-    if others and any(state["changes_link"] for state in found.values()):
+    if others and any(state["changes_link"] or _changes_peers(state) for state in found.values()):
         backup = next(iter(found.values()))["backup"]
         what = f"the backup of {when(backup)}" if backup else f"the state {chosen}"
         again = "restore it" if backup else f"roll back with -e rollback_to={chosen}"
@@ -132,7 +133,7 @@ def _could_serve(layout: Layout, found: States, vip: str) -> bool:
 
 
 def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Steps:
-    link = any(state["changes_link"] for state in found.values())
+    link = any(state["changes_link"] for state in found.values()) or _lose_touch([*found.values()])
     routers = [member for member in layout.members if member.name in found and found[member.name]["could_serve"]]
     sole = max(routers, key=lambda member: _most(layout, member)) if link and routers else None
     first = sole.name if sole else ""
@@ -146,6 +147,33 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
     addresses = sole.seen.get("addresses", []) if sole else []
     return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen))
+
+
+def _changes_peers(state: Dict[str, Any]) -> bool:
+    return bool(state["unicast"]["now"] != state["unicast"]["then"])
+
+
+def _lose_touch(states: List[Dict[str, Any]]) -> bool:
+    """Whether a member would not send to another one for as long as one of them has returned and the other has not.
+
+    Members of which all send to all others, now and then, may return one by one: others come and go.
+    """
+    return any(
+        _misses(one["unicast"], other["unicast"])
+        for one, other in itertools.permutations(states, 2)
+        if _changes_peers(one) or _changes_peers(other)
+    )
+
+
+def _misses(one: Dict[str, Any], other: Dict[str, Any]) -> bool:
+    """Whether a member lacks a source of another one among its peers; a source that is not known is lacking."""
+    sources = [(router, each["source"]) for routers in other.values() for router, each in routers.items()]
+    return any(
+        source not in routers[router]["peers"]
+        for router, source in sources
+        for routers in one.values()
+        if router in routers
+    )
 
 
 def _most(layout: Layout, member: Member) -> Tuple[int, int]:

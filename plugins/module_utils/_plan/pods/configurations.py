@@ -81,7 +81,7 @@ def haproxy_model(plan: MemberPlan, name: str) -> Dict[str, Any]:
         "stats": {"port": balancer.stats_port},
         "tuning": {**timeouts, "answer_port": balancer.answer_port},
     }
-    found = haproxy.model(settings, [], name, inventory_servers=balancer.inventory_servers)
+    found = haproxy.model(settings, [], name, inventory_servers=balancer.inventory_servers, asking=plan.asked)
     return haproxy.for_template(found)
 
 
@@ -102,7 +102,7 @@ def agent_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, Any]:
         "stats_port": balancer.stats_port,
         **{f"timeout_{key}": balancer.timeouts[key] for key in OF_AGENT if key in balancer.timeouts},
     }
-    return agent.translate(settings, host=name, inventory_servers=balancer.inventory_servers)
+    return agent.translate(settings, host=name, inventory_servers=balancer.inventory_servers, asking=plan.asked)
 
 
 def redirect(plan: MemberPlan) -> str:

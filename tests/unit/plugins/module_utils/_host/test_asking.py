@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
-from support.plans.asking import asked
+from ansible_collections.onprem.lb.plugins.module_utils._host import answered, asking
+from support.plans.asking import ASKED, Files, asked
 
 # As nft 1.0.6 lists it.
 IN_FORCE = """table inet onprem_lb_api {
@@ -25,6 +28,33 @@ def test_a_redirect_in_force_counts_beside_its_file():
         {"port": 22623, "to": 9446},
         {"port": 6443, "to": 9545},
     ]
+
+
+CONF = 'vrrp_script mine {{\n script "/usr/bin/curl -kLfs -o /dev/null {url}"\n}}\n'
+AGENT = '{{"checks": [{{"name": "mine", "type": "{kind}", "address": "{address}", "port": {port}, "path": "/x"}}]}}'
+
+
+@pytest.mark.parametrize(
+    "path, text, address, port, tls",
+    [
+        (ASKED["keepalived_config"], CONF.format(url="https://localhost/x"), "localhost", 443, True),
+        (ASKED["keepalived_config"], CONF.format(url="http://192.0.2.2:8080/x"), "192.0.2.2", 8080, False),
+        (ASKED["keepalived_config"], CONF.format(url="https://[2001:db8::2]:8443/x"), "2001:db8::2", 8443, True),
+        (ASKED["agent_config"], AGENT.format(kind="https", address="127.0.0.1", port=443), "127.0.0.1", 443, True),
+        (ASKED["agent_config"], AGENT.format(kind="http", address="192.0.2.2", port=8080), "192.0.2.2", 8080, False),
+    ],
+)
+def test_a_check_of_the_user_asks_an_address_of_its_host_with_or_without_tls(path, text, address, port, tls):
+    question = {"name": "mine", "address": address, "port": port, "path": "/x", "tls": tls, "answered": True}
+    assert asked({path: text}, own=["192.0.2.2", "2001:db8::2"])["checks"] == [question]
+
+
+def test_what_is_not_answered_now_is_told():
+    question = answered.Question(False, "localhost", 8080, "/x")
+    files = Files({ASKED["keepalived_config"]: CONF.format(url="http://localhost:8080/x")})
+    for found, is_answered in (({question}, True), (set(), False)):
+        with mock.patch.object(answered, "of", lambda _questions, found=found: found):
+            assert [each["answered"] for each in asking.read(files, ASKED)["checks"]] == [is_answered]
 
 
 @pytest.mark.parametrize(

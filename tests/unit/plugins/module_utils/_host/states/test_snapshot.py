@@ -96,12 +96,22 @@ def test_only_what_is_compared_on_the_link_makes_routers_differ():
         return snapshot.on_the_link([{**INSTANCE, **changes}])
 
     same = [{"name": "other"}, {"interface": "eth1"}, {"addresses": ["192.0.2.10/32"]}]
-    other = [{"vrid": 52}, {"version": 3}, {"advert_interval": 2}, {"auth_pass": "other"}, {"peers": ["192.0.2.13"]}]
+    other = [{"vrid": 52}, {"version": 3}, {"advert_interval": 2}, {"auth_pass": "other"}]
+    same += [{"peers": ["192.0.2.13"]}, {"source": "192.0.2.13"}]
     other += [{"multicast": True}]
     assert all(shared(**changes) == shared() for changes in same)
     assert all(shared(**changes) != shared() for changes in other)
     assert shared(version=3, auth_pass="a") == shared(version=3, auth_pass="b")
     assert shared(multicast=True, peers=[]) == shared(multicast=True)
+
+
+def test_who_sends_from_where_to_whom_is_of_each_virtual_router_and_none_is_by_multicast():
+    one = {**INSTANCE, "source": "192.0.2.11", "peers": ["192.0.2.13", "192.0.2.12"], "multicast": False}
+    six = {**one, "addresses": ["2001:db8::10"], "source": "2001:db8::11", "peers": ["2001:db8::12"]}
+    assert snapshot.unicast([one, six, {**one, "vrid": 77, "multicast": True}]) == {
+        "51 IPv4": {"source": "192.0.2.11", "peers": ["192.0.2.12", "192.0.2.13"]},
+        "51 IPv6": {"source": "2001:db8::11", "peers": ["2001:db8::12"]},
+    }
 
 
 @pytest.mark.parametrize("peers", [[], ["192.0.2.12"]])

@@ -63,7 +63,7 @@ def test_the_checks_of_every_preset_are_read_and_its_redirect(preset, engine, de
     plan = planner.draft(ipi.LAYOUT, cluster(preset=preset, engine=engine, **of_pods)).members["master-0"]
     found = asked(getattr(askers, f"{delivery}s")("master-0", plan))
     checks = {(each["name"], each["port"], each["path"]) for each in found["checks"]}
-    assert {each for each in checks if each[1] not in (1936, 6443)} == {*ASKED_BY[preset]}
+    assert {each for each in checks if each[1] not in (1936, 6443, 22623)} == {*ASKED_BY[preset]}
     assert found["redirects"] == [{"port": 6443, "to": 9445}]
 
 
@@ -71,7 +71,7 @@ def test_the_checks_of_every_preset_are_read_and_its_redirect(preset, engine, de
 def test_what_asks_whether_a_balancer_hangs_is_read(engine, path):
     plan = planner.draft(pair.LAYOUT, members_of_pair(engine=engine, answer_port=9555)).members["lb1"]
     found = asked(askers.units("lb1", plan))
-    assert {"name": "haproxy_answers", "port": 9555, "path": path} in found["checks"]
+    assert ("haproxy_answers", 9555, path) in {(each["name"], each["port"], each["path"]) for each in found["checks"]}
 
 
 def drafted(layout, members):
@@ -219,8 +219,8 @@ def test_the_proof_asks_for_the_ports_of_the_plan_and_for_those_that_are_still_a
 
 
 def test_a_check_of_the_user_is_none_of_the_balancers_monitors():
-    found = {"checks": [{"name": "mine", "port": 9445, "path": "/readyz"}], "redirects": []}
-    _old, new = changed(ipi.LAYOUT, nodes, {}, PORTS, found=found)
+    mine = {"name": "mine", "address": "127.0.0.1", "port": 9445, "path": "/readyz", "tls": True, "answered": True}
+    _old, new = changed(ipi.LAYOUT, nodes, {}, PORTS, found={"checks": [mine], "redirects": []})
     assert new.meanwhile is None
 
 

@@ -36,6 +36,14 @@ def test_a_good_instance_gets_every_default():
     assert found["scripts"][0]["interval"] == 2
 
 
+@pytest.mark.parametrize("usual, user", [("root", None), ("nobody", "root")])
+def test_root_looks_for_a_process_whoever_else_runs_scripts(usual, user):
+    own = [ALIVE, {"name": "own", "command": "/usr/bin/own"}, {**ALIVE, "name": "theirs", "user": "haproxy"}]
+    settings = {**AS_AGENT, "instances": [GOOD], "scripts": own, "daemon": {"router_id": "lb1", "script_user": usual}}
+    found = _instances.keepalived_model(settings)
+    assert [script["user"] for script in found["scripts"]] == [user, None, "haproxy"]
+
+
 def test_offers_are_for_the_agent_alone():
     given = {**GOOD, "track_scripts": [{"name": "alive", "weight": -9, "offers": True}]}
     scripts = [{"name": "alive", "command": "/bin/true"}]

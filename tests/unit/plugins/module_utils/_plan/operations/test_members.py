@@ -10,7 +10,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps i
 from support.members import RECORD, VIP, instance, pair, seen
 
 STATE = {"id": "20260131T120000Z", "purpose": "onprem.lb.site", "backup": "", "engine": "native", "is_present": False}
-STATE.update(files=[], keeps_names=False, changes_link=True, could_serve=True, settle=5)
+STATE.update(
+    files=[], keeps_names=False, unicast={"now": {}, "then": {}}, changes_link=True, could_serve=True, settle=5
+)
 
 
 def rolled_back(given):

@@ -25,6 +25,7 @@ def state(name, present=False, link=False, engine="native", router=True, backup=
         "files": [] if present else ["/etc/haproxy/haproxy.cfg"],
         "keeps_names": False,
         "changes_link": link,
+        "unicast": {"now": {}, "then": {}},
         "could_serve": router,
         "settle": 5,
     }
@@ -204,6 +205,47 @@ def test_whose_names_stay_behind_the_vips_is_said():
 def test_what_cannot_be_done_is_refused(given, to, sentence):
     found = rollback.steps(given, to)
     assert found.faults == [sentence] and found.members == []
+
+
+OWN = {"lb1": "192.0.2.1", "lb2": "192.0.2.2"}
+GONE = "192.0.2.3"  # a member of before, or of now
+
+
+def in_touch(name, now, then, own=None):
+    """A state of a member that sends to some addresses now, and to others then.
+
+    :param own: its own address then; that of now by default
+    """
+
+    def routers(source, peers):
+        return {"51 IPv4": {"source": source, "peers": sorted(peers)}}
+
+    return {**state(FIRST), "unicast": {"now": routers(OWN[name], now), "then": routers(own or OWN[name], then)}}
+
+
+@pytest.mark.parametrize(
+    "lb1, lb2, first",
+    [
+        (([OWN["lb2"]], [OWN["lb2"], GONE]), ([OWN["lb1"]], [OWN["lb1"], GONE]), ""),  # one that has left
+        (([OWN["lb2"], GONE], [OWN["lb2"]]), ([OWN["lb1"], GONE], [OWN["lb1"]]), ""),  # one that has left since
+        (([OWN["lb2"]], [OWN["lb2"]]), ([OWN["lb1"]], [OWN["lb1"]]), ""),
+        (([OWN["lb2"]], [GONE]), ([OWN["lb1"]], [OWN["lb1"]]), "lb2"),  # does not send to lb2 then
+        (([GONE], [OWN["lb2"]]), ([OWN["lb1"]], [OWN["lb1"]]), "lb2"),  # nor now
+        (([OWN["lb2"]], [OWN["lb2"], GONE]), ([OWN["lb1"]], [OWN["lb1"]], GONE), "lb2"),  # lb2 has had that address
+        (([OWN["lb2"], GONE], [OWN["lb2"], GONE]), ([OWN["lb1"]], [OWN["lb1"], "192.0.2.4"], GONE), ""),
+    ],
+)
+def test_where_only_peers_differ_routers_stop_only_if_members_would_lose_touch(lb1, lb2, first):
+    states = {"lb1": in_touch("lb1", *lb1), "lb2": in_touch("lb2", *lb2)}
+    found = rollback.steps([member("lb1", states["lb1"]), member("lb2", states["lb2"], held=["192.0.2.10"])])
+    assert (found.faults, found.members, found.first) == ([], ["lb1", "lb2"], first)
+    assert bool(found.settle) is bool(first)
+
+
+def test_a_member_without_the_state_has_to_leave_before_others_send_to_other_peers():
+    one = in_touch("lb1", [OWN["lb2"]], [GONE])
+    found = rollback.steps([member("lb1", one), member("lb2", held=["192.0.2.10"])])
+    assert len(found.faults) == 1 and found.faults[0].startswith(f"lb2 is not in the state {FIRST}")
 
 
 @pytest.mark.parametrize("backup", ["", SECOND])
