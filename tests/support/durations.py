@@ -51,7 +51,9 @@ class _Module:
         self.functions: Set[str] = set()  # those that return a measured value
         self.timed: Set[str] = set()  # the variables that a clock itself gave
         self.limits = {LIMIT, *_derived(tree)}
-        self.scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        nodes = list(ast.walk(tree))
+        self.scopes = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        self.calls = [node for node in nodes if isinstance(node, ast.Call)]
 
     def _learn(self) -> bool:
         """Find functions that return a measured value; return whether there were new ones."""
@@ -123,13 +125,13 @@ class _Module:
         return self._measured(larger, variables) and (own or not spans)
 
     def sleeps(self) -> Iterator[Found]:
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep"):
+        for node in self.calls:
+            if _name(node.func) == "sleep" and ast.unparse(node.func) in ("time.sleep", "sleep"):
                 yield Found(node.lineno, f"a sleep: {ast.unparse(node)}")
 
     def timeouts(self) -> Iterator[Found]:
-        for node in ast.walk(self.tree):
-            if not (isinstance(node, ast.Call) and _name(node.func) in WAITS):
+        for node in self.calls:
+            if _name(node.func) not in WAITS:
                 continue
             given = [word.value for word in node.keywords if word.arg in TIMEOUTS]
             given += node.args if _name(node.func) in ("join", "settimeout", "wait") else []

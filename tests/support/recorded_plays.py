@@ -28,6 +28,7 @@ from ansible.executor.task_queue_manager import TaskQueueManager
 from ansible.inventory.manager import InventoryManager
 from ansible.module_utils.common.collections import ImmutableDict
 from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
 from ansible.plugins import strategy
 from ansible.plugins.action import ActionBase
@@ -216,6 +217,9 @@ def replaced(done: Play) -> Iterator[None]:
         mock.patch.object(task_executor, "time", clock),
         mock.patch.object(constants, "DEFAULT_INTERNAL_POLL_INTERVAL", 0.001),  # a result is there at once
         mock.patch.object(task_executor.TaskExecutor, "_get_action_handler_with_module_context", handler_of(done)),
+        mock.patch.object(task_executor.TaskExecutor, "_get_connection", lambda *_given: Unused()),
+        mock.patch.object(task_executor.TaskExecutor, "_set_connection_options", lambda *_given: []),
+        mock.patch.object(PlayContext, "post_validate", lambda *_given, **_named: None),  # how a host would be reached
         mock.patch.object(ActionBase, "_execute_module", module_of(done)),
         mock.patch.object(TaskQueueManager, "load_callbacks", lambda _manager: None),
         mock.patch.object(Task, "_resolve_conditional", resolve),
@@ -279,6 +283,21 @@ def handler_of(done: Play) -> Callable[..., Any]:
         return Recorded(lambda variables: done.answer(call_of(task, variables, name, task.args))), None
 
     return find
+
+
+class Unused:
+    """A connection to a host that nothing is run on: to set a real one up takes a tenth of a play."""
+
+    _load_name = ansible_name = "ssh"
+    _shell = SimpleNamespace(_load_name="sh", tmpdir=None)
+    become = None
+    supports_persistence = force_persistence = connected = False
+
+    def update_vars(self, variables: Facts) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 class Recorded:

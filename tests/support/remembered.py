@@ -17,7 +17,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import Jinja2Loader, PluginLoader
 from ansible.vars import manager
 
-UNCHANGED = {"vars", "defaults", "meta"}  # folders
+UNCHANGED = {"vars", "defaults", "meta", "tasks", "handlers", "playbooks"}  # folders
 compile_template = AnsibleEnvironment.compile
 load_from_file = DataLoader.load_from_file
 find_plugin = PluginLoader.find_plugin_with_context
@@ -42,7 +42,10 @@ def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
 
 
 def load(loader: DataLoader, file_name: str, *given: Any, **options: Any) -> Any:
-    """Load a file; the variables of roles and playbooks, which nobody changes, once and without copies."""
+    """Load a file; those of roles and playbooks, which nobody changes, once and without copies.
+
+    What Ansible adds to a task of them is the same each time: the collections of its role.
+    """
     if not UNCHANGED & {*Path(file_name).parts}:
         return load_from_file(loader, file_name, *given, **options)
     key = (file_name, given, *sorted(options.items()))
