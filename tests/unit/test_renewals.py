@@ -10,7 +10,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 
 import pytest
 from support import waiting
@@ -45,7 +44,7 @@ class Client:
                 self.seen.append(self._ask())
             except OSError as fault:
                 self.failures.append(fault)
-            time.sleep(0.01)
+            self._ends.wait(0.01)
 
     def _ask(self):
         plain = socket.create_connection(("127.0.0.1", self._port), waiting.LIMIT_S)
