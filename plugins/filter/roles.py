@@ -79,8 +79,15 @@ def keepalived_model(settings):
     return instances.keepalived_model(instances.settings_of(settings))
 
 
+_RENDERED = {}  # by template: what it was last rendered from, and the text
+
+
 def role_template(name, **variables):
-    return templates.render(name, variables)
+    """Return the last text again while the variables are the same: a unit's drop-in needs that of the configuration."""
+    given = json.dumps(_plain(variables), default=str)
+    if _RENDERED.get(name, ("",))[0] != given:
+        _RENDERED[name] = (given, templates.render(name, variables))
+    return _RENDERED[name][1]
 
 
 def unknown_variables(names, known, owner="role", shared=False):

@@ -39,7 +39,9 @@ def haproxy(services, of="Debian", monitors=(), **variables):
 
 def haproxy_unit(services=(), of="Debian", **variables):
     """Return the drop-in of haproxy's unit."""
-    return render("haproxy", "unit.conf.j2", model=_to_render(services, **variables), family=_family(of))
+    model = _to_render(services, **variables)
+    text = render("haproxy", "haproxy.cfg.j2", model=model, family=_family(of))
+    return render("haproxy", "unit.conf.j2", tuning=model["tuning"], family=_family(of), config=text)
 
 
 def _to_render(services, **variables):
@@ -72,7 +74,9 @@ def keepalived_unit(**variables):
     """Return the drop-in of keepalived's unit."""
     model = keepalived_model({"instances": []}, **variables)
     assert model["faults"] == []
-    return render("keepalived", "unit.conf.j2", model=model, hook=_hook())
+    text = render("keepalived", "keepalived.conf.j2", model=model, hook=_hook())
+    path = model["daemon"]["config_path"]
+    return render("keepalived", "unit.conf.j2", config_path=path, hook=_hook(), config=text)
 
 
 def _hook():

@@ -141,6 +141,7 @@ TIMES_OF_DAY = {
     "_agent/vrrp/daemon.py: Dependencies",
     "_agent/vrrp/router.py: __init__",
     "_host/drill/prober.py: probe",
+    "_host/expiry.py: _now",  # whether a certificate is refused that is not served yet
     "_host/in_force.py: age_of",  # whether a daemon that is neither router nor balancer is restarted for its unit
     "_host/member.py: held",
     "_host/reader.py: package_lists_are_fresh",  # whether apt reads its lists before it installs

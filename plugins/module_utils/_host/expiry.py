@@ -9,8 +9,9 @@ or says nothing of this file, what its present configuration names counts as ser
 
 from __future__ import annotations
 
+import datetime
 import time
-from typing import Dict, Iterable, List, Optional, Sequence
+from typing import Dict, Iterable, List, Sequence
 
 from .._agent.config import certificates
 from .._shared.engines import CONFIGS, HAPROXY, NATIVE, UNITS
@@ -23,10 +24,10 @@ MEND = "put a renewed one there on every member"
 HAPROXY_CONFIG = CONFIGS[UNITS[NATIVE].balancer]
 
 
-def refusals(paths: Iterable[str], now: Optional[float] = None) -> Dict[str, str]:
+def refusals(paths: Iterable[str]) -> Dict[str, str]:
     """Return why haproxy is not to be given a certificate, by its path. It follows "PATH is VALUE: "."""
     record = _record()
-    expired = {path: at for path, at in _expire(paths).items() if at <= (now or time.time())}
+    expired = {path: at for path, at in _expire(paths).items() if at <= _now()}
     return {
         path: f"it expired on {_date(at)}, and clients would refuse it: {MEND}."
         for path, at in expired.items()
@@ -34,26 +35,25 @@ def refusals(paths: Iterable[str], now: Optional[float] = None) -> Dict[str, str
     }
 
 
-def said(paths: Iterable[str], now: Optional[float] = None) -> List[str]:
-    """Return a sentence for each certificate that has expired, or expires soon."""
-    at_present = now or time.time()
-    return [_sentence(path, at, at_present) for path, at in _expire(paths).items() if at - at_present < SOON]
-
-
 def of_host(services: Sequence[str]) -> List[str]:
-    """Return the same of all that the services name, and haproxy's present configuration.
+    """Return a sentence for each certificate that has expired or expires soon.
 
-    :param services: the paths of the services' certificates
+    :param services: the paths of the services' certificates; those of haproxy's present configuration count, too
     """
     config = _record().config or HAPROXY_CONFIG
-    return said(dict.fromkeys([*services, *loaded_files.certificates(loaded_files.text(config), config)]))
+    every = dict.fromkeys([*services, *loaded_files.certificates(loaded_files.text(config), config)])
+    return [_sentence(path, at, at - _now()) for path, at in _expire(every).items() if at - _now() < SOON]
 
 
-def _sentence(path: str, at: int, now: float) -> str:
+def _sentence(path: str, at: int, left: float) -> str:
     mend = f"{MEND} and run this again, or reload haproxy"
-    if at <= now:
+    if left <= 0:
         return f"{path} expired on {_date(at)}, and clients refuse it: {mend}."
-    return f"{path} expires on {_date(at)}, in {(at - now) / DAY:.0f} days: {mend}."
+    return f"{path} expires on {_date(at)}, in {left / DAY:.0f} days: {mend}."
+
+
+def _now() -> float:
+    return time.time()
 
 
 def _record() -> Record:
@@ -72,4 +72,4 @@ def _expire(paths: Iterable[str]) -> Dict[str, int]:
 
 
 def _date(at: int) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(at))
+    return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).date().isoformat()

@@ -34,11 +34,7 @@ KEYWORDS = {
 OF_A_STORE = {"key": (PLAIN, "key-base"), **dict.fromkeys(("ocsp", "issuer", "sctl"), (PLAIN, CRT_BASE))}
 BASES = (CRT_BASE, CA_BASE, "key-base")
 CONVERTERS = re.compile(r"\bmap(?:_\w+)?\(([^,)]+)|\bjwt_verify\([^,)]+,([^,)]+)\)")
-# Most lines of a large file name none, and need not be read.
-NAMES = re.compile(
-    "|".join(rf"(?<![\w.-]){re.escape(word)}(?![\w-])" for word in (*KEYWORDS, *BASES, "default-path", "load"))
-    + r"|\bmap(?:_\w+)?\(|jwt_verify\("
-)
+KNOWN = {*KEYWORDS, *BASES, "default-path", "load"}
 NO_FILE = re.compile(r"@|virt@")  # a store's, the system's authorities, a map that is in memory alone
 PREFIX = re.compile(r"(?:file|opt)@")
 
@@ -51,7 +47,7 @@ def named(text: str, path: str) -> List[Named]:
     bases: Dict[str, str] = {}
     found: List[Named] = []
     for line in text.splitlines():
-        words = _words(line) if NAMES.search(line) else []
+        words = _words(line) if _may_name(line) else []
         if words[:1] == ["default-path"]:
             bases[""] = _default_path(words[1:], path)
         elif words and words[0] in BASES:
@@ -59,6 +55,11 @@ def named(text: str, path: str) -> List[Named]:
         else:
             found.extend(_of_line(words, bases))
     return list(dict.fromkeys(found))
+
+
+def _may_name(line: str) -> bool:
+    """Whether a line need be read: most lines of a large file name nothing."""
+    return not KNOWN.isdisjoint(line.split()) or "map" in line or "jwt_verify" in line
 
 
 def _of_line(words: List[str], bases: Dict[str, str]) -> Iterator[Named]:
