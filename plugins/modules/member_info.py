@@ -141,6 +141,11 @@ members:
   description: The members that O(members_record) has, and the addresses of each.
   type: dict
   returned: success
+written_by:
+  description: The version of this collection that has set this member up, by O(members_record); empty without one.
+  type: str
+  returned: success
+  sample: 1.1.0
 reboot:
   description: Why this host needs a reboot, empty if nothing says so.
   type: str

@@ -33,6 +33,7 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
         "unable": [],
         "stale": [],
         "members": {},
+        "written_by": "",
         "not_following": [],
         "undo": "",
         "addresses": [f"192.0.2.{number}"],

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 from .._agent.follow import show
 from .._agent.keepalived import conf as keepalived_conf
 from .._agent.runtime.text_table import problems
+from .._shared import versions
 from .._shared.engines import (
     AGENT,
     CONFIGS,
@@ -67,6 +68,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
     daemons = {unit: in_force.read(reader, unit) for unit in units}
     own = of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
     record = held_back.in_force(reader)
+    recorded = reader.text(members_record) if members_record else ""
     addresses = reader.addresses() or []
     configured = [address for instance in own.instances for address in instance["addresses"]]
     every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
@@ -86,7 +88,8 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "held_back": record,
         "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
-        "members": facts.members(reader.text(members_record)) if members_record else {},
+        "members": facts.members(recorded),
+        "written_by": versions.written_by(recorded),
         "not_following": not_following(reader),
         "undo": unconfirmed.read(),
     }

@@ -65,6 +65,7 @@ TASKS = {
     "verify": Field(boolean, True),
     "break_lock": Field(boolean, False),
     "accept_split": Field(boolean, False),
+    "downgrade": Field(boolean, False),
     "retired": Field(values.words, []),
     "undo_after": Field(number(0, 3600, " seconds"), 35),
 }

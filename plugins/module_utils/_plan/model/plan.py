@@ -173,7 +173,7 @@ class Plan(NamedTuple):
     waiting: List[str] = []  # those whose routers start last, when the static pods that hold the VIPs are disabled
     undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
-    record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
+    record: Dict[str, Any] = {}  # the addresses of each member, and the version, which the next run reads
     links: Dict[str, Dict[str, int]] = {}  # as `links.of_members` returns them
     engines: List[str] = []  # a line for each member: its engine, and why
     snippet: List[str] = []  # lines for the configuration of the cluster behind it
