@@ -111,6 +111,11 @@ servers:
   type: dict
   returned: success
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}
+last_will:
+  description: Whether keepalived has the hook by which its host resigns for it when it is killed. An older version of
+    this collection has not written it. True with the agent and with static pods.
+  type: bool
+  returned: success
 held_back:
   description: The member C(to) which the VIPs were handed over, since when and by whom, while a switchover or a
     maintenance (C(during)) keeps the router stopped here; else empty.

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
@@ -17,6 +18,7 @@ from .._shared.engines import (
     CONFIGS,
     FOLLOW,
     HAPROXY,
+    HOOK,
     KEEPALIVED,
     NATIVE,
     PODS,
@@ -78,6 +80,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "") -> Dict[
         "router": next((unit for unit in units if unit in ROUTERS), ""),
         "balancer": next((unit for unit in units if unit not in ROUTERS), ""),
         "versions": own.versions,
+        "last_will": bool(static) or engine != NATIVE or os.path.exists(HOOK),
         "instances": [_with_state(instance, own.states) for instance in own.instances],
         "held": held(every, addresses, own),
         "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),

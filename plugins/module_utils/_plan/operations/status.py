@@ -147,6 +147,12 @@ def differences(layout: Layout) -> List[str]:
         for member in layout.read
         if member.seen["engine"] and member.engine_wanted not in (AUTO, member.seen["engine"])
     ]
+    found += [
+        f"{member.name}'s keepalived has no hook: if it is killed, the others take its VIPs only after an "
+        "Active_Down_Interval. onprem.lb.site writes the hook."
+        for member in layout.read
+        if not member.seen["last_will"]
+    ]
     configured = {vip for member in layout.read for vip in member.addresses}
     for vip in layout.every_vip if configured else []:
         if vip not in configured:

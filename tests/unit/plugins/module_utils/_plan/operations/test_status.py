@@ -49,6 +49,14 @@ def test_the_version_that_has_set_a_member_up_is_shown_and_named_where_it_is_not
     assert [member["written_by"] for member in found.data["layouts"][0]["members"]] == [VERSION, "1.0.0"]
 
 
+def test_a_member_whose_keepalived_has_no_hook_is_named():
+    lines, faults = said(pair(HOLDS, seen(2, last_will=False)))
+    assert faults == [] and [line for line in lines if "hook" in line] == [
+        "lb2's keepalived has no hook: if it is killed, the others take its VIPs only after an Active_Down_Interval. "
+        "onprem.lb.site writes the hook."
+    ]
+
+
 def test_a_member_that_could_not_take_over_is_named_with_every_reason():
     reasons = ["vip-192.0.2.10 is in FAULT: script chk failed.", "/run/haproxy.down says 1, that the balancer is down."]
     lines, faults = said(pair(HOLDS, seen(2, unable=reasons)))
