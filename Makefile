@@ -182,6 +182,11 @@ cores: setup ## the archive, installed beside the oldest supported ansible-core;
 scenarios: ## print the scenarios and interruptions that the files changed since SINCE need
 	@$(PYTHON) tests/changed.py --since "$(or $(SINCE),main)"
 
+.PHONY: release
+release: setup ## the changelog of galaxy.yml's version, and a record of what it renders, with which the next one is compared
+	antsibull-changelog release
+	python tests/record_release.py
+
 .PHONY: notes
 notes: setup ## the release notes of TAG, .cache/build/notes.md; refuses a tag that is not this version's
 	python tests/release_notes.py --tag "$(TAG)" --output .cache/build/notes.md

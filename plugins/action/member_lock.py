@@ -69,14 +69,16 @@ class ActionModule(ActionBase):
         arguments = dict(self._task.args)
         # The worker's parent is ansible-playbook, which lives as long as the run.
         arguments["holder"] = record_of(os.getppid(), str(arguments.get("purpose", "")))
+        arguments["downgrades"] = self._is_true("downgrade_variable", known)
         done: Dict[str, Any] = self._execute_module(MODULE, arguments, task_vars=known)
         other = done.get("held_by")
-        if other is not None and (self._may_break(known) or has_died(other)):
+        if other is not None and (self._is_true("break_variable", known) or has_died(other)):
             done = self._execute_module(MODULE, {**arguments, "replaces": other}, task_vars=known)
         return done
 
-    def _may_break(self, known: Dict[str, Any]) -> bool:
-        value = known.get(self._task.args.get("break_variable") or "", False)
+    def _is_true(self, option: str, known: Dict[str, Any]) -> bool:
+        """Return whether the variable that an option names is true."""
+        value = known.get(self._task.args.get(option) or "", False)
         return bool(boolean(self._templar.template(value), strict=False))
 
 

@@ -33,8 +33,8 @@ def members_backup(given, made, file):
     return backup.make(given, made, file)._asdict()
 
 
-def backup_contents(text, file, names):
-    return backup.read(text, file, names)._asdict()
+def backup_contents(text, file, names, downgrades=False):
+    return backup.read(text, file, names, downgrades)._asdict()
 
 
 def maintenance_settings(given, names):

@@ -116,6 +116,11 @@ servers:
   type: dict
   returned: success
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}
+last_will:
+  description: Whether keepalived has the hook by which its host resigns for it when it is killed. An older version of
+    this collection has not written it. True with the agent and with static pods.
+  type: bool
+  returned: success
 held_back:
   description: The member C(to) which the VIPs were handed over, since when and by whom, while a switchover or a
     maintenance (C(during)) keeps the router stopped here; else empty.
@@ -153,6 +158,11 @@ members:
   description: The members that O(members_record) has, and the addresses of each.
   type: dict
   returned: success
+written_by:
+  description: The version of this collection that has set this member up, by O(members_record); empty without one.
+  type: str
+  returned: success
+  sample: 1.1.0
 reboot:
   description: Why this host needs a reboot, empty if nothing says so.
   type: str

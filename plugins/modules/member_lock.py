@@ -31,6 +31,16 @@ options:
   break_variable:
     description: The name of a variable that is true where the lock of another run is to be broken.
     type: str
+  downgrade_variable:
+    description:
+      - The name of a variable that is true where this version may change what a newer version of this collection has
+        set up on the host.
+      - The module fails on such a host otherwise, in a dry run, too. Without a name it does not look.
+    type: str
+  downgrades:
+    description: Whether that variable is true. The action plugin fills it in.
+    type: bool
+    default: false
   holder:
     description: The run that takes the lock. The action plugin fills it in.
     type: dict
@@ -94,7 +104,7 @@ taken:
 
 import os
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import lock
+from ansible_collections.onprem.lb.plugins.module_utils._host import lock, newer
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
 
@@ -106,6 +116,8 @@ def main():
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "purpose": {"type": "str", "default": "a run", "no_log": False},
             "break_variable": {"type": "str", "no_log": False},
+            "downgrade_variable": {"type": "str", "no_log": False},
+            "downgrades": {"type": "bool", "default": False},
             "holder": {"type": "dict"},
             "replaces": {"type": "dict"},
         },
@@ -120,6 +132,11 @@ def main():
         records.due()
     except ValueError as damaged:
         module.fail_json(msg=f"{damaged} Remove this file, and repeat the run.")
+    variable = module.params["downgrade_variable"]
+    looks = variable and not module.params["downgrades"] and module.params["state"] == "present"
+    refused = newer.refusal(variable) if looks else ""
+    if refused:
+        module.fail_json(msg=refused)
     try:
         if not module.check_mode and module.params["state"] == "present":
             done = lock.take(lock.PATH, mine, module.params["replaces"])

@@ -33,8 +33,10 @@ class Inventory:
         return [layout for layout in LAYOUTS if self.hosts(layout)]
 
     def hosts(self, layout: str) -> List[str]:
-        groups = self._manager.get_groups_dict()
-        return [host for group in GROUPS[layout] for host in groups.get(group, [])]
+        return [host for group in GROUPS[layout] for host in self.group(group)]
+
+    def group(self, name: str) -> List[str]:
+        return list(self._manager.get_groups_dict().get(name, []))
 
     def variables(self, host: str, prefix: str) -> Dict[str, Any]:
         """Return the variables of this prefix that the inventory sets for a host, their templates evaluated."""

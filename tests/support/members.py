@@ -33,6 +33,8 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
         "unable": [],
         "stale": [],
         "members": {},
+        "written_by": "",
+        "last_will": True,
         "not_following": [],
         "undo": "",
         "addresses": [f"192.0.2.{number}"],

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     # A run and `follow` write the same file.
     "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared.mark"),
     "_plan.drill": ("_shared", "_agent.VERSION"),
-    "_plan.operations": ("_shared",),
+    "_plan.operations": ("_shared", "_agent.VERSION"),
     "_plan.pods": (
         *("_plan.layouts", "_plan.model", "_shared"),
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
@@ -76,7 +76,7 @@ MAY_IMPORT = {
         *("_agent.keepalived.conf", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
     ),
     "_host.states.records": (),  # also read before a file is written
-    "_shared": ("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
+    "_shared": ("_agent.VERSION", "_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
     "_agent.cli": (
         *("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", "_agent.sidecar"),

@@ -4,4 +4,4 @@
 
 from __future__ import annotations
 
-VERSION = "1.0.0"  # the collection's
+VERSION = "1.1.0-dev"  # the collection's

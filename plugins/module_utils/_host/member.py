@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
@@ -11,11 +12,13 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 from .._agent.follow import show
 from .._agent.keepalived import conf as keepalived_conf
 from .._agent.runtime.text_table import problems
+from .._shared import versions
 from .._shared.engines import (
     AGENT,
     CONFIGS,
     FOLLOW,
     HAPROXY,
+    HOOK,
     KEEPALIVED,
     NATIVE,
     PODS,
@@ -68,6 +71,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
     daemons = {unit: in_force.read(reader, unit) for unit in units}
     own = of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
     record = held_back.in_force(reader)
+    recorded = reader.text(members_record) if members_record else ""
     addresses = reader.addresses() or []
     configured = [address for instance in own.instances for address in instance["addresses"]]
     every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
@@ -77,6 +81,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "router": next((unit for unit in units if unit in ROUTERS), ""),
         "balancer": next((unit for unit in units if unit not in ROUTERS), ""),
         "versions": own.versions,
+        "last_will": bool(static) or engine != NATIVE or os.path.exists(HOOK),
         "instances": [_with_state(instance, own.states) for instance in own.instances],
         "held": held(every, addresses, own),
         "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),
@@ -88,7 +93,8 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
         "would_not_start": list(starting.faults(reader, units)) if asks_start else [],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
-        "members": facts.members(reader.text(members_record)) if members_record else {},
+        "members": facts.members(recorded),
+        "written_by": versions.written_by(recorded),
         "not_following": not_following(reader),
         "undo": unconfirmed.read(),
     }

@@ -55,6 +55,7 @@ CONFIGS = {
     UNITS[AGENT].balancer: "/etc/onprem-lb-agent/proxy.json",
     UNITS[AGENT].router: "/etc/onprem-lb-agent/vrrp.json",
 }
+HOOK = "/usr/local/lib/onprem-lb-keepalived/hook"  # of keepalived's unit, which resigns for one that was killed
 # How they come to a host: as systemd units, or as static pods of its kubelet, with the same names for both engines.
 UNIT, POD = "unit", "pod"
 PODS = Units(pods.BALANCER, pods.ROUTER)

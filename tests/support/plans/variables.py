@@ -30,6 +30,7 @@ OF_RUN: Settings = {
     "retired": ["lb9"],
     "break_lock": True,
     "accept_split": True,
+    "downgrade": True,
     "undo_after": 60,
     "firewall": False,
     "metrics_file": "/var/lib/node_exporter/onprem_lb.prom",

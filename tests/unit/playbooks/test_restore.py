@@ -21,7 +21,7 @@ STATE.update(
 )
 
 
-def restored(tmp_path, names=("lb1", "lb2"), imported=None, check=False, **of_state):
+def restored(tmp_path, names=("lb1", "lb2"), imported=None, check=False, lock=locked, **of_state):
     (tmp_path / "backup.json").write_text(
         json.dumps({"backup": BACKUP, "members": {name: {"auth_pass": PASSWORD} for name in names}})
     )
@@ -35,13 +35,17 @@ def restored(tmp_path, names=("lb1", "lb2"), imported=None, check=False, **of_st
             return {"states": [{**STATE, "id": imports[-1], **of_state}], "engine": "native"}
         return {"changed": True, "postponed": True}
 
-    answers = {"member_lock": locked, "member_info": seen, "member_state": member_state}
+    answers = {"member_lock": lock, "member_info": seen, "member_state": member_state}
     file = str(tmp_path / "backup.json")
     return run("restore", PAIR, answers, check=check, restore_file=file, **PAIR_VARIABLES)
 
 
 def imports(play):
     return [(call.on, call.check) for call in play.of("member_state") if call.given["state"] == "imported"]
+
+
+def locked_by(play):
+    return [call.on for call in play.of("member_lock") if not call.check]
 
 
 def test_what_a_backup_has_is_compared_first_then_saved_and_then_restored(tmp_path):
@@ -53,6 +57,15 @@ def test_what_a_backup_has_is_compared_first_then_saved_and_then_restored(tmp_pa
     assert done[-2:] == ["lb1 member_state confirmed", "lb2 member_state confirmed"]
 
 
+def test_members_that_a_newer_version_has_set_up_are_refused_before_a_state_is_saved_there(tmp_path):
+    def newer(call):
+        assert call.given["downgrade_variable"] == "restore_downgrade"
+        return {"failed": True, "msg": "lb1: onprem.lb 99.0.0 wrote it."}
+
+    play = restored(tmp_path, lock=newer)
+    assert play.code == 2 and imports(play) == [] and "99.0.0" in str(play.said) + str(play.failures)
+
+
 def test_no_password_of_the_backup_is_shown(tmp_path):
     play = restored(tmp_path)
     assert len([call for call in play.calls if PASSWORD in str(call.given)]) == 4
@@ -62,12 +75,12 @@ def test_no_password_of_the_backup_is_shown(tmp_path):
 def test_a_dry_run_compares_and_goes_no_further(tmp_path):
     play = restored(tmp_path, check=True)
     assert play.code == 0 and {check for _name, check in imports(play)} == {True}
-    assert play.did("member_lock") == [] and "Next: the same without --check." in str(play.said)
+    assert locked_by(play) == [] and "Next: the same without --check." in str(play.said)
 
 
 def test_a_member_that_runs_as_in_the_backup_stays_as_it_is(tmp_path):
     play = restored(tmp_path, is_present=True)
-    assert play.code == 0 and len(imports(play)) == 2 and play.did("member_lock") == []
+    assert play.code == 0 and len(imports(play)) == 2 and locked_by(play) == []
 
 
 def test_a_member_that_the_backup_lacks_stays_as_it_is(tmp_path):

@@ -145,3 +145,8 @@ def test_a_failed_return_of_one_member_ends_the_run_on_all_of_them():
     play = rolled_back({"member_state": member_state})
     assert play.code == 2 and "lb2 member_state restored" not in changes(play)
     assert changes(play)[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
+
+
+def test_a_rollback_names_the_variable_that_accepts_a_downgrade_where_it_locks():
+    locks = [call.given for call in rolled_back().of("member_lock") if "purpose" in call.given]
+    assert [given["downgrade_variable"] for given in locks] == ["rollback_downgrade"] * 2

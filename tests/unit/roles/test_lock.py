@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pytest
+import yaml
+from support.paths import ROLES
 from support.recorded_hosts import locked
 from support.recorded_layouts import HOSTS, stage
 
@@ -42,6 +44,18 @@ def test_every_host_ends_where_one_member_is_locked_by_another_run():
     play = lock({"member_lock": lambda call: held if call.on == "lb2" else locked(call)})
     assert play.code == 2 and {failure.host for failure in play.failures} >= {*HOSTS["pair"]}
     assert "lb2 is locked: a on c began p" in str(play.faults())
+
+
+def test_a_run_that_writes_names_the_variable_that_accepts_a_downgrade_and_others_do_not_look():
+    assert [call.given.get("downgrade_variable") for call in lock(downgrade_variable="d").calls] == ["d", "d"]
+    assert [call.given.get("downgrade_variable") for call in lock().calls] == [None, None]
+
+
+@pytest.mark.parametrize("role", ["pair", "ipi"])
+def test_both_layouts_write_in_deployment_and_removal(role):
+    tasks = yaml.safe_load((ROLES / role / "tasks" / "main.yml").read_text())
+    locks = [task["vars"]["layout_lock"] for each in tasks for task in each.get("block", []) if "lock.yml" in str(task)]
+    assert [each["downgrade_variable"] for each in locks if each["mends"]] == [f"{role}_downgrade"]
 
 
 @pytest.mark.parametrize(

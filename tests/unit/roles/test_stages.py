@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pytest
+import yaml
+from support.paths import ROLES
 from support.recorded_hosts import UNITS, deployment, host_info
 from support.recorded_layouts import HOSTS, MEMBER, ROUTER, SETTINGS, layout, stage, undo
 from support.recorded_plays import run, tasks_of
@@ -13,6 +15,15 @@ SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} 
 RUNS = host_info("lb1", active_units=UNITS, enabled_units=UNITS, existing_units=UNITS)
 CHANGED = {"__layout_router_stopped": {"changed": True}}
 ACTED = ("systemd_service", "member_pods", "config_files", "keepalived_hook", "agent", "layout_info", "member_state")
+
+
+@pytest.mark.parametrize("role", ["pair", "ipi"])
+def test_a_drill_plans_for_members_that_stay_as_they_are_and_a_run_does_not(role):
+    (drilled,) = yaml.safe_load((ROLES / role / "tasks" / "plan.yml").read_text())
+    assert drilled["vars"]["__layout_stays"] is True
+    assert "'stays': __layout_stays | default(false)" in (ROLES / "layout" / "tasks" / "plan.yml").read_text()
+    runs = [ROLES / role / "tasks" / "main.yml", ROLES / "layout" / "tasks" / "present.yml"]
+    assert [path for path in runs if "__layout_stays" in path.read_text()] == []
 
 
 def did(play, *modules):

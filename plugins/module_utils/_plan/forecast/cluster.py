@@ -76,9 +76,9 @@ class Cluster(NamedTuple):
 def cluster_of(plan: Dict[str, Any]) -> Cluster:
     """Return the cluster of a plan.
 
-    :param plan: ``{members: {NAME: {instances, links, engine, sync_groups}}, track: {scripts, files}}``, the instances
-        as `read_instances` returns them, the links as `links.of_members` does, and of the files those by which a
-        process says what it asks as a script would; a member without an engine runs keepalived, without this
+    :param plan: ``{members: {NAME: {instances, links, engine, last_will, sync_groups}}, track: {scripts, files}}``,
+        the instances as `read_instances` returns them, the links as `links.of_members` does, and of the files those by
+        which a process says what it asks as a script would; a member without an engine runs keepalived, without this
         collection's unit
     """
     track = {kind: {each["name"]: each for each in found} for kind, found in plan.get("track", {}).items()}
@@ -87,6 +87,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
     for member, planned in plan["members"].items():
         numbers = {instance["name"]: at for at, instance in enumerate(planned["instances"], len(found.instances))}
         groups = planned.get("sync_groups", [])
+        has_will = planned.get("engine") == engines.NATIVE and planned.get("last_will", True)
         found.groups.extend(tuple(numbers[name] for name in group["instances"]) for group in groups)
         for instance in planned["instances"]:
             trackers = _trackers(instance, track.get("scripts", {}), track.get("files", {}))
@@ -96,7 +97,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             found.instances.append(
                 simulated(member, instance, trackers, planned.get("links", {}))._replace(
                     keeps_addresses_on_stop=planned.get("engine") == engines.AGENT,
-                    last_will=LAST_WILL if planned.get("engine") == engines.NATIVE else None,
+                    last_will=LAST_WILL if has_will else None,
                 )
             )
             found.trackers.append(trackers)

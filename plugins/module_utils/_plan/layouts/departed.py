@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Iterator, List, Set, Tuple
 
-from ..._shared import membership
+from ..._shared import membership, versions
 from ..._shared.engines import ROUTERS
 from ..model.plan import Departed
 from . import changes
@@ -54,12 +54,13 @@ def _former(members: List[Dict[str, Any]]) -> Iterator[Tuple[str, List[str]]]:
     )
 
 
-def record(members: List[Dict[str, Any]], sources: Dict[str, List[str]]) -> Members:
+def record(members: List[Dict[str, Any]], sources: Dict[str, List[str]]) -> Dict[str, Any]:
     """Return what a run leaves on each member: of all members the address to connect to, then those they send from.
 
     :param sources: by member
     """
-    return {
+    addresses = {
         member["name"]: list(dict.fromkeys([member.get("address", member["name"]), *sources[member["name"]]]))
         for member in members
     }
+    return versions.marked(addresses)

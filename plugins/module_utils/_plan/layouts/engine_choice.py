@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._shared import platforms
-from ..._shared.engines import AGENT, AUTO, ENGINES, HAPROXY, KEEPALIVED, NATIVE, UNITS
+from ..._shared.engines import AGENT, AUTO, ENGINES, HAPROXY, HOOK, KEEPALIVED, NATIVE, UNITS
 from ..model.plan import Router
 
 KERNEL_HOP_LIMIT = 64  # Linux's net.ipv6.conf.*.hop_limit, unless a Router Advertisement changes it
@@ -145,3 +145,14 @@ def accepting_keepalived(router: Router, engine: str) -> Router:
 def _accepting_64(instance: Dict[str, Any]) -> Dict[str, Any]:
     over_ipv6 = any(":" in address for address in instance["addresses"])
     return {**instance, "min_ttl": KERNEL_HOP_LIMIT} if over_ipv6 and not instance["multicast"] else instance
+
+
+def will_have_hook(member: Mapping[str, Any]) -> bool:
+    """Return whether a keepalived of this member has its hook once the run is over.
+
+    A run writes it. A member that the run leaves as it is has what it has: one that an older version of this collection
+    has set up has none, and of one that does not answer nobody knows.
+    """
+    if not (member.get("outside_limit") or member.get("stays")):
+        return True
+    return bool(member["host"].get("files", {}).get(HOOK, {}).get("checksum"))

@@ -65,6 +65,7 @@ TASKS = {
     "verify": Field(boolean, True),
     "break_lock": Field(boolean, False),
     "accept_split": Field(boolean, False),
+    "downgrade": Field(boolean, False),
     "retired": Field(values.words, []),
     "undo_after": Field(number(0, 3600, " seconds"), 35),
 }
@@ -127,9 +128,8 @@ def plan(layout: Layout, given: List[Member], progress: forecast.Progress = fore
     result = forecast.forecast(forecast_input(drafted), progress)
     if result["faults"]:
         return _refused(layout, result["faults"])
-    outages = result["outages"]
-    table = [*forecast.table(forecast_input(drafted), outages), *servers.of_plan(drafted, given)]
-    return drafted._replace(outages=outages, table=table)
+    table = [*forecast.table(forecast_input(drafted), result["outages"]), *servers.of_plan(drafted, given)]
+    return drafted._replace(outages=result["outages"], table=table)
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
@@ -323,6 +323,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             replaces=choice.replaces,
             moves_from=choice.moves_from,
             replaced_programs=list(engines.REPLACED[choice.replaces]),
+            last_will=judged.delivery.is_pod or engine_choice.will_have_hook(member),
             balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
@@ -388,6 +389,7 @@ def forecast_input(drafted: Plan) -> Dict[str, Any]:
                 "instances": member.router.instances,
                 "links": drafted.links.get(name, {}),
                 "engine": member.engine,
+                "last_will": member.last_will,
                 "sync_groups": member.router.sync_groups,
             }
             for name, member in drafted.members.items()

@@ -133,6 +133,7 @@ class MemberPlan(NamedTuple):
         Dict[str, Any]
     ] = []  # what is asked all the time beside keepalived, as `keepalived.answers.question` has it
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
+    last_will: bool = True  # whether the host of a keepalived that is killed resigns for it
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 
 
@@ -174,7 +175,7 @@ class Plan(NamedTuple):
     waiting: List[str] = []  # those whose routers start last, when the static pods that hold the VIPs are disabled
     undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
-    record: Dict[str, List[str]] = {}  # the addresses of each member, which the next run reads
+    record: Dict[str, Any] = {}  # the addresses of each member, and the version, which the next run reads
     links: Dict[str, Dict[str, int]] = {}  # as `links.of_members` returns them
     engines: List[str] = []  # a line for each member: its engine, and why
     snippet: List[str] = []  # lines for the configuration of the cluster behind it

@@ -21,6 +21,7 @@ SETTINGS = {
     "list": Field(boolean, False),
     "undo_after": Field(number(0, 3600, " seconds"), 35),
     "break_lock": Field(boolean, False),
+    "downgrade": Field(boolean, False),
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, NamedTuple
 
+from ..._shared import versions
 from ..._shared.state_ids import ID, when
 from .members import layouts
 
@@ -44,7 +45,7 @@ def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
         return Backup([f"There is nothing to back up: {'; '.join(lacking)}."])
     lines = [f"{file}: the state of {', '.join(saved)}, with the VRRP password. Keep it as you keep a key."]
     lines += [f"It lacks what is not here: {'; '.join(lacking)}."] * bool(lacking)
-    return Backup([], lines, json.dumps({"backup": backup, "members": saved}) + "\n")
+    return Backup([], lines, json.dumps(versions.marked({"backup": backup, "members": saved})) + "\n")
 
 
 def _why(state: Dict[str, Any]) -> str:
@@ -53,10 +54,11 @@ def _why(state: Dict[str, Any]) -> str:
     return "has nothing of this collection"
 
 
-def read(text: str, file: str, names: List[str]) -> Contents:
+def read(text: str, file: str, names: List[str], downgrades: bool = False) -> Contents:
     """Return what a file has for some hosts.
 
     :param names: of the members of the pair or the cluster in the inventory
+    :param downgrades: whether the user accepts a file that a newer version wrote
     """
     wrong = f"restore_file is {file}, which is no backup"
     try:
@@ -67,6 +69,9 @@ def read(text: str, file: str, names: List[str]) -> Contents:
     members = found.get("members") if isinstance(found, dict) else None
     if not (isinstance(backup, str) and ID.fullmatch(backup) and isinstance(members, dict)):
         return Contents([f"{wrong}: it lacks an ID or members. Give a file that onprem.lb.backup wrote."])
+    refused = versions.refusal(file, versions.written_by(text), "restore_downgrade")
+    if refused and not downgrades:
+        return Contents([refused])
     known = {name: data for name, data in members.items() if name in names and isinstance(data, dict)}
     if not known:
         return Contents(

@@ -8,8 +8,9 @@ It says what was read, and names what was not.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..._agent import VERSION
 from ..._shared import markdown
 from ..._shared.engines import AUTO
 from .members import Layout, Member, layouts
@@ -63,11 +64,16 @@ def _row(member: Member, vips: int) -> List[str]:
     return [
         member.name,
         seen["engine"] or "none",
-        ", ".join(f"{program} {version}" for program, version in seen["versions"].items()) or "unknown",
+        ", ".join(f"{program} {version}" for program, version in _versions(seen)) or "unknown",
         f"{len(member.held)} of {vips}",
         "no" if member.reasons else "yes",
         f"{servers['up']} of {servers['total']}" if servers["total"] else "unknown",
     ]
+
+
+def _versions(seen: Dict[str, Any]) -> List[Tuple[str, str]]:
+    own = [("onprem.lb", seen["written_by"])] if seen["written_by"] else []
+    return [*own, *seen["versions"].items()]
 
 
 def _holder_line(layout: Layout, vip: str) -> str:
@@ -132,9 +138,20 @@ def differences(layout: Layout) -> List[str]:
     """Return what differs between the inventory and the members that were read, and what is not in force there."""
     found = [f"{member.name}: {sentence}" for member in layout.read for sentence in member.seen["stale"]]
     found += [
+        f"{member.name} was set up by onprem.lb {member.seen['written_by']}, and this is {VERSION}."
+        for member in layout.read
+        if member.seen["written_by"] not in ("", VERSION)
+    ]
+    found += [
         f"{member.name} runs the engine {member.seen['engine']}, and the inventory says {member.engine_wanted}."
         for member in layout.read
         if member.seen["engine"] and member.engine_wanted not in (AUTO, member.seen["engine"])
+    ]
+    found += [
+        f"{member.name}'s keepalived has no hook: if it is killed, the others take its VIPs only after an "
+        "Active_Down_Interval. onprem.lb.site writes the hook."
+        for member in layout.read
+        if not member.seen["last_will"]
     ]
     configured = {vip for member in layout.read for vip in member.addresses}
     for vip in layout.every_vip if configured else []:
@@ -180,7 +197,7 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 
 def _member_data(member: Member) -> Dict[str, Any]:
-    kept = ("engine", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
+    kept = ("engine", "written_by", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
     return {
         "name": member.name,
         "was_read": not member.problem,

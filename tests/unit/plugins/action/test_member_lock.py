@@ -98,7 +98,8 @@ class Play:
         self.settings = SimpleNamespace(strategy="linear", serial=[])
 
     def __call__(self, state="present", **variables):
-        arguments = {"state": state, "purpose": "a deployment", "break_variable": "pair_break_lock"}
+        names = {"break_variable": "pair_break_lock", "downgrade_variable": "pair_downgrade"}
+        arguments = {"state": state, "purpose": "a deployment", **names}
         action = member_lock.ActionModule(
             SimpleNamespace(
                 args=arguments, async_val=0, check_mode=False, diff=False, delegate_to=None, play=self.settings
@@ -154,6 +155,14 @@ def test_a_lock_that_names_no_run_is_broken_only_on_request(play):
     Path(play.path).write_text("nonsense")
     assert play()["failed"]
     assert not play(pair_break_lock=True).get("failed") and play.holder()["pid"] == os.getppid()
+
+
+@pytest.mark.parametrize("value, accepted", [(None, False), ("no", False), ("maybe", False), ("true", True)])
+def test_the_module_is_told_whether_the_user_accepts_a_downgrade(play, value, accepted):
+    given = []
+    play.execute = lambda _name, arguments, **_others: given.append(arguments["downgrades"]) or {"held_by": None}
+    play(ipi_downgrade=True, **({} if value is None else {"pair_downgrade": value}))
+    assert given == [accepted]
 
 
 def test_a_host_that_cannot_be_reached_is_named_with_the_cause(play):

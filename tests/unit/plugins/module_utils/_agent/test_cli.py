@@ -48,7 +48,7 @@ def test_the_version_is_the_collections():
 def test_it_runs_beside_its_package_too():
     command = [sys.executable, "-m", "_agent.cli", "--version"]
 
-    assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith("1.0.0\n")
+    assert subprocess.check_output(command, cwd=MODULE_UTILS, text=True, timeout=60).endswith(f"{VERSION}\n")
 
 
 def test_a_good_configuration_is_called_good(config, capsys, monkeypatch):

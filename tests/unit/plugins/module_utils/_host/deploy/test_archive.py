@@ -11,6 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
 from support.paths import AGENT
 
@@ -53,7 +54,7 @@ def test_the_file_runs_by_itself(tmp_path):
     ran = subprocess.run(
         [*command, "--version"], capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=60, check=False
     )
-    assert (ran.returncode, ran.stdout) == (0, "onprem.lb agent 1.0.0\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, f"onprem.lb agent {VERSION}\n"), ran.stderr
     ran = subprocess.run(
         [sys.executable, str(path), "check-config", "--config", "none"],
         capture_output=True,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive, embedded
 from support.paths import AGENT, COLLECTIONS
 
@@ -57,4 +58,4 @@ def test_on_the_target_it_is_byte_for_byte_the_same(tmp_path):
     )
     said = json.loads(ran.stdout.partition("=>")[2] or "{}")
     assert said.get("digest") == hashlib.sha256(archive.build(str(AGENT))).hexdigest(), ran.stdout + ran.stderr
-    assert said["version"] == "1.0.0"
+    assert said["version"] == VERSION

@@ -4,10 +4,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import departed as _departed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Departed
+from ansible_collections.onprem.lb.plugins.module_utils._shared import versions
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import ROUTERS
 from support.plans.pairs import member, pair, running
 
@@ -68,8 +73,10 @@ def test_the_plan_announces_whom_it_stops_first():
 def test_a_plan_leaves_a_record_in_which_the_next_plan_finds_who_left():
     before = _pair.plan([*pair(), member(3)])
     assert before.record["lb3"] == ["lb3", "192.0.2.3"], "the address to connect to, then those that it sends from"
-    assert departed(before.record) == [Departed("lb3", "lb3")]
-    assert departed(before.record, members=[*pair(), member(3)]) == []
+    found = facts.members(json.dumps(before.record))
+    assert departed(found) == [Departed("lb3", "lb3")]
+    assert departed(found, members=[*pair(), member(3)]) == []
+    assert versions.written_by(json.dumps(before.record)) == VERSION
 
 
 VIP, STRANGER, FORMER = "192.0.2.10", "aa:bb:cc:dd:ee:ff", "02:00:00:00:00:03"

@@ -9,17 +9,20 @@ import itertools
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import verification
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.engine_choice import (
     Choice,
     choose,
     migration_order,
+    will_have_hook,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import PRESETS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import HOOK
 from support.plans.living import living
 from support.plans.pairs import member, pair
-from support.plans.variables import draft
+from support.plans.variables import LAYOUTS, draft, members
 
 FRESH = {"os_family": "Debian", "missing_packages": ["haproxy", "keepalived"], "unobtainable": "", "active_units": []}
 NATIVES = ["haproxy.service", "keepalived.service"]
@@ -261,3 +264,33 @@ def test_a_router_that_runs_alone_before_its_engine_changes_has_what_its_present
     router = plan.members[plan.sole_router].replaced_router
     given = {key: getattr(router, key) for key in ("instances", "scripts", "track_files", "sync_groups")}
     assert router.instances and agent.translate(given)["faults"] == []
+
+
+OLD, NEW = {HOOK: {"checksum": ""}}, {HOOK: {"checksum": "9f86d081"}}
+
+
+def killed(layout, left, files):
+    """Return for how long VIPs are gone when keepalived is killed on their first holder, and when that host is cut."""
+    given = members(layout, {"engine": "native"})
+    for each in given:
+        each["host"]["files"] = files
+        each.update(left)
+    plan = planner.plan(LAYOUTS[layout], given)
+    assert plan.faults == []
+    of_event = {line["event"]: line["outage_ms"] for line in plan.outages}
+    return of_event["keepalived_killed"], of_event["host_cut"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_forecast_has_a_last_will_only_where_the_hook_is_or_this_run_writes_it(layout):
+    for left in ({"outside_limit": True}, {"stays": True}):  # with --limit, and in a drill
+        will, cut = killed(layout, left, OLD)
+        assert will == cut
+        will, cut = killed(layout, left, NEW)
+        assert will < cut
+    will, cut = killed(layout, {}, OLD)
+    assert will < cut
+
+
+def test_a_member_that_does_not_answer_is_not_taken_to_have_the_hook():
+    assert not will_have_hook({"outside_limit": True, "host": {"silent": True}})

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import functools
+import json
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.plans.clusters import ADDRESSES, BOOTSTRAP, SETTINGS, cluster
@@ -175,7 +177,8 @@ def test_a_second_run_without_the_masters_changes_nothing():
     first = drafted(found)
     bootstrap = found[-1]["host"]
     instances = [{**each, "auth_pass": "secret1"} for each in first.members["bootstrap-0"].router.instances]
-    bootstrap.update(instances=instances, members=first.record, active_units=[engines.UNITS[engines.NATIVE].router])
+    known = facts.members(json.dumps(first.record))
+    bootstrap.update(instances=instances, members=known, active_units=[engines.UNITS[engines.NATIVE].router])
     for each in found[:-1]:
         each["outside_limit"] = True
     plan = drafted(found)

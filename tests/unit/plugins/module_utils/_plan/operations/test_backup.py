@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import backup
+from ansible_collections.onprem.lb.plugins.module_utils._shared import versions
 
 MADE, FILE = "20260131T120000Z", "backups/20260131T120000Z.json"
 DATA = {"files": [{"path": "/etc/haproxy/haproxy.cfg"}]}
@@ -82,3 +83,14 @@ def test_a_backup_of_others_is_refused():
         f"restore_file is {FILE}, the backup of lb1, lb2 of 2026-01-31 12:00:00 UTC, and the members here are lb8: "
         "choose the pair by --limit, or give another file."
     ]
+
+
+def test_a_backup_of_a_newer_version_is_refused_unless_the_user_accepts_it(monkeypatch):
+    monkeypatch.setattr(versions, "VERSION", "1.2.0")
+    text = make(member("lb1")).text
+    assert backup.read(text, FILE, ["lb1"]).faults == []
+    monkeypatch.setattr(versions, "VERSION", "1.1.0")
+    (fault,) = backup.read(text, FILE, ["lb1"]).faults
+    assert fault.startswith(f"onprem.lb 1.2.0 wrote {FILE}, and this is 1.1.0")
+    assert fault.endswith("or go on with -e restore_downgrade=true.")
+    assert backup.read(text, FILE, ["lb1"], True).members == {"lb1": DATA}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import (
     COMPARED,
     SYMPTOMS,
@@ -36,6 +37,24 @@ def test_a_pair_that_does_well_is_one_screen():
         "The inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares all of it.",
     ]
     assert status(pair(HOLDS, seen(2))).faults == []
+
+
+def test_the_version_that_has_set_a_member_up_is_shown_and_named_where_it_is_not_this_one():
+    found = status(pair(seen(1, [VIP], written_by=VERSION), seen(2, written_by="1.0.0")))
+    assert f"| onprem.lb {VERSION}, haproxy 2.6.12, keepalived 2.2.7 |" in found.lines[3]
+    assert "| onprem.lb 1.0.0, haproxy 2.6.12, " in found.lines[4]
+    assert [line for line in found.lines if "was set up by" in line] == [
+        f"lb2 was set up by onprem.lb 1.0.0, and this is {VERSION}."
+    ]
+    assert [member["written_by"] for member in found.data["layouts"][0]["members"]] == [VERSION, "1.0.0"]
+
+
+def test_a_member_whose_keepalived_has_no_hook_is_named():
+    lines, faults = said(pair(HOLDS, seen(2, last_will=False)))
+    assert faults == [] and [line for line in lines if "hook" in line] == [
+        "lb2's keepalived has no hook: if it is killed, the others take its VIPs only after an Active_Down_Interval. "
+        "onprem.lb.site writes the hook."
+    ]
 
 
 def test_a_member_that_could_not_take_over_is_named_with_every_reason():

@@ -10,6 +10,7 @@ import socket
 import threading
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from support.agent.programs import children
 from support.ports import free_ports
 from support.proxy.masters import Load, Running, ask, get, is_refused, service
@@ -49,7 +50,7 @@ def test_a_new_version_of_itself_takes_over_under_load(start, echoes, port):
     until(lambda: proxy.service()["sessions"] >= load.answers)
     report = proxy.report()
     assert (report["since"], report["pid"]) == (since, proxy.process.pid)
-    assert len(proxy.lines(f"onprem.lb 1.0.0 serves by {proxy.path}.")) == 6
+    assert len(proxy.lines(f"onprem.lb {VERSION} serves by {proxy.path}.")) == 6
     assert proxy.server("web/a")["order"] == "drain"
     # Of every program there is one checks process, and those before are not left as zombies.
     until(lambda: len(children(proxy.process.pid)) == 2)
