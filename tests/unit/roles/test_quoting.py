@@ -36,7 +36,7 @@ def test_paths_are_one_word_each(odd):
     assert words("option httpchk", service(type="http", path=path))[-1] == path
     assert words("http-check send", service(type="http", path=path, host="web.example"))[5] == path
     checked = service(type="https", verify=True, host="web.example", ca=f"{path} c")
-    assert words("default-server", checked)[-3] == f"{path} c"
+    assert words("default-server check", checked)[-3] == f"{path} c"
     assert words("monitor-uri", monitors=[{"name": "ready", "port": 9444, "path": path}])[1] == path
 
 

@@ -147,8 +147,8 @@ def test_haproxy_reads_back_what_the_user_wrote(values, authority, tmp_path):
     assert len(lines) == len(readers.haproxy_cfg(haproxy(**of_haproxy(HAPROXY_ORDINARY, tmp_path))))
     metrics = found.get("haproxy_metrics_path", "/metrics")
     assert ["http-request", "use-service", "prometheus-exporter", "if", "{", "path", metrics, "}"] in lines
-    (checked,) = [line for line in lines if line[:2] == ["default-server", "check"]]
-    assert str(ca) in checked
+    checked, in_fallback = [line for line in lines if line[:2] == ["default-server", "check"]]
+    assert str(ca) in checked and str(ca) in in_fallback
 
 
 # -- keepalived

@@ -35,7 +35,7 @@ def test_the_agent_accepts_its_configuration(engine):
 def test_haproxy_is_not_reloaded_by_systemd():
     haproxy = json.loads(pods.text("follow.json", **follow("native")))["haproxy"]
     assert haproxy == {
-        "backends": [{"name": "masters"}],
+        "backends": [{"name": "masters", "fallback": "masters-fallback"}],
         "config": "/etc/haproxy/haproxy.cfg",
         "socket": "/run/haproxy/admin.sock",
         "loaded": "/run/onprem-lb/balancer.loaded",
