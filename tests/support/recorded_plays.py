@@ -166,10 +166,10 @@ def run(
 
 
 def tasks_of(role: str, file: str = "main.yml", hosts: str = "all", **variables: Any) -> List[Facts]:
-    """Return a play of one file of a role's tasks."""
+    """Return a play of one file of a role's tasks, in which any error is fatal, as in the playbooks."""
     included = {"name": f"{COLLECTION}{role}", "tasks_from": file, "rolespec_validate": False}
     task = {"ansible.builtin.include_role": included, "vars": variables}
-    return [{"hosts": hosts, "gather_facts": False, "tasks": [task]}]
+    return [{"hosts": hosts, "gather_facts": False, "any_errors_fatal": True, "tasks": [task]}]
 
 
 def file_of(path: str) -> List[Facts]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, packet, tracking
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import undoing
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.simulator import Instance, Simulation
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
@@ -62,6 +62,7 @@ class World:
         self.members = {name: Member(name, undoing.OTHER if at else undoing.FIRST) for at, name in enumerate(names)}
         self.settings = {"old": OLD, "new": {**OLD, **new}}
         self.first_source = "192.0.2.11"  # of the first name
+        self.are_failing = False  # the checks that the new settings bring
         routers = itertools.product(names, self.settings, range(len(VIPS)))
         self.sim = Simulation([self._instance(name, which, number, names) for name, which, number in routers])
         for name in names:
@@ -162,7 +163,14 @@ class World:
                 self.stop(name)
                 self.sim.start(f"{name} {member.files}")
             member.running = member.files
+            self._check(member)
         return True
+
+    def _check(self, member: Member) -> None:
+        """Let the router find what its checks say: those of the old settings succeed."""
+        reading = tracking.FAULT if self.are_failing and member.running == "new" else 0
+        if member.running and member.up:
+            self.sim.inject_all(f"{member.name} {member.running}", machine.TrackerUpdate("check", reading))
 
     def _reconfigure(self, before: str, after: str) -> None:
         self.sim.running.discard(before)
@@ -171,6 +179,16 @@ class World:
             self.sim.reconfigure(old, new)
 
     # -- failures
+
+    def checks_fail(self, seconds: float) -> None:
+        """Let what the checks of the new settings ask for fail from now on, and succeed again later."""
+        self._turn(True)
+        self.sim.call_at(self.sim.now + round(seconds * SECOND), lambda _sim: self._turn(False))
+
+    def _turn(self, are_failing: bool) -> None:
+        self.are_failing = are_failing
+        for member in self.members.values():
+            self._check(member)
 
     def crash(self, name: str, boots: bool = True) -> None:
         """Lose a host, with its timers. It boots later."""
@@ -208,25 +226,38 @@ class World:
         if undoing.waits(member.role, booted) and not member.running:
             self._wait(member, generation)
             return
-        later = self.sim.now + round(LOOKS_S * SECOND)
-        self.sim.call_at(later, lambda _sim: self._looked(member, generation, booted))
+        self._look_first(member, generation, booted, self.sim.now)
 
-    def _looked(self, member: Member, generation: int, booted: bool) -> None:
-        """The first look at the link, while the router still runs, is over."""
+    def _look_first(self, member: Member, generation: int, booted: bool, began: float) -> None:
+        """Look at the link while the router still runs."""
+        later = self.sim.now + round(LOOKS_S * SECOND)
+        self.sim.call_at(later, lambda _sim: self._looked(member, generation, booted, began))
+
+    def _looked(self, member: Member, generation: int, booted: bool, began: float) -> None:
         if generation != member.generation or not member.up:
             return
-        seen, waits = self._seen_by(member), undoing.waits(member.role, booted)
-        if waits and undoing.hears_first([self.first_source], self._instances_of("old"), seen):
-            self._wait(member, generation)
-        elif waits or undoing.disagreeing(self._instances_of("old"), seen):
+        seen, old = self._seen_by(member), self._instances_of("old")
+        if undoing.waits(member.role, booted):
+            waited, first = (self.sim.now - began) / SECOND, [self.first_source]
+            reason = undoing.reason_not_to_stop(first, self._instances_of(member.running), seen, waited)
+            if reason is None:
+                self._look_first(member, generation, booted, began)
+            elif reason:
+                self._stay(member)
+            else:
+                self._wait(member, generation, undoing.hears_first(first, old, seen))
+        elif undoing.disagreeing(old, seen):
             self._stay(member)
         else:
             member.files = "old"
             self.load(member.name)
             self._end(member)
 
-    def _wait(self, member: Member, generation: int) -> None:
-        """Stop the router, if it runs, and look at the link from then on."""
+    def _wait(self, member: Member, generation: int, served: bool = True) -> None:
+        """Stop the router, if it runs, and look at the link from then on.
+
+        :param served: False if it stops because it serves nobody
+        """
         member.blocked, now, ran = True, self.sim.now / SECOND, bool(member.running)
         self.stop(member.name)
         patience = undoing.Patience(
@@ -236,6 +267,7 @@ class World:
             now if ran else None,
             now + undoing.first_is_over(self.after, SETTLE),
             now + undoing.first_stays(self.after, SETTLE),
+            served,
         )
         self._look(member, generation, patience)
 
@@ -292,7 +324,8 @@ class World:
             }
             for each in others
         ]
-        return undoing.Seen(heard, {vip: sorted(found - {member.name}) for vip, found in self.holders().items()})
+        answering = {vip: sorted(found - {member.name}) for vip, found in self.holders().items()}
+        return undoing.Seen(heard, answering, len(others) < len(self.sim.active()))
 
     @staticmethod
     def _is_of(instance: Instance, name: str) -> bool:

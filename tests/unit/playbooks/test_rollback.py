@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from support.recorded_hosts import PAIR, PAIR_VARIABLES, locked, seen
 from support.recorded_plays import run
@@ -64,6 +66,16 @@ def test_the_others_stop_while_the_first_one_gets_other_settings_of_the_link():
         "lb1 pause",
         *("lb1 member_state confirmed", "lb2 member_state confirmed"),
     ]
+
+
+@pytest.mark.parametrize("taken_s, after", [(200, 300), (-1000, 35)], ids=["slow hosts", "fast hosts"])
+def test_members_wait_for_longer_where_the_rollback_has_taken_long_until_it_arms_them(monkeypatch, taken_s, after):
+    """Its locks have another clock than what Ansible computes with: they were taken as long ago."""
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() - taken_s)
+    play = rolled_back()
+    (armed,) = {float(call.given["after"]) for call in play.of("member_state") if call.given["state"] == "armed"}
+    assert play.code == 0 and (armed >= after if taken_s > 0 else armed == after)
 
 
 def test_a_list_locks_stops_and_changes_nothing():

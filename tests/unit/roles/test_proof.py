@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from support.recorded_hosts import host_info
 from support.recorded_layouts import HOSTS, ROUTER, RUN, layout, stage, undo
 from support.recorded_plays import run, tasks_of
+from support.roles import ROLES
 
 TWO = "192.0.2.10 is held by lb1 and lb2."
 LOCKS = {
@@ -92,6 +94,23 @@ def test_every_member_is_released_even_if_one_cannot_be_told_to_return(answer):
 def test_a_member_that_cannot_be_released_keeps_no_other_one_locked():
     play = unlocked({"member_lock": lambda call: {"unreachable": True} if call.on == "lb1" else {}})
     assert play.code == 0 and play.did("member_lock") == ["lb1 member_lock absent", "lb2 member_lock absent"]
+
+
+def each_task(tasks):
+    for task in tasks:
+        yield task
+        for part in ("block", "rescue", "always"):
+            yield from each_task(task.get(part, []))
+
+
+def test_a_member_whose_silence_is_ignored_ends_the_run_of_no_other_one():
+    """Where any error is fatal, as in our plays, Ansible ends the play for all although a task ignores it."""
+    found = [task for path in ROLES.rglob("tasks/**/*.yml") for task in each_task(yaml.safe_load(path.read_text()))]
+    ignoring = [task for task in found if task.get("ignore_unreachable")]
+    assert ignoring
+    assert [
+        task for task in ignoring if not task.get("ignore_errors") and task.get("any_errors_fatal") is not False
+    ] == []
 
 
 def test_a_lock_that_was_not_taken_is_not_released():

@@ -77,10 +77,10 @@ def look(instances: List[Instance]) -> undoing.Seen:
     """
     links, view = undoing.links(instances), LinkView()
     for observation in sniffer.listen(list(links), listens_for(instances)):
-        if not observation.own:
-            view.add(observation)
-    heard = [router for router in view.result(with_auth_pass=True)["routers"] if router["priority"]]
-    return undoing.Seen(heard, neighbours.holders_on_link(links, ANSWERS_S))
+        view.add(observation)
+    active = [router for router in view.result(with_auth_pass=True)["routers"] if router["priority"]]
+    heard, own = [each for each in active if not each["own"]], [each for each in active if each["own"]]
+    return undoing.Seen(heard, neighbours.holders_on_link(links, ANSWERS_S), bool(own))
 
 
 def say(text: str) -> None:
@@ -108,6 +108,7 @@ class Undo:
         self.due, self.then, self.machine, self.run = due, then, machine, machine.run_command
         self._looks, self._say, self._written, self._note = looks, say, written, note
         self._routers: List[str] = []  # those that run when it begins
+        self._serves_nobody = False
         self._ready: Callable[[], None] = lambda: None
         self.stays = ""  # why the router stays as it is
         self.others = ""  # the files that stay, because somebody else has changed them
@@ -162,14 +163,27 @@ class Undo:
             return ""
         if not now.instances:
             return "its configuration names no VIP that another member could be heard advertising"
+        if waits and self.due.first:
+            return self._reason_not_to_stop(now.instances)
         seen = self._look(now.instances)
         if isinstance(seen, str):
             return seen
-        if waits and self.due.first:
-            heard = undoing.hears_first(self.due.first, now.instances, seen)
-            return "" if heard else "the member that returns first is not heard, and might not take the VIPs"
         alone = undoing.unserved(now.instances, seen)
         return f"no other member advertises {', '.join(alone)}" if alone else ""
+
+    def _reason_not_to_stop(self, instances: List[Instance]) -> str:
+        began = time.monotonic()
+        while True:
+            seen = self._look(instances)
+            if isinstance(seen, str):
+                return seen
+            reason = undoing.reason_not_to_stop(self.due.first, instances, seen, time.monotonic() - began)
+            is_unheard = not undoing.hears_first(self.due.first, instances, seen)
+            if is_unheard and not reason and not self.then.has_router:
+                return "no other member is heard, and once stopped it would not start again"
+            if reason is not None:
+                self._serves_nobody = is_unheard
+                return reason
 
     def _disagreement(self) -> str:
         seen = self._look(self.then.instances)
@@ -255,7 +269,9 @@ class Undo:
         trusts_from = began + undoing.first_is_over(after, settle)
         stays_from = began + undoing.first_stays(after, settle)
         then, said = self.then.instances, ""
-        patience = undoing.Patience(then, settle, now.instances, stopped_at, trusts_from, stays_from)
+        patience = undoing.Patience(
+            then, settle, now.instances, stopped_at, trusts_from, stays_from, served=not self._serves_nobody
+        )
         while (self.then.has_router or self._routers) and not self.ends:
             try:
                 seen, at = self._looks(then or now.instances), time.monotonic()

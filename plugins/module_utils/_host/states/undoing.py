@@ -9,7 +9,8 @@ controller gave it when it armed the undo:
 - ``first``: it returns when its time has come, which is later than that of the others: by then their routers have
   stopped. If one has not, and advertises with settings that the old ones disagree with, the first one keeps its router
   as it is.
-- ``other``: when its time has come its router stops, if the first one is heard and takes its VIPs. It starts again,
+- ``other``: when its time has come its router stops, if the first one is heard and takes its VIPs, or if it serves
+  nobody itself: neither it nor anybody else holds a VIP for as long as any router waits, as in FAULT. It starts again,
   with the old settings, when the link shows that it disagrees with nobody: another member advertises with the same old
   settings, and the time of the first one is over, so that no run can change those any more; or nobody has held the VIPs
   for longer than any router waits. Until then it stays stopped: fewer routers run, and the VIPs have one holder.
@@ -43,6 +44,7 @@ class Seen(NamedTuple):
 
     heard: Sequence[Heard]  # the routers that advertise, without this host's own
     answering: Mapping[str, Collection[str]]  # by VIP: the hardware addresses of the other hosts that answer for it
+    is_active: bool = False  # whether this host's own router advertises
 
 
 def waits(role: str, booted: bool) -> bool:
@@ -112,6 +114,24 @@ def hears_first(first: Collection[str], instances: Sequence[Instance], seen: See
     return any(router["source"] in first and vips & {*router["addresses"]} for router in seen.heard)
 
 
+def reason_not_to_stop(
+    first: Collection[str], instances: Sequence[Instance], seen: Seen, waited: float
+) -> Optional[str]:
+    """Return why the router of an ``other`` must not stop; '' if it may, None if only another look tells.
+
+    Where the first one is not heard, it may if it serves nobody. It is in FAULT then, and could end that beside the
+    first one once that has returned.
+
+    :param instances: those that run here
+    :param waited: for how many seconds this has looked, and seen no holder
+    """
+    if hears_first(first, instances, seen):
+        return ""
+    if seen.is_active or any(holders_of(each, seen) for each in instances):
+        return "the member that returns first is not heard, and might not take the VIPs"
+    return "" if waited >= settle(instances) else None
+
+
 def disagreeing(instances: Sequence[Instance], seen: Seen) -> List[str]:
     """Return the routers that advertise VIPs of these instances with other settings, by their addresses."""
     return [
@@ -133,6 +153,7 @@ class Patience:
         stopped_at: Optional[float] = None,
         trusts_from: float = 0.0,
         stays_from: float = 0.0,
+        served: bool = True,
     ) -> None:
         """
         :param then: the instances of the old state
@@ -141,11 +162,14 @@ class Patience:
         :param stopped_at: when this return has stopped the router; None if it did not run
         :param trusts_from: from when on nobody who advertises can get other settings; as ``at``
         :param stays_from: from when on who advertises the present settings goes on with them; as ``at``
+        :param served: False if the router was stopped because it served nobody, which may be so of the first one, too
         """
         self._then, self._now = then, now
         self._settle, self._stopped_at = settle, stopped_at
         self._trusts_from, self._stays_from = trusts_from, stays_from
-        self._untaken = {vip for instance in now for vip in vips_of(instance)} if stopped_at is not None else set()
+        self._served = served
+        was_asked = stopped_at is not None and served
+        self._untaken = {vip for instance in now for vip in vips_of(instance)} if was_asked else set()
         self._free_since: Dict[int, float] = {}  # by the number of an instance whose VIPs nobody holds
 
     def hindrance(self, seen: Seen, at: float) -> str:
@@ -186,7 +210,10 @@ class Patience:
         if agree:
             return "" if at >= self._trusts_from else "a run may still change the settings of the first member"
         waited, wanted = at - self._free_since.setdefault(number, at), 2 * self._settle
-        return "" if waited >= wanted else f"nobody has held the VIPs for {waited:.0f} s of {wanted:.0f}"
+        if waited < wanted:
+            return f"nobody has held the VIPs for {waited:.0f} s of {wanted:.0f}"
+        is_first_over = self._served or at >= self._trusts_from
+        return "" if is_first_over else "the first member may still take the VIPs with other settings"
 
 
 def agrees(router: Heard, instance: Instance) -> bool:

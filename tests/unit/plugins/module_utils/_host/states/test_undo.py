@@ -22,6 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers imp
 from support.states import CONFIGS, INSTANCE, RUNS, STOPPED, Systemd, file, native
 
 FREE = undoing.Seen([], {})
+ACTIVE = undoing.Seen([], {}, is_active=True)  # this host's own router
 HELD = undoing.Seen([], {"192.0.2.10": ["aa:bb"]})
 FIRST = "192.0.2.12"
 NEW = {**INSTANCE, "auth_pass": "new"}
@@ -87,7 +88,17 @@ class Host:
 @pytest.fixture
 def clock(monkeypatch):
     """Each look takes 6 s."""
-    times = iter(range(0, 1000, 6))
+    _ticks(monkeypatch, 6)
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """A look takes 2 s, or twice that before the router has stopped."""
+    _ticks(monkeypatch, 2)
+
+
+def _ticks(monkeypatch, seconds):
+    times = iter(range(0, 1000, seconds))
     monkeypatch.setattr(undo.time, "monotonic", lambda: next(times))
     monkeypatch.setattr(undo.time, "sleep", lambda _seconds: None)
 
@@ -128,7 +139,7 @@ def test_the_router_of_another_one_stops_once_the_first_is_heard_and_starts_last
     assert "The router stays stopped: 192.0.2.10 is held with other settings, by aa:bb." in host.said
 
 
-@pytest.mark.parametrize("seen", [FREE, HELD, advertises(NEW, "192.0.2.13")], ids=["nobody", "an answer", "a third"])
+@pytest.mark.parametrize("seen", [ACTIVE, HELD, advertises(NEW, "192.0.2.13")], ids=["itself", "an answer", "a third"])
 def test_where_the_first_is_not_heard_the_router_of_another_one_never_stops_and_the_rest_returns(
     monkeypatch, clock, seen
 ):
@@ -140,6 +151,28 @@ def test_where_the_first_is_not_heard_the_router_of_another_one_never_stops_and_
     assert host.said[-1] == "Everything else is as it was before."
     why = "the member that returns first is not heard, and might not take the VIPs"
     assert f"The router stays as it is: {why}. The next run of onprem.lb.site mends that." in host.said
+
+
+def test_a_router_that_serves_nobody_stops_and_starts_last_with_the_old_settings(monkeypatch, slow_clock):
+    """In FAULT with the new settings, it could end that beside the first one, once that has returned."""
+    host = Host(monkeypatch, native(routed="two"), "other")
+    assert host.go(native(), *[FREE] * 10)
+    assert host.events[:2] == ["block", "systemctl stop keepalived.service"]
+    assert host.events[-2:] == ["unblock", "systemctl start keepalived.service"]
+    assert host.now.files == native().files
+    assert "The router stays stopped: the first member may still take the VIPs with other settings." in host.said
+
+
+def test_a_router_that_serves_at_the_second_look_never_stops(monkeypatch, slow_clock):
+    host = Host(monkeypatch, native(routed="two"), "other")
+    assert host.go(native(), FREE, ACTIVE)
+    assert not {"block", "systemctl stop keepalived.service"} & {*host.events}
+
+
+def test_one_that_did_not_run_before_goes_on_although_it_serves_nobody_yet(monkeypatch, clock):
+    host = Host(monkeypatch, native(), "other")
+    assert host.go(native(keepalived=STOPPED), FREE)
+    assert "systemctl stop keepalived.service" not in host.events
 
 
 def test_a_router_whose_vips_nobody_takes_starts_again_as_it_was(monkeypatch, clock):
@@ -175,7 +208,7 @@ def test_a_link_that_cannot_be_watched_leaves_the_router_alone(monkeypatch, cloc
 def test_a_router_that_checks_something_else_than_before_keeps_all_that_it_checks(monkeypatch, clock):
     """What it asks haproxy for may not be there in the state of before."""
     host = Host(monkeypatch, native(served="two", routed="two", asked="check port 2"), "other")
-    assert host.go(native(), FREE)
+    assert host.go(native(), ACTIVE)
     assert host.events == ["ready", "firewall"]
     assert host.said[-1].startswith("So does everything else")
 
@@ -183,7 +216,7 @@ def test_a_router_that_checks_something_else_than_before_keeps_all_that_it_check
 def test_openings_of_a_router_that_stays_are_not_closed(monkeypatch, clock):
     then = native()._replace(openings=["vrrp from 192.0.2.12"])
     host = Host(monkeypatch, native(routed="two"), "other")
-    assert host.go(then, FREE)
+    assert host.go(then, ACTIVE)
     assert host.opened == ["vrrp from 192.0.2.12", "tcp 443 from anywhere"]
 
 
@@ -236,7 +269,7 @@ def test_a_router_that_did_not_run_goes_on_if_it_is_the_only_one(monkeypatch, cl
     then = native(keepalived=STOPPED)
     then = then._replace(files=[*then.files, record])
     host = Host(monkeypatch, native(), role)
-    assert host.go(then, FREE)
+    assert host.go(then, ACTIVE)
     assert host.systemd.active["keepalived.service"] and host.events == ["ready", "firewall"]
     assert record not in host.now.files
 
@@ -347,5 +380,5 @@ def test_a_look_shows_the_other_routers_that_advertise_and_who_answers_for_the_v
     monkeypatch.setattr(neighbours, "holders_on_link", lambda links, _seconds: asked.append(links) or answering)
     seen = undo.look([{**INSTANCE, "advert_interval": 2.0}])
     assert [router["source"] for router in seen.heard] == ["192.0.2.12"]
-    assert undoing.agrees(seen.heard[0], INSTANCE) and seen.answering == answering
+    assert undoing.agrees(seen.heard[0], INSTANCE) and seen.answering == answering and seen.is_active
     assert asked == [(["eth0"], 3.0), {"eth0": ["192.0.2.10"]}]

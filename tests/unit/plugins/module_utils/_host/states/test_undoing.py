@@ -157,6 +157,30 @@ def test_the_first_one_is_heard_with_any_vip_of_these_routers_and_nobody_else_is
     assert undoing.hears_first(["192.0.2.12", "fe80::12"], [INSTANCE, OTHER], seen) is heard
 
 
+@pytest.mark.parametrize(
+    "seen, waited, reason",
+    [
+        (undoing.Seen([advertising("192.0.2.20")], {}), 0.0, ""),
+        (undoing.Seen([], {}, is_active=True), 100.0, "the member that returns first is not heard"),
+        (undoing.Seen([advertising("192.0.2.20", source="192.0.2.13")], {}), 100.0, "is not heard"),
+        (undoing.Seen([], {"192.0.2.10": ["aa:bb"]}), 100.0, "is not heard"),
+        (NOBODY, 4.9, None),
+        (NOBODY, 5.0, ""),
+    ],
+    ids=["first", "itself", "third", "answer", "about to take over", "FAULT"],
+)
+def test_without_the_first_one_only_a_router_that_serves_nobody_may_stop(seen, waited, reason):
+    found = undoing.reason_not_to_stop(["192.0.2.12"], [INSTANCE, OTHER], seen, waited)
+    assert reason in found if reason else found == reason
+
+
+def test_one_that_served_nobody_waits_for_the_time_of_the_first_one_to_be_over():
+    """The first one may be in FAULT with the new settings, which may end until it returns."""
+    waiting = undoing.Patience([INSTANCE], 5, [{**INSTANCE, "auth_pass": "new"}], 100, 115, served=False)
+    assert [bool(waiting.hindrance(NOBODY, at)) for at in (100, 110, 114, 115)] == [True, True, True, False]
+    assert waiting.reason_to_stay(NOBODY, 114) == ""
+
+
 def patience(stopped_at=100.0, stays_from=200.0):
     return undoing.Patience([INSTANCE, OTHER], 5, PRESENT, stopped_at, 115.0, stays_from)
 
