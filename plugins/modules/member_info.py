@@ -149,6 +149,12 @@ stale:
   type: list
   elements: str
   returned: success
+replaced:
+  description: A sentence for each program of whose configuration files that it names, such as certificates, were
+    replaced since it has loaded them.
+  type: list
+  elements: str
+  returned: success
 undo:
   description: What becomes, or became, of a change that no run has confirmed; empty where there is none.
   type: str

@@ -221,11 +221,20 @@ def read(reader: Reader, unit: str) -> InForce:
 
 
 def unloaded(unit: str, found: InForce) -> str:
-    """Say that a running unit has not loaded its configuration, or what that names, as it is on disk; '' if it has."""
-    if not found.active:
+    """Say that a running unit has not loaded its configuration as it is on disk; '' if it has."""
+    if not found.active or (found.checksum and found.checksum == loaded_files.checksum(found.config)):
         return ""
-    if not found.checksum or found.checksum != loaded_files.checksum(found.config):
-        return f"{unit} has not loaded {found.config or 'its configuration'} since it changed."
+    return f"{unit} has not loaded {found.config or 'its configuration'} since it changed."
+
+
+def replaced(unit: str, found: InForce) -> str:
+    """Say that files which its configuration names have been replaced since a running unit loaded them; '' if not.
+
+    A run has it load them, and the status says it. A proof does not need it: somebody may renew a certificate at any
+    time, and what was proved is as good as before.
+    """
+    if not found.active or unloaded(unit, found):
+        return ""
     changed = loaded_files.changed(PROGRAM_OF.get(unit, ""), found.config, found.others)
     return f"{unit} has not loaded {loaded_files.in_words(changed)} since it changed." if changed else ""
 
@@ -263,7 +272,8 @@ def _stale(reader: Reader, unit: str, path: str, found: InForce) -> List[str]:
         return [f"The kubelet has not read {path} since it changed."] if found.unit_outdated else []
     if unit in PODS and found.config != path and not os.path.exists(path):
         return []  # what the other engine's pod of this name would load
-    sentence = unloaded(unit, found if found.config == path else found._replace(config=path, checksum=""))
+    of_path = found if found.config == path else found._replace(config=path, checksum="")
+    sentence = unloaded(unit, of_path) or replaced(unit, of_path)
     return [sentence] if sentence else []
 
 

@@ -92,6 +92,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "held_back": record,
         "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
         "would_not_start": list(starting.faults(reader, units)) if asks_start else [],
+        "replaced": [line for line in (in_force.replaced(unit, found) for unit, found in daemons.items()) if line],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(recorded),
         "written_by": versions.written_by(recorded),

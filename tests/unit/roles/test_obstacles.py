@@ -13,6 +13,7 @@ from support.paths import ROLES
 from support.roles import REFUSE, calls, defaults, refusals, variables_of
 
 HOST_INFO, SYSTEMD, CONFIG_FILES = "onprem.lb.host_info", "ansible.builtin.systemd_service", "onprem.lb.config_files"
+READ = {"expiring": []}  # of what a host has returned, what other tasks look at
 PACKAGES = {"haproxy": ["haproxy"], "keepalived": ["keepalived", "psmisc"]}
 NEEDED = {
     "haproxy": [
@@ -74,7 +75,8 @@ def test_a_host_is_asked_about_every_file_that_the_variables_name():
 
 
 def names_of(role):
-    return {**defaults(role), f"__{role}_unit_path": "/x", f"__{role}_sysctl_path": "/y", f"__{role}_hook": "/z"}
+    paths = {f"__{role}_unit_path": "/x", f"__{role}_sysctl_path": "/y", f"__{role}_hook": "/z"}
+    return {**defaults(role), **paths, f"__{role}_host": READ}
 
 
 @pytest.mark.parametrize("role", NEEDED)
@@ -91,7 +93,8 @@ def test_what_cannot_be_adopted_is_refused_in_any_case(role, adopt):
 
 @pytest.mark.parametrize("role", NEEDED)
 def test_a_role_asks_for_what_others_have_set_up(role):
-    given = {**defaults(role), **variables_of(role), f"__{role}_model": {"programs": [], "connects": True}}
+    model = {"programs": [], "connects": True}
+    given = {**defaults(role), **variables_of(role), f"__{role}_model": model, f"__{role}_host": READ}
     ((_module, asked),) = calls(role, given, HOST_INFO, tasks_from="preflight.yml")
     assert asked["configs"] == {role: defaults(role)[f"{role}_config_path"]}
 

@@ -136,7 +136,8 @@ def _not_following(member: Member) -> List[str]:
 
 def differences(layout: Layout) -> List[str]:
     """Return what differs between the inventory and the members that were read, and what is not in force there."""
-    found = [f"{member.name}: {sentence}" for member in layout.read for sentence in member.seen["stale"]]
+    sentences = {member.name: [*member.seen["stale"], *member.seen.get("replaced", [])] for member in layout.read}
+    found = [f"{name}: {sentence}" for name, given in sentences.items() for sentence in given]
     found += [
         f"{member.name} was set up by onprem.lb {member.seen['written_by']}, and this is {VERSION}."
         for member in layout.read

@@ -75,12 +75,14 @@ def test_a_file_that_it_names_and_that_changed_since_is_not_in_force(host, unit,
     host.write_text(line.format(path=other) + "\n")
     load(unit.partition(".")[0], host)
     sentence = f"{unit} has not loaded {other} since it changed."
-    assert in_force.unloaded(unit, in_force.read(reader(), unit)) == sentence, "a record of an older version"
+    assert in_force.stale(reader(), [(unit, str(host))]) == [sentence], "a record of an older version"
     with open(host.with_name(f"{unit.partition('.')[0]}.loaded"), "a", encoding="utf-8") as record:
         record.write(f"{hashlib.sha256(other.read_bytes()).hexdigest()}  {other}\n")
-    assert in_force.unloaded(unit, in_force.read(reader(), unit)) == ""
+    assert in_force.stale(reader(), [(unit, str(host))]) == []
     other.write_text("new\n")
-    assert in_force.stale(reader(), [(unit, str(host))]) == [sentence]
+    found = in_force.read(reader(), unit)
+    assert in_force.stale(reader(), [(unit, str(host))]) == [in_force.replaced(unit, found)] == [sentence]
+    assert in_force.unloaded(unit, found) == "", "what was proved is as good as before"
     stopped = "ActiveState=inactive\nNeedDaemonReload=no\nMainPID=0\n"
     assert in_force.stale(reader(stopped), [(unit, str(host))]) == []
 

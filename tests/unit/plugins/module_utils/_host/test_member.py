@@ -132,6 +132,13 @@ def host(tmp_path, monkeypatch, engine):
     return made
 
 
+def test_what_was_replaced_since_a_program_has_loaded_it_is_told_by_itself(host, monkeypatch):
+    monkeypatch.setattr(in_force, "replaced", lambda unit, _daemon: f"{unit} has not." if "proxy" in unit else "")
+    found = host.read()
+    assert found["stale"] == []
+    assert found["replaced"] == [f"{unit} has not." for unit in [found["balancer"]] if "proxy" in unit]
+
+
 def test_its_programs_are_asked_whether_they_would_start_again_on_request_alone(host, engine, monkeypatch):
     monkeypatch.setattr(starting, "faults", lambda _reader, units: [f"{unit} would not." for unit in units])
     assert host.read()["would_not_start"] == []

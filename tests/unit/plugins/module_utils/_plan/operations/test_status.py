@@ -65,6 +65,12 @@ def test_a_member_that_could_not_take_over_is_named_with_every_reason():
     assert status(pair(HOLDS, seen(2, unable=reasons))).lines[4].split(" | ")[4].strip() == "no"
 
 
+def test_a_certificate_that_was_replaced_is_said_and_is_no_fault():
+    sentence = "haproxy.service has not loaded /etc/haproxy/web.pem since it changed."
+    lines, faults = said(pair(HOLDS, seen(2, replaced=[sentence])))
+    assert faults == [] and f"lb2: {sentence}" in lines
+
+
 def test_a_member_whose_program_would_not_start_again_is_none_that_could_take_over():
     why = "haproxy.service would not start again: [ALERT] : /etc/haproxy/web.pem: no private key"
     lines, faults = said(pair(HOLDS, seen(2, would_not_start=[why])))
