@@ -15,7 +15,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
 from jinja2 import TemplateSyntaxError
 
@@ -30,7 +30,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
         result: Dict[str, Any] = super().run(tmp, task_vars)
-        found = faults(task_vars or {}, self._templar.template)
+        found = faults(task_vars or {}, evaluator(self._templar))
         return {**result, "failed": True, "msg": found} if found else {**result, "changed": False}
 
 
