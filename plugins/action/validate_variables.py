@@ -15,7 +15,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
 from jinja2 import TemplateSyntaxError
 
@@ -30,7 +30,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
         result: Dict[str, Any] = super().run(tmp, task_vars)
-        found = faults(task_vars or {}, self._templar.template)
+        found = faults(task_vars or {}, evaluator(self._templar))
         return {**result, "failed": True, "msg": found} if found else {**result, "changed": False}
 
 
@@ -45,20 +45,30 @@ def faults(known: Dict[str, Any], evaluate: Any) -> List[str]:
         if not name.startswith(OWN) and not components.knows(name):
             continue
         try:
-            given[name] = evaluated(known[name], evaluate)
+            given[name] = opened(evaluated(known[name], evaluate))
         except AnsibleError as error:
-            found.append(unevaluable(name, error))
+            found.append(unevaluable(name, error, known[name]))
     return found + components.faults(given)
 
 
-def unevaluable(name: str, error: BaseException) -> str:
+def opened(value: Any) -> Any:
+    """Return a value, that of a vault as a text: ansible-core before 2.19 opens one at its first use.
+
+    :raises AnsibleError: if it cannot be opened
+    """
+    return str(value) if type(value).__name__ == "AnsibleVaultEncryptedUnicode" else value
+
+
+def unevaluable(name: str, error: BaseException, template: Any) -> str:
     """Return the sentence about a variable that Ansible cannot evaluate."""
     chain = list(_causes(error))
     if any(isinstance(each, RecursionError) for each in chain):
         return role_variables.cyclic(name)
     if any(isinstance(each, TemplateSyntaxError) for each in chain):
         return role_variables.no_template(name)
-    return role_variables.unevaluable(name, str(error))
+    if any("Vault" in type(each).__name__ for each in chain):  # it has another name in each release
+        return role_variables.sealed(name)
+    return role_variables.unevaluable(name, str(error), template)
 
 
 def _causes(error: Any) -> Iterator[BaseException]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 
 from ansible.utils.display import Display
@@ -21,6 +22,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import P
 from ansible_collections.onprem.lb.plugins.plugin_utils import specs, templates
 
 DISPLAY = Display()
+LACKS = (
+    "The controller lacks the collection {name}, which hosts with SELinux need: "
+    "install it with ansible-galaxy collection install {name}."
+)
 
 
 def evaluated_once(function):
@@ -98,6 +103,18 @@ def unknown_variables(names, known, owner="role", shared=False):
     return found.faults
 
 
+def missing_collections(names):
+    """Return a sentence for each collection that the controller lacks."""
+    return [LACKS.format(name=name) for name in names if not _is_installed(name)]
+
+
+def _is_installed(collection):
+    try:
+        return importlib.util.find_spec(f"ansible_collections.{collection}") is not None
+    except ModuleNotFoundError:  # not even one of its namespace is
+        return False
+
+
 class FilterModule:
     """The class that Ansible loads from this file."""
 
@@ -106,6 +123,7 @@ class FilterModule:
             "agent_config": agent_config,
             "haproxy_model": haproxy_model,
             "keepalived_model": keepalived_model,
+            "missing_collections": missing_collections,
             "not_in_force": wanted.not_in_force,
             "role_options": specs.role_options,
             "role_template": role_template,

@@ -54,7 +54,7 @@ from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import identity
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 
 DISPLAY = Display()
 TIMEOUTS = [f"{role}_timeout_{of}" for role in ("haproxy", "agent") for of in ("connect", "check")]
@@ -87,7 +87,7 @@ class LookupModule(LookupBase):
         ]
 
     def _value(self, given: Any) -> Any:
-        return evaluated(given, self._templar.template)
+        return evaluated(given, evaluator(self._templar))
 
     @staticmethod
     def _unknown(raw: Dict[str, Any], prefix: str, known: List[str]) -> List[str]:

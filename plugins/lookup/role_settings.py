@@ -38,7 +38,7 @@ from typing import Any, Dict, List
 
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.components import COMPONENTS
-from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 
 
 class LookupModule(LookupBase):
@@ -49,4 +49,5 @@ class LookupModule(LookupBase):
         return [self._settings(role, raw) for role in terms]
 
     def _settings(self, role: str, raw: Dict[str, Any]) -> Dict[str, Any]:
-        return {key: evaluated(raw[f"{role}_{key}"], self._templar.template) for key in COMPONENTS[role].configured()}
+        evaluate = evaluator(self._templar)
+        return {key: evaluated(raw[f"{role}_{key}"], evaluate) for key in COMPONENTS[role].configured()}

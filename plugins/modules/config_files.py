@@ -169,6 +169,11 @@ paths:
   type: list
   elements: str
   returned: success
+deleted:
+  description: Those of them that are gone.
+  type: list
+  elements: str
+  returned: success
 commands:
   description: The commands that had the units run so.
   type: list
@@ -230,6 +235,7 @@ def main():
     module.exit_json(
         changed=planned.changes,
         paths=planned.paths,
+        deleted=planned.deleted,
         commands=planned.commands,
         unchecked=checked.unchecked,
         stale=planned.stale,

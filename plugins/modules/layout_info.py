@@ -49,6 +49,10 @@ options:
     description: How many seconds to repeat the checks.
     type: float
     default: 15
+  servers:
+    description: Whether to ask the balancer of this member for services of which no server is up.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 """
@@ -62,6 +66,13 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+unserved:
+  description:
+    - A sentence for each service of which no server is up. That is no fault of the layout.
+    - Empty without O(servers).
+  type: list
+  elements: str
+  returned: success
 faults:
   description: A sentence for each thing that is not as planned.
   type: list
@@ -92,7 +103,7 @@ checks:
 import itertools
 import time
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import check_runs, facts, in_force, verification
+from ansible_collections.onprem.lb.plugins.module_utils._host import check_runs, facts, in_force, member, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
 
@@ -141,6 +152,7 @@ def main():
             "plan": {"type": "dict", "required": True},
             "checks": {"type": "list", "elements": "dict", "default": [], "options": CHECK},
             "limit": {"type": "float", "default": 15},
+            "servers": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -158,7 +170,9 @@ def main():
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
     own = {info["address"] for info in seen["addresses"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
-    module.exit_json(faults=faults, msg="\n".join(faults), holders=holders, held=held, checks=checks)
+    unserved = member.unserved(reader) if module.params["servers"] else []
+    msg = "\n".join(faults)
+    module.exit_json(faults=faults, msg=msg, holders=holders, held=held, checks=checks, unserved=unserved)
 
 
 if __name__ == "__main__":

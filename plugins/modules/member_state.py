@@ -70,6 +70,10 @@ options:
     description: After how many seconds without a sign of life of the controller the member returns.
     type: float
     default: 40
+  setting:
+    description: The variable that sets O(after), for the sentence about a sign of life that came too late.
+    type: str
+    default: pair_undo_after
   settle:
     description: How many seconds a router waits at most before it takes VIPs that nobody holds.
     type: float
@@ -212,6 +216,7 @@ ARGUMENTS = {
     "role": {"type": "str", "choices": list(undoing.ROLES), "default": undoing.ALONE},
     "after": {"type": "float", "default": 40.0},
     "settle": {"type": "float", "default": 5.0},
+    "setting": {"type": "str", "default": "pair_undo_after", "no_log": False},
     "first": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "configs": {"type": "dict", "default": {}},
     "interfaces": {"type": "list", "elements": "str", "default": [], "no_log": False},
@@ -259,6 +264,8 @@ def main():
     member = manager.Member(module.run_command, Host(module), module.params["configs"], module.params["interfaces"])
     try:
         result = do(module.params, member, module.check_mode)
+    except arming.Late as error:
+        module.fail_json(msg=f"{error} Repeat the run; where hosts are slow, with a larger {module.params['setting']}.")
     except (arming.Refused, restoring.Failed, store.Refused, OSError) as error:
         module.fail_json(msg=str(error))
     if result.get("failed"):

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from ansible import template
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import values
+
+
+def evaluator(templar: Any) -> Callable[[Any], Any]:
+    """Return what evaluates templates as Ansible does by default.
+
+    With ``jinja2_native``, ansible-core before 2.19 makes a number of a text of digits: a password may be one.
+    """
+    plain = getattr(template, "AnsibleEnvironment", None)  # 2.19 and later have no other way, and keep a text
+    return (templar.copy_with_new_env(environment_class=plain) if plain else templar).template
 
 
 def evaluated(value: Any, evaluate: Callable[[Any], Any]) -> Any:

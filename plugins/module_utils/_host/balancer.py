@@ -31,6 +31,18 @@ def summary(servers: Iterable[Server]) -> Dict[str, Any]:
     return {"total": len(every), "up": len(every) - len(others) + late, "others": others}
 
 
+def unserved(servers: Iterable[Server]) -> List[str]:
+    """Return a sentence for each service of which no server gets connections."""
+    states: Dict[str, List[str]] = {}
+    for service, _name, state in servers:
+        states.setdefault(service, []).append(state)
+    return [
+        f"No server of {service} is up (0 of {len(found)}), so its clients get no answer."
+        for service, found in states.items()
+        if not {UP, LATE, UNCHECKED}.intersection(found)
+    ]
+
+
 def stats_socket(config: str) -> str:
     """Return the path in haproxy.cfg; '' if there is none."""
     found = STATS_SOCKET.search(config)

@@ -38,6 +38,10 @@ class Plan(NamedTuple):
         return [*(change.path for change in self.pending), *self.folders]
 
     @property
+    def deleted(self) -> List[str]:
+        return [*(change.path for change in self.pending if change.after is None), *self.folders]
+
+    @property
     def commands(self) -> List[str]:
         return [" ".join(command) for command in self.stops + self.starts]
 

@@ -65,11 +65,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
     :param asks_start: whether its programs are asked if they could start again, which takes a moment
     :raises PermissionError: without the right to open raw sockets
     """
-    static = pods.own(PODS)
-    engine = pod_programs.engine() if static else engine_of(reader)
-    units = static or ([unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else [])
-    daemons = {unit: in_force.read(reader, unit) for unit in units}
-    own = of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
+    engine, units, daemons, own = _own(reader)
     record = held_back.in_force(reader)
     recorded = reader.text(members_record) if members_record else ""
     addresses = reader.addresses() or []
@@ -99,6 +95,21 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "not_following": not_following(reader),
         "undo": unconfirmed.read(),
     }
+
+
+def unserved(reader: Reader) -> List[str]:
+    """Return a sentence for each service of which no server is up, and one if the balancer does not say."""
+    own = _own(reader)[3]
+    return [*balancer.unserved(own.servers), *([own.silent] if own.silent else [])]
+
+
+def _own(reader: Reader) -> Tuple[str, List[str], Daemons, Own]:
+    """Return the engine, its units, how they run, and what they say."""
+    static = pods.own(PODS)
+    engine = pod_programs.engine() if static else engine_of(reader)
+    units = static or ([unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else [])
+    daemons = {unit: in_force.read(reader, unit) for unit in units}
+    return engine, units, daemons, of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
 
 
 def engine_of(reader: Reader) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from ansible.module_utils.basic import AnsibleModule
@@ -19,7 +20,14 @@ from . import masking
 
 PLAIN = ("bool", "int", "float", "path")
 NOT_LOGGED = "NOT_LOGGED"
+SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 Spec = Mapping[str, Mapping[str, Any]]
+
+
+def search_path(given: str) -> str:
+    """Return PATH with the folders of root's programs, which su and the secure_path of sudo may leave out."""
+    folders = [folder for folder in given.split(os.pathsep) if folder]
+    return os.pathsep.join([*folders, *(folder for folder in SBIN if folder not in folders)])
 
 
 def shown(spec: Spec, given: Mapping[str, Any]) -> Dict[str, Any]:
@@ -72,6 +80,7 @@ class Module(AnsibleModule):
     def __init__(self, argument_spec: Dict[str, Dict[str, Any]], **given: Any) -> None:
         super().__init__(argument_spec=argument_spec, **given)
         Module.running = self
+        os.environ["PATH"] = search_path(os.environ.get("PATH", os.defpath))
         self.is_valid = True
         self.no_log_values.clear()  # with them AnsibleModule would mask each 1 if that is somebody's password
 

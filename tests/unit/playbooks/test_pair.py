@@ -88,7 +88,8 @@ def test_a_certificate_that_was_replaced_has_haproxy_reloaded_and_is_named(check
         line for line in play.did("systemd_service") if line.endswith((" haproxy.service", "keepalived.service"))
     ]
     assert of_programs == ([] if check else reloads)
-    assert f"lb1, lb2: {'to do' if check else 'done'}: load anew, because {sentence}" in play.said[-1]
+    said = f"lb1, lb2: {'to do' if check else 'done'}: load anew, because {sentence.rstrip('.')}"
+    assert any(line.startswith(said) for line in play.said[-1])
 
 
 def test_a_member_that_fails_ends_the_run_on_all_of_them_and_all_are_released():
@@ -127,3 +128,49 @@ def test_a_run_for_one_member_reads_the_other_one_and_changes_it_not():
     assert {call.on for call in play.of("host_info")} == {"lb1", "lb2"}
     assert {call.on for call in play.of("config_files", "systemd_service", "layout_info")} == {"lb2"}
     assert [call.hidden for call in play.of("host_info") if "packages" in call.given or call.on == "lb1"][0] is True
+
+
+def test_the_end_of_a_run_lists_the_packages_routers_and_files_of_a_member_that_changes_its_engine():
+    def writes(call):
+        gone = [file["path"] for file in call.given["files"] if file.get("state") == "absent"]
+        return {"changed": bool(gone), "paths": gone, "deleted": gone, "stale": [], "commands": [], "unchecked": []}
+
+    def unit(call):
+        return {"changed": True, "name": call.given["name"], "state": call.given["state"], "status": {}}
+
+    def native_then(call):
+        return running(call, own_packages=["haproxy"], own_units=["haproxy.service"])
+
+    answers = {
+        "host_info": native_then,
+        "config_files": writes,
+        "systemd_service": unit,
+        "apt": {"changed": True},
+        "agent": {"changed": True, "steps": ["start onprem-lb-vrrp.service"], "archive": "/a.pyz"},
+        "raw": {"rc": 0},
+        "agent_info": {
+            **{name: [] for name in ("problems", "listeners", "addresses")},
+            "vrrp": {"instances": [{"state": "Backup"}]},
+            "proxy": {"state": "serving", "config_fault": ""},
+        },
+    }
+    play = played(answers, pair_engine="agent")
+    assert play.code == 0, play.faults()
+    (line,) = [line for line in play.said[-1] if line.startswith("lb1, lb2: done: ")]
+    for step in (
+        "start onprem-lb-vrrp.service",
+        "remove haproxy",
+        "stop keepalived.service",
+        "delete /etc/keepalived/",
+    ):
+        assert step in line
+
+
+def test_a_service_of_which_no_server_is_up_is_named_at_the_end_of_a_run():
+    sentence = "No server of web is up (0 of 2), so its clients get no answer."
+
+    def seen(call):
+        said = [sentence] if call.given.get("servers") else []
+        return {"faults": [], "held": ["192.0.2.10"] if call.on == "lb1" else [], "unserved": said}
+
+    assert f"lb1, lb2: {sentence}" in played({"layout_info": seen}).said[-1]

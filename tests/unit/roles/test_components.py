@@ -97,7 +97,7 @@ def test_the_tables_of_another_keepalived_are_deleted_before_ours_starts(check):
     tables = ["ip keepalived", "ip6 keepalived"]
     host = {"takeover": {"keepalived": {**TAKEOVER, "restart": True, "tables": tables}}}
     play = component("keepalived", "configure.yml", {"config_files": WROTE}, host, check)
-    deleted = [f"nft 'add table {table}; delete table {table}'" for table in tables]
+    deleted = [f"/usr/sbin/nft 'add table {table}; delete table {table}'" for table in tables]
     assert [call.given["cmd"] for call in play.of("command")] == ([] if check else deleted)
     *_before, last = ["systemd_service restarted keepalived.service"] * check + did(play, "command", "systemd_service")
     assert last == "systemd_service restarted keepalived.service"
@@ -178,7 +178,7 @@ def test_a_removal_puts_in_force_what_the_owners_files_say_of_its_kernel_setting
         call.given.get("cmd", "").split()[:1] or call.given.get("files") for call in play.of("command", "config_files")
     ]
     reset, deleted, applied = calls[:3]
-    assert (reset, applied) == (["sysctl"], ["/usr/lib/systemd/systemd-sysctl"])
+    assert (reset, applied) == (["/sbin/sysctl"], ["/usr/lib/systemd/systemd-sysctl"])
     assert values["__haproxy_sysctl_path"] in [file["path"] for file in deleted], "or it would be applied again"
 
 

@@ -129,7 +129,7 @@ def test_each_member_is_armed_and_the_run_says_once_what_an_interruption_would_d
 def test_where_nothing_is_to_be_undone_nothing_is_armed_and_the_run_says_why():
     play = armed(settings={"undo_after": 0})
     assert play.code == 0 and play.calls == []
-    assert play.said == ["If this run is interrupted, no member returns by itself: undo_after is 0."]
+    assert play.said == ["If this run is interrupted, no member returns by itself: pair_undo_after is 0."]
 
 
 @pytest.mark.parametrize("check", [False, True])
@@ -142,5 +142,5 @@ def test_a_sign_of_life_that_comes_too_late_is_followed_by_another_one_and_eight
 
 
 def undone():
-    given = {"run": "x", "after": 40.0, "settle": 5.0, "members": ["lb1", "lb2"]}
+    given = {"run": "x", "after": 40.0, "settle": 5.0, "setting": "pair_undo_after", "members": ["lb1", "lb2"]}
     return {name: {"__layout_undo": {**given, "role": role}} for name, role in (("lb1", "first"), ("lb2", "other"))}

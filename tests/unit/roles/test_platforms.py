@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from support.roles import calls, variables_of
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible_collections.onprem.lb.plugins.filter import roles
+from support.paths import ROLES
+from support.roles import calls, tasks, variables_of
 
 APT, DNF = "ansible.builtin.apt", "ansible.builtin.dnf"
 SEBOOLEAN, CONFIG_FILES = "ansible.posix.seboolean", "onprem.lb.config_files"
@@ -22,6 +26,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         "missing_packages": list(missing),
         "package_lists_fresh": True,
         "selinux": selinux,
+        "expiring": [],
         "active_units": [f"{role}.service"],
         "restarting_units": [],
         "enabled_units": [f"{role}.service"],
@@ -112,3 +117,25 @@ def test_what_sets_a_boolean_is_installed_and_never_recorded_as_what_a_removal_t
     (_module, record), (_dnf, installed) = calls(role, known, CONFIG_FILES, DNF, tasks_from="install.yml")
     assert installed["name"] == [*PACKAGES[role], BINDINGS]
     assert yaml.safe_load(record["files"][0]["content"]) == [role]
+
+
+def test_ansible_looks_for_modules_of_ansible_posix_on_hosts_with_selinux_alone():
+    files = [file.name for file in ROLES.glob("*/tasks/**/*.yml") if f"{SEBOOLEAN}:" in file.read_text()]
+    assert files == ["selinux.yml", "selinux.yml"]
+
+
+@pytest.mark.parametrize("selinux", [True, False])
+@pytest.mark.parametrize("role", ["haproxy", "keepalived"])
+def test_a_controller_without_ansible_posix_is_told_so_before_anything_changes(role, selinux, monkeypatch):
+    monkeypatch.setattr(roles.importlib.util, "find_spec", lambda _name: None)
+    (given,) = [task["vars"] for task in tasks(role, "preflight.yml") if f"__{role}_faults" in task.get("vars", {})]
+    assert f"__{role}_lacks" in given[f"__{role}_faults"] and "missing_collections" in given[f"__{role}_lacks"]
+    known = {f"__{role}_host": {"selinux": selinux}, f"__{role}_model": {"connects": True}}
+    needed = Templar(loader=DataLoader(), variables=known).template(trust_as_template(given[f"__{role}_collections"]))
+    found = roles.missing_collections(needed)
+    assert [each.startswith("The controller lacks the collection ansible.posix") for each in found] == [True] * selinux
+
+
+def test_a_collection_that_is_there_is_not_missed(monkeypatch):
+    assert roles.missing_collections(["onprem.lb"]) == []
+    assert len(roles.missing_collections(["no.such", "nobody.has"])) == 2

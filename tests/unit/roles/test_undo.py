@@ -30,6 +30,7 @@ def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=3
         "__layout_todo": list(paths),
         "__layout_first": "lb1",
         "__layout_is_first": False,
+        "layout_definition": {"prefix": "pair"},
         "__layout_settings": {"undo_after": undo_after},
         "__layout_plan": {"members": {"lb1": {}, "lb2": {}}, "undo": undo},
         "__layout_lock": {"results": [{"item": "lb2", "interrupted": "", "at": time.time() - seconds_so_far}]},
@@ -92,7 +93,7 @@ def test_a_run_says_what_becomes_of_it_when_it_is_interrupted():
     "given, reason",
     [
         ({"members": [], "first": "", "reason": "lb2 has a file."}, "lb2 has a file."),
-        ({"undo_after": 0}, "undo_after is 0."),
+        ({"undo_after": 0}, "pair_undo_after is 0."),
     ],
 )
 def test_a_run_that_arms_nothing_says_why_if_it_changes_something(given, reason):
@@ -140,7 +141,10 @@ def test_a_run_whose_signs_of_life_take_too_long_eight_times_ends(so_far, refuse
     accepted = {**variables_of("layout"), "ansible_play_hosts": [], "hostvars": {}, "__layout_undo": {"role": "first"}}
     before = accepted if so_far is None else {**accepted, "__layout_late_signs": so_far}
     ((_fact, counted),) = calls("layout", before, SET_FACT, tasks_from="undo/postpone_again.yml")
-    assert len(refusals("layout", "undo/postpone_again.yml", counted)) == refused
+    sentences = refusals(
+        "layout", "undo/postpone_again.yml", {**counted, "__layout_undo": {"setting": "ipi_undo_after"}}
+    )
+    assert len(sentences) == refused and all("with a larger ipi_undo_after." in sentence for sentence in sentences)
 
 
 def test_a_run_gives_signs_of_life_before_what_takes_long():

@@ -74,6 +74,10 @@ class Refused(Exception):
     """The undo cannot be armed, postponed or confirmed; the message is a sentence."""
 
 
+class Late(Refused):
+    """A sign of life came when the member had begun to return."""
+
+
 class Due(NamedTuple):
     """An undo: the run that armed it, the state to return to, and how."""
 
@@ -221,9 +225,8 @@ def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
         return
     _begin_again(run, wanted, program)
     seconds = undoing.delay(wanted.role, wanted.after, wanted.settle)
-    raise Refused(
-        f"For {seconds:g} s no sign of life of the run came in time, so this member "
-        "returns to its settings of before. Repeat the run; where hosts are slow, with a larger undo_after."
+    raise Late(
+        f"For {seconds:g} s no sign of life of the run came in time, so this member returns to its settings of before."
     )
 
 

@@ -2,21 +2,67 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What a run says at its end: who holds each VIP, what changed where, what was not proved, what to run next. Pure.
 
-A member is ``{name, engine, vips, held, packages, files, unloaded, steps, statistics}``: its name in the inventory, its
-engine, the VIPs of its pair or cluster, those of them that it holds, or None if that was not verified, the packages
-that were installed, the files that were written, a sentence for each that was as wanted and not in force, the agent's
-steps, and the variables of the statistics page.
+A member is ``{name, engine, vips, held, steps, unserved, statistics}``: its name in the inventory, its engine, the VIPs
+of its pair or cluster, those of them that it holds, or None if that was not verified, what `steps` returned, a sentence
+for each service of which no server is up, and the variables of the statistics page.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import read
 from ..._shared.engines import AGENT
 from ..model.haproxy import STATS
 
 Member = Dict[str, Any]
+RUNNING = ("active", "activating", "reloading")
+
+
+def steps(words: Mapping[str, str], results: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Return what tasks have changed on a host, or would in check mode.
+
+    :param words: of each registered result what a change means; empty where the result names what has changed
+    :param results: what these tasks returned, empty for one that did not run
+    """
+    done: Dict[str, Dict[str, None]] = {}
+    for word, registered in zip(words.values(), results):
+        for result in registered.get("results", [registered]):
+            for verb, thing in _done(word, result) if result.get("changed") else []:
+                done.setdefault(verb, {})[thing] = None
+    return [f"{verb} {', '.join(things)}".rstrip() for verb, things in done.items()]
+
+
+def _done(word: str, result: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
+    """Yield what a task has done, and to what."""
+    if "paths" in result:
+        yield from _files(result)
+    elif "steps" in result:
+        yield from ((step, "") for step in result["steps"])
+    elif "pods" in result or "not_in_force" in result:
+        yield from ((word, name) for name in result.get("pods") or result.get("not_in_force") or [])
+    elif "name" in result and "state" in result:
+        yield _unit(word, result), result["name"]
+    elif "path" in result and not word:
+        yield "delete" if result.get("state") == "absent" else "create", result["path"]
+    else:
+        yield word, ""
+
+
+def _files(result: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
+    deleted, stale = result.get("deleted", []), result.get("stale", [])
+    yield from (("delete" if path in deleted else "write", path) for path in result["paths"])
+    if not result["paths"]:
+        yield from ((f"load anew, because {sentence.rstrip('.')}", "") for sentence in stale)
+        yield from (("run", command) for command in ([] if stale else result.get("commands", [])))
+
+
+def _unit(word: str, result: Mapping[str, Any]) -> str:
+    """Return what became of a unit. One that ran before is not started, whatever its task asked for."""
+    if result["state"] == "stopped":
+        return word or "stop"
+    ran = result.get("status", {}).get("ActiveState", "active") in RUNNING
+    return word if ran and word else "start"
 
 
 def lines(members: List[Member], outside: List[str], dry: bool, silent: Sequence[str] = ()) -> List[str]:
@@ -28,7 +74,7 @@ def lines(members: List[Member], outside: List[str], dry: bool, silent: Sequence
     """
     said = [*_holders(members), *_changes(members, dry)]
     if not dry:
-        said += _unproved(members, outside)
+        said += [*_unserved(members), *_unproved(members, outside)]
     said += _statistics(members)
     if dry:
         return [*said, "Next: the same without --check."]
@@ -57,13 +103,18 @@ def _changes(members: List[Member], dry: bool) -> List[str]:
 
 
 def _change(member: Member, dry: bool) -> str:
-    steps = [f"install {', '.join(member['packages'])}"] if member["packages"] else []
-    steps += [f"write {', '.join(member['files'])}"] if member["files"] else []
-    steps += [f"load anew, because {sentence.rstrip('.')}" for sentence in member["unloaded"]]
-    steps += member["steps"]
-    if not steps:
+    if not member["steps"]:
         return "nothing would change." if dry else "nothing changed."
-    return f"{'to do' if dry else 'done'}: {'; '.join(steps)}."
+    return f"{'to do' if dry else 'done'}: {'; '.join(member['steps'])}."
+
+
+def _unserved(members: List[Member]) -> List[str]:
+    """Return what the members' balancers say of services that answer no client, each sentence once."""
+    names: Dict[str, List[str]] = {}
+    for member in members:
+        for sentence in member["unserved"]:
+            names.setdefault(sentence, []).append(member["name"])
+    return [f"{', '.join(same)}: {sentence}" for sentence, same in names.items()]
 
 
 def _unproved(members: List[Member], outside: List[str]) -> List[str]:

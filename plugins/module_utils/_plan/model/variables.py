@@ -11,6 +11,7 @@ from ..._agent.config.schema import Faults, Field, read
 
 OF_COMPONENT = re.compile(r"(?:haproxy|keepalived|agent|resolver)_(?P<key>\w+)")
 UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
+REFERENCE = re.compile(r"\s*\{\{\s*(?P<name>\w+)\s*(\|.*)?\}\}\s*$")  # in which nothing else may be a secret
 SECRET = re.compile(r".*_pass(word)?")
 DOUBTFUL = 2  # edits from a known name
 
@@ -77,14 +78,21 @@ def no_template(name: str) -> str:
     return f"{name} has braces that are no template of Jinja: correct them, or {LITERAL}"
 
 
-def unevaluable(name: str, said: str) -> str:
+def sealed(name: str) -> str:
+    """Return the sentence about a variable in a vault that Ansible cannot open."""
+    return f"{name} is in a vault that cannot be opened: give its password with --vault-id or --ask-vault-pass."
+
+
+def unevaluable(name: str, said: str, template: Any = "") -> str:
     """Return the sentence about a variable that cannot be evaluated.
 
     :param said: Ansible's words, which may have a part of a secret
+    :param template: the variable as it is written
     """
-    if SECRET.fullmatch(name):
-        return f"{name} cannot be evaluated: correct its template, or {LITERAL}"
     undefined = UNDEFINED.search(said)
+    refers = REFERENCE.match(template) if isinstance(template, str) else None
+    if SECRET.fullmatch(name) and not (undefined and refers and undefined["name"] == refers["name"]):
+        return f"{name} cannot be evaluated: set what its template refers to, correct it, or {LITERAL}"
     if undefined:
         return f"{name} refers to {undefined['name']}, which is not set: set it, or correct its name."
     sentences = dict.fromkeys(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.vault import AnsibleVaultError
 from ansible.template import Templar
 from ansible_collections.onprem.lb.plugins.action import validate_variables
 
@@ -93,3 +94,41 @@ def test_what_has_no_template_is_not_evaluated(tmp_path, monkeypatch):
 
 def test_variables_of_others_are_not_even_evaluated(tmp_path):
     assert faults(tmp_path, 'haproxy_user: "{{ nope }}"\nother: "{{ other }}"') == []
+
+
+VAULTED = """pair_auth_pass: !vault |
+  $ANSIBLE_VAULT;1.1;AES256
+  33363965326261303234626463623963633531343539616630613866373063383736383036353163
+"""
+SEALED = "pair_auth_pass is in a vault that cannot be opened: give its password with --vault-id or --ask-vault-pass."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [VAULTED, VAULTED.replace("pair_auth_pass", "mine") + 'pair_auth_pass: "{{ mine }}"'],
+    ids=["itself", "other"],
+)
+def test_a_vault_that_cannot_be_opened_is_called_that(tmp_path, text):
+    assert faults(tmp_path, text) == [SEALED]
+
+
+def test_the_vault_of_an_older_ansible_is_opened_where_its_error_is_told():
+    class AnsibleVaultEncryptedUnicode:
+        def __str__(self):
+            raise AnsibleVaultError("Decryption failed")
+
+    assert validate_variables.faults({"pair_auth_pass": AnsibleVaultEncryptedUnicode()}, lambda value: value) == [
+        SEALED
+    ]
+
+
+@pytest.mark.parametrize("template", ["{{ vault_lb }}", "{{vault_lb | trim}}"])
+def test_a_secret_that_refers_to_a_variable_which_is_not_set_names_it(tmp_path, template):
+    assert faults(tmp_path, f'pair_auth_pass: "{template}"') == [
+        "pair_auth_pass refers to vault_lb, which is not set: set it, or correct its name."
+    ]
+
+
+def test_what_another_variable_has_in_braces_may_be_a_part_of_the_secret(tmp_path):
+    (fault,) = faults(tmp_path, 'pair_auth_pass: "{{ mine }}"\nmine: "ab{{cd}}ef"')
+    assert "cd" not in fault and fault.endswith(LITERAL)

@@ -123,3 +123,10 @@ def test_what_shows_only_after_a_while_is_waited_for(monkeypatch, key):
     monkeypatch.setattr(layout_info, "time", types.SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _s: None))
     found = run(layout_info, {"plan": {**PLAN, key: 60}, "limit": 0}, Clocked(*[HELD] * 20, NONE))
     assert found["faults"] == [NO_HOLDER]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_services_without_a_server_are_said_if_asked_for_and_are_no_fault(monkeypatch, asked):
+    monkeypatch.setattr(layout_info.member, "unserved", lambda _reader: ["No server of web is up."])
+    found = run(layout_info, {"plan": PLAN, "servers": asked}, Host(HELD))
+    assert (found["unserved"], found["faults"]) == (["No server of web is up."] if asked else [], [])

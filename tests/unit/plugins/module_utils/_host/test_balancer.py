@@ -113,3 +113,20 @@ def test_haproxy_is_asked_for_its_servers_alone(listener):
 def test_a_hung_haproxy_and_one_without_a_socket_give_no_answer(listener, tmp_path):
     assert balancer.ask(listener.getsockname(), timeout=0.05) is None
     assert balancer.ask(str(tmp_path / "none")) is None
+
+
+@pytest.mark.parametrize(
+    "states, says",
+    [
+        (["down", "down"], True),
+        (["down", "maint", "drain"], True),
+        (["down", "up"], False),
+        (["down", "late"], False),
+        (["unchecked"], False),
+        ([], False),
+    ],
+)
+def test_a_service_is_unserved_if_none_of_its_servers_gets_connections(states, says):
+    servers = [("other", "x", "up"), *(("web", f"s{number}", state) for number, state in enumerate(states))]
+    sentence = f"No server of web is up (0 of {len(states)}), so its clients get no answer."
+    assert balancer.unserved(servers) == ([sentence] if says else [])

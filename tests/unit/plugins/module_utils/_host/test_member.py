@@ -362,3 +362,10 @@ def test_a_member_whose_pods_are_the_agents_says_what_its_daemons_report(tmp_pat
 
 def _programs(host):
     return host.programs.run, host.programs.find
+
+
+def test_a_balancer_that_does_not_say_which_servers_are_up_is_named_beside_the_services_without_one(monkeypatch):
+    own = member.Own(servers=[("web", "a", "down")], silent="haproxy does not answer at /run/x.")
+    monkeypatch.setattr(member, "_own", lambda _reader: ("native", [], {}, own))
+    sentences = ["No server of web is up (0 of 1), so its clients get no answer.", "haproxy does not answer at /run/x."]
+    assert member.unserved(None) == sentences

@@ -19,10 +19,8 @@ def member(name, **values):
         "engine": "native",
         "vips": [VIP],
         "held": [],
-        "packages": [],
-        "files": [],
-        "unloaded": [],
         "steps": [],
+        "unserved": [],
         "statistics": UNSET,
     }
     return {"name": name, **usual, **values}
@@ -43,7 +41,7 @@ def test_a_run_that_changed_nothing_says_who_holds_what_and_what_comes_next():
 
 
 def test_members_are_told_apart_by_what_changed_there():
-    changed = outcome.lines(pair(packages=["haproxy", "keepalived"], files=["/etc/haproxy/haproxy.cfg"]), [], False)
+    changed = outcome.lines(pair(steps=["install haproxy, keepalived", "write /etc/haproxy/haproxy.cfg"]), [], False)
     assert changed[1:3] == [
         "lb1: nothing changed.",
         "lb2: done: install haproxy, keepalived; write /etc/haproxy/haproxy.cfg.",
@@ -53,15 +51,62 @@ def test_members_are_told_apart_by_what_changed_there():
     assert agent[-3:-1] == [f"Statistics on lb1: {PAGE}", "Statistics on lb2: http://127.0.0.1:9000/"]
 
 
-@pytest.mark.parametrize("dry, word", [(True, "to do"), (False, "done")])
-def test_what_a_program_has_not_loaded_is_named(dry, word):
-    sentence = "haproxy.service has not loaded /etc/haproxy/web.pem since it changed."
-    found = outcome.lines([member("lb1", unloaded=[sentence]), member("lb2", unloaded=[sentence])], [], dry)
-    assert f"lb1, lb2: {word}: load anew, because {sentence}" in found
+UNIT = "keepalived.service"
+WRITTEN = {
+    "changed": True,
+    "paths": ["/a", "/b"],
+    "deleted": ["/b"],
+    "stale": ["x."],
+    "commands": ["systemctl start c"],
+}
+
+
+@pytest.mark.parametrize(
+    "word, result, said",
+    [
+        ("", {}, []),
+        ("", {"skipped": True, "changed": False}, []),
+        ("", {**WRITTEN, "changed": False}, []),
+        ("", WRITTEN, ["write /a", "delete /b"]),
+        ("", {**WRITTEN, "paths": []}, ["load anew, because x"]),
+        ("", {**WRITTEN, "paths": [], "stale": []}, ["run systemctl start c"]),
+        ("", {"changed": True, "steps": ["start a", "reload b"]}, ["start a", "reload b"]),
+        ("load", {"changed": True, "not_in_force": ["onprem_lb_api"]}, ["load onprem_lb_api"]),
+        ("start or reload", {"changed": True, "pods": ["a", "b"]}, ["start or reload a, b"]),
+        ("", {"changed": True, "state": "absent", "path": "/a"}, ["delete /a"]),
+        ("", {"changed": True, "state": "directory", "path": "/a"}, ["create /a"]),
+        ("write /a", {"changed": True, "path": "/a"}, ["write /a"]),
+        ("stop for the change", {"changed": True, "name": UNIT, "state": "stopped"}, [f"stop for the change {UNIT}"]),
+        ("", {"changed": True, "name": UNIT, "state": "stopped"}, [f"stop {UNIT}"]),
+        ("reload", {"changed": True, "name": UNIT, "state": "started"}, [f"reload {UNIT}"]),
+        ("remove haproxy", {"changed": True, "stdout": "..."}, ["remove haproxy"]),
+        ("", {"changed": True, "results": [{"changed": True, "path": "/a", "state": "absent"}, {}]}, ["delete /a"]),
+    ],
+)
+def test_what_a_task_has_changed_is_said(word, result, said):
+    assert outcome.steps({"one": word}, [result]) == said
+
+
+@pytest.mark.parametrize("before, said", [("active", "reload"), ("inactive", "start"), ("failed", "start")])
+def test_a_unit_that_did_not_run_was_started_whatever_its_task_asked_for(before, said):
+    result = {"changed": True, "name": UNIT, "state": "started", "status": {"ActiveState": before}}
+    assert outcome.steps({"one": "reload"}, [result]) == [f"{said} {UNIT}"]
+
+
+def test_what_several_tasks_have_done_alike_is_said_together_and_once():
+    done = [{"changed": True, "paths": [path]} for path in ("/a", "/b", "/a")]
+    assert outcome.steps(dict.fromkeys(("one", "two", "three"), ""), done) == ["write /a, /b"]
+
+
+def test_a_service_without_a_server_is_said_at_the_end_of_a_run_that_is_not_dry():
+    sentence = "No server of web is up (0 of 2), so its clients get no answer."
+    members = [member("lb1", unserved=[sentence]), member("lb2", unserved=[sentence])]
+    assert f"lb1, lb2: {sentence}" in outcome.lines(members, [], False)
+    assert sentence not in str(outcome.lines(members, [], True))
 
 
 def test_a_dry_run_says_what_would_change_and_proves_nothing():
-    dry = [member("lb1", held=None), member("lb2", held=None, files=["/etc/keepalived/keepalived.conf"])]
+    dry = [member("lb1", held=None), member("lb2", held=None, steps=["write /etc/keepalived/keepalived.conf"])]
     assert outcome.lines(dry, [], True) == [
         "lb1: nothing would change.",
         "lb2: to do: write /etc/keepalived/keepalived.conf.",

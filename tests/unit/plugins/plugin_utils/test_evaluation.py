@@ -1,0 +1,29 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A text of digits stays a text, whatever ansible.cfg says of native templating."""
+
+from __future__ import annotations
+
+import pytest
+from ansible import template
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible_collections.onprem.lb.plugins.plugin_utils import evaluation
+
+
+@pytest.mark.parametrize("secret", ["12345678", "1234e567", "0x12", "1_000", "[1]x", "None"])
+def test_a_password_of_digits_stays_a_text(secret):
+    templar = Templar(loader=DataLoader(), variables={"secret": secret})
+    assert evaluation.evaluated(trust_as_template("{{ secret }}"), evaluation.evaluator(templar)) == secret
+
+
+def test_an_older_ansible_evaluates_as_without_native_templating(monkeypatch):
+    class Older:
+        template = int
+
+        def copy_with_new_env(self, environment_class):
+            assert environment_class == "by default"
+            return type("Copy", (), {"template": str})
+
+    monkeypatch.setattr(template, "AnsibleEnvironment", "by default", raising=False)
+    assert evaluation.evaluated("{{ 12345678 }}", lambda _text: evaluation.evaluator(Older())("12345678")) == "12345678"

@@ -1,0 +1,68 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of a run says what each task has changed: every task that may change a host is in the table of its words."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from support.paths import ROLES
+
+ROLES_OF_A_RUN = ("agent", "direct_server", "haproxy", "ipi", "keepalived", "layout", "resolver")
+TABLE = yaml.safe_load((ROLES / "layout/vars/main/outcome.yml").read_text())["__layout_results"]
+# They change no host, or only what lasts until the run has ended.
+READS = """agent_info direct_info host_info layout_info resolver_info assert debug fail meta raw refuse set_fact slurp
+stat validate_argument_spec validate_variables member_lock include_role import_role include_tasks import_tasks"""
+# Of what no run of a layout plays, of its undo, and of what follows the outcome.
+ELSEWHERE = {
+    *(
+        "layout/tasks/absent.yml",
+        "layout/tasks/unlock.yml",
+        "layout/tasks/drop.yml",
+        "layout/tasks/routers/left_stopped.yml",
+    ),
+    *("agent/tasks/firewall.yml", "haproxy/tasks/install.yml"),
+}
+# They go with a change that another task says.
+ALONG = {
+    "Down file | Correct it",
+    "Direct | Have systemd load the unit",
+    "Static pods | Have systemd read the drop-in of the router that waits",
+    "Apply haproxy's kernel settings",
+    "Run haproxy's start commands",
+    "Remove | Reset its kernel settings",
+    "Remove | Delete haproxy's process ID file",
+    "Remove | Delete the empty folders of its package",
+    "Remove | Take its packages out of the record",
+    "Install | Record the packages that a removal takes away again",
+    "Tell | Have NetworkManager read its configuration",
+    "Remove | Have NetworkManager read its configuration, and write /etc/resolv.conf again",
+}
+
+
+def files():
+    for role in ROLES_OF_A_RUN:
+        for file in sorted([*(ROLES / role).glob("tasks/**/*.yml"), *(ROLES / role).glob("handlers/*.yml")]):
+            name = str(file.relative_to(ROLES))
+            if name not in ELSEWHERE and "/undo/" not in name:
+                yield name, yaml.safe_load(file.read_text())
+
+
+def changing(tasks):
+    """Yield the tasks that may change a host, or in check mode say that they would."""
+    for task in tasks:
+        yield from changing(task.get("block", []))
+        modules = {key.rpartition(".")[2] for key in task if "." in key}
+        is_read = modules <= set(READS.split()) and "changed_when" not in task
+        if modules and not is_read and task.get("changed_when") is not False and task["name"] not in ALONG:
+            yield task
+
+
+@pytest.mark.parametrize("name, tasks", list(files()), ids=lambda given: given if isinstance(given, str) else "")
+def test_each_task_that_changes_a_host_is_said_at_the_end(name, tasks):
+    assert {task["name"] for task in changing(tasks) if task.get("register") not in TABLE} == set()
+
+
+def test_the_table_names_results_that_tasks_register_and_no_others():
+    registered = {task.get("register") for _name, tasks in files() for task in changing(tasks)}
+    assert set(TABLE) - registered == set()

@@ -1,0 +1,118 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A sentence names a variable as its user writes it: each name in a sentence of the product exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+import yaml
+from support.paths import MODULES, PLAYBOOKS, ROLES
+
+PLUGINS = MODULES.parent
+NAME = re.compile(r"(?<![\w./%{<-])[a-z]+(?:_[a-z0-9]+)+(?![\w/(\[]|\.[a-z])")
+SENTENCE = re.compile(r"\w \w+ \w+ \w")
+# Those of other programs, and of what a sentence is not for its user.
+OTHERS = {
+    "haproxy": ["check_post", "url_param", "use_backend", "use_domain_only"],
+    "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo"],
+    "nft": ["inet_service"],
+    "Prometheus": ["node_exporter"],
+    "Ansible": ["ansible_check_mode", "ansible_host", "ansible_python_interpreter", "member_lock"],
+    "a key in a file of the agent": ["state_file", "status_socket", "sync_groups"],
+    "a key in the prober's reply": ["interval_ms", "timeout_ms"],
+    "a drill's event": ["disk_full"],
+    "a role": ["direct_server"],
+    "a pair's preset": ["openshift_upi"],
+    "an example": ["pair_faults"],
+}
+
+
+def keys(node):
+    """Yield all keys of nested dictionaries."""
+    for key, value in node.items() if isinstance(node, dict) else ():
+        yield from [key, *keys(value)]
+    for value in node if isinstance(node, list) else ():
+        yield from keys(value)
+
+
+def values(node, key=""):
+    """Yield the texts of a file in YAML that tasks say."""
+    if isinstance(node, str) and re.fullmatch(r"msg|fail_msg|faults|__\w+_(mend|says|why\w*|step)", key):
+        yield node
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    for name, value in node.items() if isinstance(node, dict) else ():
+        yield from values(value, key if isinstance(name, int) else str(name))
+
+
+def known():
+    """Return the names of variables, of the keys in their values, and of modules' options."""
+    found = {name for names in OTHERS.values() for name in names}
+    for file in ROLES.glob("*/meta/argument_specs.yml"):
+        found.update(map(str, keys(yaml.safe_load(file.read_text()))))
+    for file in MODULES.glob("*.py"):
+        options = re.search(r'DOCUMENTATION = r?"""(.*?)"""', file.read_text(), re.DOTALL)
+        found.update(map(str, keys(yaml.safe_load(options[1]))))
+    for file in PLAYBOOKS.glob("*.yml"):
+        found.update(re.findall(r"(?:^#\s+(?=\w+  )|\b(?=\w+ \| default\())(\w+)", file.read_text(), re.MULTILINE))
+    return found
+
+
+def sentences(file):
+    """Yield the texts of a file that may be shown; values are left out."""
+    if file.suffix == ".yml":
+        for text in values(yaml.safe_load(file.read_text())):
+            yield from [*re.split(r"\{[{%].*?[}%]\}", text), *re.findall(r"'([^']*)'", text)]
+        return
+    tree = ast.parse(file.read_text())
+    scopes = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    comments = {
+        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, scopes) and ast.get_docstring(node)
+    }
+    documentation = {id(node.value) for node in tree.body if isinstance(node, ast.Assign)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "{}".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in comments:
+            yield node.value if id(node) not in documentation or "\n" not in node.value else ""
+
+
+FILES = [
+    *PLUGINS.rglob("*.py"),
+    *ROLES.rglob("tasks/**/*.yml"),
+    *ROLES.rglob("vars/**/*.yml"),
+    *PLAYBOOKS.rglob("*.yml"),
+]
+
+
+@pytest.fixture(scope="module")
+def names():
+    return known()
+
+
+def test_each_name_in_a_sentence_exists(names):
+    unknown = {
+        (file.name, name)
+        for file in FILES
+        for text in sentences(file)
+        if SENTENCE.search(text)
+        for name in NAME.findall(text)
+        if name not in names and not name.startswith("__")
+    }
+    assert unknown == set()
+    assert len(names) > 200
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("Repeat the run, with a larger undo_after.", ["undo_after"]),
+        ("set pair_adopt to true, or stop", ["pair_adopt"]),
+        ("see /etc/node_exporter/x and some_file.yml", []),
+    ],
+)
+def test_a_name_is_found_in_a_sentence(text, found):
+    assert NAME.findall(text) == found
