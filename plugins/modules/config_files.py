@@ -170,7 +170,7 @@ paths:
   elements: str
   returned: success
 deleted:
-  description: Those of them that are gone.
+  description: The files and folders that were deleted.
   type: list
   elements: str
   returned: success

@@ -57,7 +57,8 @@ ALSO_PLAYED: Dict[str, str] = {
         layout/preflight haproxy/preflight haproxy/configure haproxy/install keepalived/preflight
         agent/preflight""",
     "roles/order": "layout/routers/wave layout/routers/next_wave layout/routers/start layout/routers/stop",
-    "roles/platforms": "haproxy/install haproxy/configure keepalived/install keepalived/configure",
+    "roles/platforms": """
+        haproxy/install haproxy/configure haproxy/selinux keepalived/install keepalived/configure keepalived/selinux""",
     "roles/proof": """
         layout/verify layout/undo/confirm layout/undo/return layout/unlock layout/routers/left_stopped""",
     "roles/removal": "layout/absent ipi/absent haproxy/remove keepalived/remove agent/remove layout/unused",

@@ -89,7 +89,7 @@ def layout(member: Any = None, plan: Any = None, settings: Any = None, **values:
 
 def undo(first: str = "lb1", run_id: str = RUN, members: Tuple[str, ...] = ("lb1", "lb2")) -> Dict[str, Any]:
     """Return the facts of members that are armed: who is the first, and who the others."""
-    armed = {"run": run_id, "after": 40.0, "settle": 5.0, "members": list(members)}
+    armed = {"run": run_id, "after": 40.0, "settle": 5.0, "setting": "pair_undo_after", "members": list(members)}
     return {
         name: {"__layout_undo": {**armed, "role": "first" if name == first else "other"}} for name in ("lb1", "lb2")
     }

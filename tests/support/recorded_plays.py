@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from unittest import mock
 
 from ansible import constants, context
@@ -135,6 +135,8 @@ def run(
     *,
     check: bool = False,
     limit: str = "all",
+    tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
     facts: Optional[Dict[str, Facts]] = None,
     **variables: Any,
 ) -> Play:
@@ -151,7 +153,14 @@ def run(
         path = PLAYBOOKS / f"{play}.yml" if isinstance(play, str) else Path(folder) / "plays.yml"
         if not isinstance(play, str):
             path.write_text(json.dumps(play))
-        options = {**OPTIONS, "check": check, "tags": ["all"], "args": [str(path)], "subset": limit}
+        options = {
+            **OPTIONS,
+            "check": check,
+            "tags": tags,
+            "skip_tags": skip_tags,
+            "args": [str(path)],
+            "subset": limit,
+        }
         with mock.patch.object(context, "CLIARGS", ImmutableDict(options)):
             loader = DataLoader()
             inventory = inventory_of(groups, loader)

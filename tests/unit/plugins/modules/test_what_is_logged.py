@@ -31,7 +31,7 @@ HARMLESS = {
     *("addresses", "break_variable", "clusters", "first", "holder", "id", "interface", "interfaces", "loaded", "macs"),
     *("members", "mode", "name", "networks", "packages", "port", "ports", "program", "programs", "purpose", "removes"),
     *("address", "event", "run", "server", "take_over_variable", "unit", "units", "user", "vip", "vips", "vrrp_peers"),
-    "with_auth_pass",
+    *("setting", "with_auth_pass"),
 }
 # Each way to write a text into a file; a shell script is quoted by whoever writes the script.
 QUOTES = [
