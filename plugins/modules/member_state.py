@@ -171,7 +171,7 @@ commands:
 returned_within:
   description: Within how many seconds of the last sign of life of the controller all members have returned.
   type: int
-  returned: with O(state=armed)
+  returned: with O(state=armed) and O(state=abandoned)
   sample: 55
 postponed:
   description: Whether the timer begins anew. If not, it came too late after V(announced), and the timer runs on.
@@ -238,7 +238,8 @@ def do(params, member, dry):
         return {"changed": bool(done["paths"] or done["commands"]), **done}
     how = {key: params[key] for key in ("role", "after", "settle")}
     due = arming.Due(params["run"], params["run"], **how, first=tuple(params["first"]))
-    result = {"returned_within": undoing.returned_within(due.role, due.after, due.settle)} if state == "armed" else {}
+    returns = state in ("armed", "abandoned")
+    result = {"returned_within": undoing.returned_within(due.role, due.after, due.settle)} if returns else {}
     if dry:
         return {**result, "postponed": True} if state == "postponed" else result
     if state == "armed":

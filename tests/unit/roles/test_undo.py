@@ -101,6 +101,16 @@ def test_a_run_that_arms_nothing_says_why_if_it_changes_something(given, reason)
     assert said(**given, paths=()) == []
 
 
+@pytest.mark.parametrize(
+    "answer, when",
+    [({"returned_within": 189}, "within 189 s"), ({"unreachable": True, "msg": "no route"}, "by itself")],
+)
+def test_a_run_that_is_not_proved_says_within_which_time_its_members_return(answer, when):
+    given = {**member(), "__layout_abandoned": answer}
+    ((_debug, call),) = calls("layout", given, DEBUG, tasks_from="undo/return.yml")
+    assert call["msg"].startswith(f"This run is not proved, so lb2 returns {when} to what it ran before: journalctl")
+
+
 def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():
     """The order that `test_undo_orders` plays."""
     asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "undo/postpone.yml") if STATE in task]

@@ -60,9 +60,10 @@ def test_a_sign_of_life_may_take_too_long(asked, monkeypatch, in_time):
     assert run(member_state, {"state": "postponed", **GIVEN}, check=True)["postponed"] is True
 
 
+@pytest.mark.parametrize("state", ["armed", "abandoned"])
 @pytest.mark.parametrize("check", [True, False])
-def test_a_member_that_is_armed_says_within_which_time_all_have_returned(asked, check):
-    assert run(member_state, {"state": "armed", **GIVEN}, check=check)["returned_within"] == 63
+def test_a_member_that_may_return_says_within_which_time_all_have_returned(asked, check, state):
+    assert run(member_state, {"state": state, **GIVEN}, check=check)["returned_within"] == 63
 
 
 @pytest.mark.parametrize("check", [True, False])
