@@ -43,8 +43,8 @@ def preflight(role, obstacles=(), of_others=(), adopt=False, unfit=(), unadoptab
     """
     takeover = {"refusals": list(of_others), "unadoptable": list(unadoptable)}
     host = {"problems": [], "obstacles": dict(obstacles), "takeover": {role: takeover}}
-    good = {f"__{role}_unknown": [], f"__{role}_unfit": list(unfit), f"__{role}_model": {"faults": []}}
-    given = {**defaults(role), f"{role}_adopt": adopt, **good, f"__{role}_host": host}
+    none = {f"__{role}_unknown": [], f"__{role}_lacks": [], f"__{role}_model": {"faults": []}}
+    given = {**defaults(role), f"{role}_adopt": adopt, **none, f"__{role}_unfit": list(unfit), f"__{role}_host": host}
     return refusals(role, "preflight.yml", given)
 
 

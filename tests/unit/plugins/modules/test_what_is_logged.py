@@ -28,7 +28,19 @@ from support.programs import Programs
 NAMES = sorted(file.stem for file in MODULES.glob("*.py") if "Module(" in file.read_text())
 # Options of text that are logged, because they are names, addresses and the like: never what a user writes freely.
 HARMLESS = {
-    *("addresses", "break_variable", "clusters", "first", "holder", "id", "interface", "interfaces", "loaded", "macs"),
+    *(
+        "addresses",
+        "break_variable",
+        "clusters",
+        "downgrade_variable",
+        "first",
+        "holder",
+        "id",
+        "interface",
+        "interfaces",
+        "loaded",
+        "macs",
+    ),
     *("members", "mode", "name", "networks", "packages", "port", "ports", "program", "programs", "purpose", "removes"),
     *("address", "event", "run", "server", "take_over_variable", "unit", "units", "user", "vip", "vips", "vrrp_peers"),
     *("setting", "with_auth_pass"),

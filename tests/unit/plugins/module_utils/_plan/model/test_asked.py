@@ -130,8 +130,8 @@ def made(role, changes, asking=()):
     found = haproxy.model(haproxy.settings_of(settings), [], "lb1", asking=asking)
     if found["faults"]:
         return found["faults"], ""
-    model = {**found, "services": json.dumps(found["services"])}
-    return [], templates.render("haproxy/haproxy.cfg.j2", {"model": model, "family": configurations.FAMILY})
+    known = {"model": haproxy.for_template(found), "family": configurations.FAMILY}
+    return [], templates.render("haproxy/haproxy.cfg.j2", known)
 
 
 ANSWERS = {"agent": answering.by_agent, "haproxy": answering.by_haproxy}
