@@ -101,7 +101,7 @@ def test_one_of_raw_lines_a_folder_or_a_list_is_refused_and_said_as_well(host, p
     (tmp_path / "list.txt").write_text(f"{pem} shop.example\n")
     text = f"frontend f\n bind :443 ssl {line.format(pem=pem, folder=tmp_path)}\n"
     programs = Programs({"haproxy": (0, "", "")})
-    config = host(text)
+    config = host(text, {"/other.pem": "1" * 64})
     change = files.Change(str(config), "", text, 0o644, "haproxy")
     assert files.check(change, "candidate", programs.find, programs.run) == []
     at(-1)
