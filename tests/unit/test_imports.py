@@ -73,7 +73,7 @@ MAY_IMPORT = {
     # What it returns to may be an agent, and it is carried to the target as that is.
     "_host.states": (
         *("_host", "_host.deploy", "_host.states.records", "_shared"),
-        *("_agent.keepalived.conf", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
+        *("_agent.keepalived.conf", "_agent.net.netlink", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
     ),
     "_host.states.records": (),  # also read before a file is written
     "_shared": ("_agent.VERSION", "_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Tuple
 from urllib.parse import urlsplit
 
 from .._agent.keepalived import conf as keepalived_conf
-from .._shared.engines import KEEPALIVED, VRRP
+from .._shared.engines import AGENT, KEEPALIVED, NATIVE, PODS, UNITS, VRRP
 from .._shared.pods import RESOURCES
 from . import answered, facts, nft_table, pod_programs
 from .reader import Reader
@@ -31,30 +31,43 @@ HTTP, HTTPS, HAPROXY = "http", "https", "haproxy"  # the types of checks that ma
 PORTS = {HTTP: 80, HTTPS: 443}
 
 
-def read(reader: Reader, asked: Mapping[str, Any], own: Collection[str] = ()) -> Dict[str, List[Dict[str, Any]]]:
+def read(
+    reader: Reader, asked: Mapping[str, Any], own: Collection[str] = (), active: Collection[str] = ()
+) -> Dict[str, List[Dict[str, Any]]]:
     """Return ``{checks, redirects}``: what is asked of this host, and ``{port, to}`` of each redirect.
 
     A question is ``{name, address, port, path, tls, answered}``. A path is '' where no web server is asked. A file that
-    is not in use any more does no harm: the plan counts only ports on which the balancer listens.
+    is not in use any more does no harm: the plan counts only ports on which the balancer listens, and what no router
+    that runs asks counts as unanswered.
 
     :param asked: the parameters of `host_info`
     :param own: the addresses of this host
+    :param active: the units and the pods that run
     """
-    native = [asked["keepalived_config"], pod_programs.config_of(KEEPALIVED)]
-    agents = [asked["agent_config"], pod_programs.config_of(VRRP)]
-    every = [
-        *(each for path in native for each in keepalived_conf.scripts(reader.text(path))),
-        *(each for path in agents for each in facts.agent_checks(reader.text(path))),
-        *_of_unit(reader.text(ANSWERS)),
-        *_of_sidecar(reader.text(SIDECAR)),
-    ]
-    rules = [_in_force(reader), *map(reader.text, REDIRECTS)]
     local = {*LOOPBACKS, *own}
-    checks = _once(question for each in every for question in _questions(each) if question["address"] in local)
+    every = [
+        (router, question)
+        for router, check in _checks(reader, asked)
+        for question in _questions(check)
+        if question["address"] in local
+    ]
+    asked_now = [question for router, question in every if router in active]
+    rules = [_in_force(reader), *map(reader.text, REDIRECTS)]
     return {
-        "checks": _answered(checks),
+        "checks": _answered(_once(question for _router, question in every), asked_now),
         "redirects": _once({"port": int(port), "to": int(to)} for rule in rules for port, to in RULE.findall(rule)),
     }
+
+
+def _checks(reader: Reader, asked: Mapping[str, Any]) -> Iterator[Tuple[str, Mapping[str, Any]]]:
+    """Yield the checks of each router, with its unit or pod."""
+    native, agent = UNITS[NATIVE].router, UNITS[AGENT].router
+    for router, path in ((native, asked["keepalived_config"]), (PODS.router, pod_programs.config_of(KEEPALIVED))):
+        yield from ((router, each) for each in keepalived_conf.scripts(reader.text(path)))
+    for router, path in ((agent, asked["agent_config"]), (PODS.router, pod_programs.config_of(VRRP))):
+        yield from ((router, each) for each in facts.agent_checks(reader.text(path)))
+    yield from ((native, each) for each in _of_unit(reader.text(ANSWERS)))
+    yield from ((PODS.router, each) for each in _of_sidecar(reader.text(SIDECAR)))
 
 
 def _of_unit(text: str) -> Iterator[Dict[str, Any]]:
@@ -110,10 +123,10 @@ def _of_url(name: str, url: str) -> Iterator[Dict[str, Any]]:
     yield {"name": name, "address": address, "port": port, "path": parts.path or "/", "tls": is_tls}
 
 
-def _answered(checks: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def _answered(checks: List[Dict[str, Any]], asked_now: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Add to each question whether it is answered now; of one that is not asked in HTTP that is not known."""
     urls = [answered.Question(*(each[key] for key in answered.Question._fields)) for each in checks]
-    known = answered.of({url for url in urls if url.path})
+    known = answered.of({url for url, each in zip(urls, checks) if url.path and each in asked_now})
     return [{**each, "answered": url in known} for each, url in zip(checks, urls)]
 
 

@@ -3,8 +3,8 @@
 """Which certificates that haproxy serves, or would serve, have expired or soon will.
 
 One that has expired is refused, unless haproxy serves it already: then the harm is done, and a run that was refused
-could not mend anything else. That is said instead. Where the record of what haproxy has loaded is of an older version,
-or says nothing of this file, what its present configuration names counts as served.
+could not mend anything else. That is said instead. Where no record says what haproxy has loaded, as of an older version
+or with a haproxy that somebody else has set up, what its present configuration names counts as served.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def _record() -> Record:
 
 
 def _is_served(path: str, record: Record) -> bool:
-    if path in record.others:
-        return record.others[path] == loaded_files.checksum(path)
-    return path in loaded_files.paths(HAPROXY, record.config) if record.config and not record.others else False
+    if record.others:
+        return record.others.get(path) == loaded_files.checksum(path)
+    return path in loaded_files.paths(HAPROXY, record.config or HAPROXY_CONFIG)
 
 
 def _expire(paths: Iterable[str]) -> Dict[str, int]:

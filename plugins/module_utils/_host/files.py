@@ -141,7 +141,7 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
     new = change.path if candidate == change.path else f"the new {change.path}"
     expired = expiry.refusals(loaded_files.certificates(change.after, change.path) if change.check == HAPROXY else ())
     for path, wrong in expired.items():
-        raise Refused(f"{path}, in {new}, is not served, so nothing was changed: {wrong}")
+        raise Refused(f"{path}, which {new} names, is refused, so nothing was changed: {wrong}")
     program = find(change.check)
     if program is None:
         return None

@@ -53,8 +53,9 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
     others, of_others, disabled = _others(asked, reader)
     answering, unanswered = _answering(reader, vips, asked["wait"], addresses or [])
     family = platforms.os_family(reader.text(facts.OS_RELEASE))
+    deployed = _deployed(asked, reader)
     return {
-        **_deployed(asked, reader),
+        **deployed,
         "os_family": family,
         "addresses": addresses or [],
         "listeners": facts.listeners(),
@@ -68,7 +69,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": routers,
         "checks": checks(asked, reader),
-        "asking": asking.read(reader, asked, [each["address"] for each in addresses or []]),
+        "asking": asking.read(reader, asked, [each["address"] for each in addresses or []], deployed["active_units"]),
         "script_user": asked["named"].get("script_user") or named_files.ROOT,
         "keepalived_version": reader.version(KEEPALIVED) if KEEPALIVED in asked["configs"] else "",
         "takeover": others,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from unittest import mock
 
 from ansible_collections.onprem.lb.plugins.module_utils._host import answered, asking
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import ROUTERS
 
 ASKED = {"keepalived_config": "/etc/keepalived/keepalived.conf", "agent_config": "/etc/onprem-lb-agent/vrrp.json"}
 
@@ -20,7 +21,7 @@ class Files:
         self.run = lambda command: (0, in_force, "")
 
 
-def asked(texts, in_force="", own=()):
-    """Return what is asked of a host with these files, on which everything answers."""
+def asked(texts, in_force="", own=(), active=ROUTERS):
+    """Return what is asked of a host with these files, on which everything answers and every router runs."""
     with mock.patch.object(answered, "of", set):
-        return asking.read(Files(texts, in_force), ASKED, own)
+        return asking.read(Files(texts, in_force), ASKED, own, active)

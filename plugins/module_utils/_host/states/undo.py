@@ -15,8 +15,9 @@ import sys
 import tempfile
 import time
 from types import MappingProxyType
-from typing import Any, Callable, Collection, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Collection, List, Mapping, Optional, Set, Tuple, Union
 
+from ..._agent.net.netlink import Netlink
 from ..._agent.runtime.sd_notify import Notifier
 from ..._shared.vrrp_routers import LinkView
 from ..firewall.system import Host
@@ -80,7 +81,18 @@ def look(instances: List[Instance]) -> undoing.Seen:
         view.add(observation)
     active = [router for router in view.result(with_auth_pass=True)["routers"] if router["priority"]]
     heard, own = [each for each in active if not each["own"]], [each for each in active if each["own"]]
-    return undoing.Seen(heard, neighbours.holders_on_link(links, ANSWERS_S), bool(own))
+    serves = bool(own) or not addresses().isdisjoint(vip for vips in links.values() for vip in vips)
+    return undoing.Seen(heard, neighbours.holders_on_link(links, ANSWERS_S), serves)
+
+
+def addresses() -> Set[str]:
+    """Return the addresses of this host, but for those of the loopback interface: direct return has VIPs there."""
+    netlink = Netlink()
+    try:
+        loopback = {link.index for link in netlink.links() if link.name == "lo"}
+        return {each.address for each in netlink.addresses() if each.index not in loopback}
+    finally:
+        netlink.close()
 
 
 def say(text: str) -> None:

@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
     heard: Sequence[Heard]  # the routers that advertise, without this host's own
     answering: Mapping[str, Collection[str]]  # by VIP: the hardware addresses of the other hosts that answer for it
-    is_active: bool = False  # whether this host's own router advertises
+    serves: bool = False  # whether this host's own router advertises, or has VIPs here: one that hangs keeps them
 
 
 def waits(role: str, booted: bool) -> bool:
@@ -127,7 +127,7 @@ def reason_not_to_stop(
     """
     if hears_first(first, instances, seen):
         return ""
-    if seen.is_active or any(holders_of(each, seen) for each in instances):
+    if seen.serves or any(holders_of(each, seen) for each in instances):
         return "the member that returns first is not heard, and might not take the VIPs"
     return "" if waited >= settle(instances) else None
 

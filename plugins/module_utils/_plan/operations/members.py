@@ -42,11 +42,16 @@ class Member(NamedTuple):
         return dict(self.seen.get("held_back", {}))
 
     @property
-    def reasons(self) -> List[str]:
-        """Why it could not take over, as far as it was read."""
+    def unable(self) -> List[str]:
+        """Why it could not take over now, as far as it was read."""
         record = self.held_back
         stopped = [f"{held_back.why(record)} {held_back.mend(record, self.silent)}"] if record else []
-        return [*stopped, *self.seen.get("unable", []), *self.seen.get("would_not_start", [])]
+        return [*stopped, *self.seen.get("unable", [])]
+
+    @property
+    def reasons(self) -> List[str]:
+        """The same, and why it could not do so once its programs have to start again."""
+        return [*self.unable, *self.seen.get("would_not_start", [])]
 
     @property
     def unloaded(self) -> List[str]:

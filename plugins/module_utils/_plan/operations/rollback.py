@@ -129,7 +129,7 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
 def _could_serve(layout: Layout, found: States, vip: str) -> bool:
     """Whether a router that carries a VIP could hold it once these states are back."""
     carrying = [member for member in layout.members if member.election(vip)]
-    return any(found[member.name]["could_serve"] if member.name in found else not member.reasons for member in carrying)
+    return any(found[member.name]["could_serve"] if member.name in found else not member.unable for member in carrying)
 
 
 def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Steps:

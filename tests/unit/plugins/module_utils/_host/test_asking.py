@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import answered, asking
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PODS, ROUTERS, UNITS
 from support.plans.asking import ASKED, Files, asked
 
 # As nft 1.0.6 lists it.
@@ -54,7 +55,24 @@ def test_what_is_not_answered_now_is_told():
     files = Files({ASKED["keepalived_config"]: CONF.format(url="http://localhost:8080/x")})
     for found, is_answered in (({question}, True), (set(), False)):
         with mock.patch.object(answered, "of", lambda _questions, found=found: found):
-            assert [each["answered"] for each in asking.read(files, ASKED)["checks"]] == [is_answered]
+            assert [each["answered"] for each in asking.read(files, ASKED, active=ROUTERS)["checks"]] == [is_answered]
+
+
+@pytest.mark.parametrize(
+    "path, router",
+    [
+        (ASKED["keepalived_config"], UNITS["native"].router),
+        (ASKED["agent_config"], UNITS["agent"].router),
+        ("/etc/kubernetes/static-pod-resources/onprem-lb/keepalived/keepalived.conf", PODS.router),
+    ],
+)
+def test_what_only_a_router_that_does_not_run_would_ask_counts_as_unanswered(path, router):
+    """Else a file that somebody has left there would refuse each change of that port. It is kept all the same."""
+    agents = AGENT.format(kind="http", address="127.0.0.1", port=80)
+    text = agents if path.endswith("json") else CONF.format(url="http://localhost/x")
+    others = {*ROUTERS} - {router}
+    for active, is_answered in (({router}, True), (others, False), ((), False)):
+        assert [each["answered"] for each in asked({path: text}, active=active)["checks"]] == [is_answered]
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,14 @@ def test_one_that_has_expired_is_refused_where_haproxy_does_not_serve_it(host, p
 
 
 @pytest.mark.parametrize(
-    "text, of_file", [("", True), (bound("{pem}"), False)], ids=["recorded", "named, and the record is of before"]
+    "text, recorded",
+    [("", ["{pem}"]), (bound("{pem}"), []), (bound("{pem}"), None)],
+    ids=["recorded", "named, and the record is of before", "named, and somebody else's"],
 )
-def test_one_that_has_expired_and_is_served_is_said_and_refuses_no_other_change(host, pem, at, text, of_file):
+def test_one_that_has_expired_and_is_served_is_said_and_refuses_no_other_change(host, pem, at, text, recorded):
     at(-1)
-    config = host(text.format(pem=pem), {str(pem): loaded_files.checksum(str(pem))} if of_file else {})
+    known = None if recorded is None else {str(pem): loaded_files.checksum(str(pem)) for _each in recorded}
+    config = host(text.format(pem=pem), known)
     assert unfit(pem) == []
     assert re.match(f"{pem} expired on {DATE}, and clients refuse it: put a renewed one", *expiry.of_host([str(pem)]))
     change = files.Change(str(config), "", bound(pem), 0o644, "haproxy")
@@ -98,12 +101,12 @@ def test_one_of_raw_lines_a_folder_or_a_list_is_refused_and_said_as_well(host, p
     (tmp_path / "list.txt").write_text(f"{pem} shop.example\n")
     text = f"frontend f\n bind :443 ssl {line.format(pem=pem, folder=tmp_path)}\n"
     programs = Programs({"haproxy": (0, "", "")})
-    config = host(text)
+    config = host(text, {"/other.pem": "1" * 64})
     change = files.Change(str(config), "", text, 0o644, "haproxy")
     assert files.check(change, "candidate", programs.find, programs.run) == []
     at(-1)
     with pytest.raises(
-        files.Refused, match=rf"web\.pem, in the new {config}, is not served, so nothing was changed: it"
+        files.Refused, match=rf"web\.pem, which the new {config} names, is refused, so nothing was changed: it"
     ):
         files.check(change, "candidate", programs.find, programs.run)
     assert len(expiry.of_host([])) == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours, sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
@@ -22,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers imp
 from support.states import CONFIGS, INSTANCE, RUNS, STOPPED, Systemd, file, native
 
 FREE = undoing.Seen([], {})
-ACTIVE = undoing.Seen([], {}, is_active=True)  # this host's own router
+ACTIVE = undoing.Seen([], {}, serves=True)  # this host's own router
 HELD = undoing.Seen([], {"192.0.2.10": ["aa:bb"]})
 FIRST = "192.0.2.12"
 NEW = {**INSTANCE, "auth_pass": "new"}
@@ -378,7 +379,30 @@ def test_a_look_shows_the_other_routers_that_advertise_and_who_answers_for_the_v
     monkeypatch.setattr(sniffer, "listen", lambda interfaces, seconds: asked.append((interfaces, seconds)) or sent)
     answering = {"192.0.2.10": ["aa:bb"]}
     monkeypatch.setattr(neighbours, "holders_on_link", lambda links, _seconds: asked.append(links) or answering)
+    monkeypatch.setattr(undo, "addresses", set)
     seen = undo.look([{**INSTANCE, "advert_interval": 2.0}])
     assert [router["source"] for router in seen.heard] == ["192.0.2.12"]
-    assert undoing.agrees(seen.heard[0], INSTANCE) and seen.answering == answering and seen.is_active
+    assert undoing.agrees(seen.heard[0], INSTANCE) and seen.answering == answering and seen.serves
     assert asked == [(["eth0"], 3.0), {"eth0": ["192.0.2.10"]}]
+
+
+@pytest.mark.parametrize("interface, serves", [("eth0", True), ("lo", False)])
+def test_a_router_that_advertises_nothing_serves_as_long_as_a_vip_is_on_a_link_of_this_host(
+    monkeypatch, interface, serves
+):
+    """One that hangs keeps its VIPs, and the kernel goes on answering for them. Direct return has VIPs on lo."""
+
+    class Kernel:
+        def links(self):
+            return [netlink.Link(7, interface, True, b"")]
+
+        def addresses(self):
+            return [netlink.Address(7, "192.0.2.10", 24, True)]
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(undo, "Netlink", Kernel)
+    monkeypatch.setattr(sniffer, "listen", lambda _interfaces, _seconds: [])
+    monkeypatch.setattr(neighbours, "holders_on_link", lambda _links, _seconds: {})
+    assert undo.look([INSTANCE]).serves is serves

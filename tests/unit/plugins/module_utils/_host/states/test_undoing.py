@@ -161,7 +161,7 @@ def test_the_first_one_is_heard_with_any_vip_of_these_routers_and_nobody_else_is
     "seen, waited, reason",
     [
         (undoing.Seen([advertising("192.0.2.20")], {}), 0.0, ""),
-        (undoing.Seen([], {}, is_active=True), 100.0, "the member that returns first is not heard"),
+        (undoing.Seen([], {}, serves=True), 100.0, "the member that returns first is not heard"),
         (undoing.Seen([advertising("192.0.2.20", source="192.0.2.13")], {}), 100.0, "is not heard"),
         (undoing.Seen([], {"192.0.2.10": ["aa:bb"]}), 100.0, "is not heard"),
         (NOBODY, 4.9, None),

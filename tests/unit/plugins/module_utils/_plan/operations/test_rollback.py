@@ -264,6 +264,14 @@ def test_a_state_in_which_no_router_ran_takes_no_vip_away(link, backup):
     assert rollback.steps([member("lb1", **mine), pair(stopped, instances=carries)[1]]).faults[-1:] == found.faults
 
 
+def test_one_that_serves_and_would_not_start_again_keeps_the_others_from_no_return():
+    """A rollback does not start it again."""
+    carries = [{"name": "vip", "addresses": ["192.0.2.10"], "priority": 254, "preempt": True, "state": ""}]
+    serves = {"instances": carries, "unable": [], "would_not_start": ["haproxy.service would not start again: no."]}
+    given = [member("lb1", held=["192.0.2.10"], **serves), member("lb2", state(FIRST, router=False), instances=carries)]
+    assert (rollback.steps(given).faults, rollback.steps(given).members) == ([], ["lb2"])
+
+
 def test_the_states_are_listed_with_their_dates():
     given = pair(state(FIRST), state(SECOND, present=True), states=(state(SECOND, present=True),))
     assert rollback.steps(given, only_list=True).lines == [
