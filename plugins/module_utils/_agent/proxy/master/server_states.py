@@ -332,7 +332,8 @@ def late_name(key: str) -> str:
 def late_check_of(check: Check, service: Service) -> Optional[Check]:
     """Return the second check of a server, which waits for longer; None if there is none.
 
-    A server that refuses fails it sooner than the first one, and is down at once and not late before.
+    A server that refuses fails it sooner than the first one, and is down at once and not late before. One that cannot
+    be reached fails it soon afterwards: a balancer that is cut off must not go on saying that it has servers.
     """
     if not service.health.late_timeout:
         return None
@@ -341,6 +342,7 @@ def late_check_of(check: Check, service: Service) -> Optional[Check]:
         interval=3 * check.interval,
         fast_interval=check.interval,
         timeout=service.health.late_timeout,
+        connect_timeout=service.health.late_connect,
         fall=min(2, check.fall),
         every=False,
     )

@@ -276,6 +276,7 @@ def test_a_second_check_asks_the_same_and_waits_for_longer():
     second, first = late_case().applied[:2]
     assert (first.name, second.name) == ("web/a", "web/a/late")
     assert (second.timeout, second.interval, second.fast_interval, second.fall) == (10 * SECOND, 600_000, 200_000, 2)
+    assert (first.connect_timeout, late_case(late_connect=7).applied[0].connect_timeout) == (0, 7)
     same = ("type", "address", "port", "path", "host", "status", "greeting", "steps", "rise", "verify", "ca", "sni")
     assert all(getattr(first, key) == getattr(second, key) for key in same)
     assert [check.name for check in late_case(late_timeout=0).applied] == ["web/a", "web/b"]
