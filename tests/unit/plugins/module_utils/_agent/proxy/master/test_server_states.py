@@ -352,6 +352,16 @@ def test_a_reload_and_an_upgrade_keep_what_the_second_check_has_found():
     assert HealthCase(service(**LATE), remembered=known).states() == {"web/a": "down", "web/b": "late"}
 
 
+def test_what_a_version_with_fewer_fields_of_a_check_has_found_counts_after_the_upgrade():
+    case = HealthCase(service())
+    case.found("web/a", False)
+    known = json.loads(json.dumps(case.health.to_json()))
+    first_release = Check._fields.index("steps") + 1
+    older = {key: {**state, "check": state["check"][:first_release]} for key, state in known.items()}
+    assert older != known and HealthCase(service(), remembered=older).states()["web/a"] == "down"
+    assert HealthCase(service(fall=7), remembered=older).states()["web/a"] == "up"
+
+
 def test_a_server_that_a_version_without_a_second_check_took_for_lost_may_be_late():
     """An upgrade, or a reload, brings the second check; until it has a result, connections are tried."""
     case = late_case(late_timeout=0)
