@@ -144,4 +144,4 @@ def test_a_balancer_that_would_not_answer_a_check_of_its_host_is_refused_before_
     assert model.endswith(f"__{role}_also_answers | default([]), __{role}_asking | default([])) }}}}")
     settings = {"services": [{"name": "web", "port": 8080, "servers": ["192.0.2.41"]}]}
     (fault,) = roles.FilterModule().filters()[name](settings, *about, asking=asking)["faults"]
-    assert ": the check mine asks http://127.0.0.1:8081, where the balancer would not answer it any more" in fault
+    assert ": the check mine asks http://127.0.0.1:8081, which the balancer would no longer answer" in fault

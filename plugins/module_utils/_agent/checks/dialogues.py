@@ -17,7 +17,10 @@ def network_probe(loop: Loop, check: Check) -> Probe:
     :raises ImportError: for https if Python has no TLS
     """
     probes = [
-        NetworkProbe(loop, check.address, step.port, check.timeout, _dialogue(check, step)) for step in check.sequence
+        NetworkProbe(
+            loop, check.address, step.port, check.timeout, _dialogue(check, step), connect_timeout=check.connect_timeout
+        )
+        for step in check.sequence
     ]
     return probes[0] if len(probes) == 1 else Sequence(probes)
 

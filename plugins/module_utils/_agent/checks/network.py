@@ -95,7 +95,10 @@ def connect(address: str, port: int) -> socket.socket:
 
 
 class NetworkProbe(Probe):
-    """One connection per run; ``timeout`` (microseconds) covers all of it, without what this process is late by."""
+    """One connection per run; ``timeout`` (microseconds) covers all of it, without what this process is late by.
+
+    With a ``connect_timeout`` a server that cannot be reached is known sooner than one that does not answer.
+    """
 
     def __init__(
         self,
@@ -105,8 +108,10 @@ class NetworkProbe(Probe):
         timeout: int,
         dialogue: Dialogue = connect_only,
         connect: Callable[[str, int], socket.socket] = connect,
+        connect_timeout: int = 0,
     ) -> None:
         self._loop, self._address, self._port, self._timeout = loop, address, port, timeout
+        self._connect_timeout = min(connect_timeout, timeout)
         self._dialogue, self._connect = dialogue, connect
         self._stream: Optional[Stream] = None
         self._timer: Optional[Timer] = None
@@ -122,7 +127,8 @@ class NetworkProbe(Probe):
             self._stream = Stream(self._connect(self._address, self._port))
         except (OSError, ValueError) as fault:
             return self._end(False, in_words(fault))
-        self._wait(patience.begin(self._timeout, self._began))
+        self._limit = self._connect_timeout or self._timeout
+        self._wait(patience.begin(self._limit, self._began))
         self._steps = self._converse(self._stream)
         return self._step()
 
@@ -137,7 +143,14 @@ class NetworkProbe(Probe):
 
     def _converse(self, stream: Stream) -> Steps:
         yield from stream.connected()
+        self._wait_for_the_rest()
         return (yield from self._dialogue(stream))
+
+    def _wait_for_the_rest(self) -> None:
+        if self._timer and self._limit < self._timeout:
+            self._timer.cancel()
+            self._limit = self._timeout
+            self._wait(patience.begin(self._timeout - self._waiting.waited, self._loop.now()))
 
     def _step(self, _ready: int = 0) -> None:
         if self._stream is None:
@@ -160,7 +173,7 @@ class NetworkProbe(Probe):
         if not wait.is_over:
             return self._wait(wait)
         missing = self._stream.missing if self._stream else "no answer"
-        return self._end(False, f"{missing} within {seconds(self._timeout)}")
+        return self._end(False, f"{missing} within {seconds(self._limit)}")
 
     def _end(self, success: bool, detail: str) -> None:
         self.stop()

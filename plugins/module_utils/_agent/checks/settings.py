@@ -52,6 +52,7 @@ class Check(NamedTuple):
     fast_interval: int = 0  # used while outcomes contradict the state; 0: the interval
     every: bool = False  # whether each run is reported, besides changes of the state
     steps: Tuple[Step, ...] = ()  # tcp, http, https: what is checked in sequence, instead of the one port
+    connect_timeout: int = 0  # tcp, http, https: for the connection alone; 0: the timeout
 
     @property
     def sequence(self) -> Tuple[Step, ...]:

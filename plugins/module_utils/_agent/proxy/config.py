@@ -280,10 +280,12 @@ def authorities(services: List[Dict[str, Any]], host: Any) -> List[Tuple[str, st
 
 def _settings(found: Parts) -> settings.Settings:
     same = ("maxconn", "retries", "workers", "status_socket")
+    timeouts = settings.Timeouts(**{key: fields.microseconds(value) for key, value in found.timeouts.items()})
+    services = map(service_of, found.services)
     return settings.Settings(
-        services=tuple(service_of(item) for item in found.services),
+        services=tuple(each._replace(health=each.health._replace(late_connect=timeouts.connect)) for each in services),
         monitors=tuple(_monitor_of(item) for item in found.monitors),
-        timeouts=settings.Timeouts(**{key: fields.microseconds(value) for key, value in found.timeouts.items()}),
+        timeouts=timeouts,
         hard_stop_after=fields.microseconds(found.whole["hard_stop_after"]),
         stop_within=fields.microseconds(found.whole["stop_within"]),
         page=settings.Page(tuple(found.page["bind"]), found.page["port"]) if found.page else None,

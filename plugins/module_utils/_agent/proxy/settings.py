@@ -55,6 +55,7 @@ class Health(NamedTuple):
     fast_interval: int = 0  # while a server is on its way up or down (fastinter); 0 is the interval
     timeout: int = 2 * MILLION
     late_timeout: int = 0  # for a second check: a server that passes it alone is late and not down; 0: there is none
+    late_connect: int = 5 * MILLION  # of which for the connection: the proxy's own limit, ``timeouts.connect``
     rise: int = 2
     fall: int = 3
     verify: bool = False  # https: whether to verify the certificate

@@ -78,8 +78,8 @@ def faults(asked: Iterable[Mapping[str, Any]], answering: Sequence[Listener], ho
     :param host: its name, for the sentences
     """
     return [
-        f"{host}: the check {question['name']} asks {_shown(question)}, where the balancer would not answer it any "
-        "more: first let it ask for what stays, in a run of its own."
+        f"{host}: the check {question['name']} asks {_shown(question)}, which the balancer would no longer "
+        "answer: first change the check to ask for something that stays, in a run of its own."
         for question in asked
         if not any(_answers(each, question) for each in answering)
     ]

@@ -104,7 +104,7 @@ class ServerState:
     def to_json(self) -> Dict[str, Any]:
         """Return the state that is not in the settings."""
         return {
-            "check": json.loads(json.dumps(self.check or ())),
+            "check": _as_json(self.check),
             "order": self.admin_state,
             "healthy": self.healthy,
             "answers_late": self.answers_late,
@@ -118,7 +118,8 @@ class ServerState:
     def restore(self, known: Dict[str, Any]) -> None:
         """Take over from this server in the previous version."""
         self.admin_state = known["order"]
-        if known["check"] == json.loads(json.dumps(self.check or ())):
+        mine, before = _as_json(self.check), known["check"]
+        if before == mine[: len(before)] and bool(before) == bool(mine):  # an older version lacks the last fields
             self.healthy, self.checked, self.since = known["healthy"], known["judged"], known["since"]
             self.answers_late = known.get("answers_late", True) and bool(self.late_check)
             self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
@@ -324,6 +325,10 @@ def check_of(service: Service, server: Server) -> Optional[Check]:
     )
 
 
+def _as_json(check: Optional[Check]) -> List[Any]:
+    return list(json.loads(json.dumps(check or ())))
+
+
 def late_name(key: str) -> str:
     """Return the name of a server's second check."""
     return f"{key}/late"
@@ -332,7 +337,8 @@ def late_name(key: str) -> str:
 def late_check_of(check: Check, service: Service) -> Optional[Check]:
     """Return the second check of a server, which waits for longer; None if there is none.
 
-    A server that refuses fails it sooner than the first one, and is down at once and not late before.
+    A server that refuses fails it sooner than the first one, and is down at once and not late before. One that cannot
+    be reached fails it soon afterwards: a balancer that is cut off must not go on saying that it has servers.
     """
     if not service.health.late_timeout:
         return None
@@ -341,6 +347,7 @@ def late_check_of(check: Check, service: Service) -> Optional[Check]:
         interval=3 * check.interval,
         fast_interval=check.interval,
         timeout=service.health.late_timeout,
+        connect_timeout=service.health.late_connect,
         fall=min(2, check.fall),
         every=False,
     )

@@ -75,6 +75,32 @@ def test_silence_is_down_when_the_time_is_over(loop, deaf, no_leak):
     assert SECOND // 10 <= outcome.duration < SECOND
 
 
+def test_a_server_that_cannot_be_reached_is_known_before_the_time_is_over(loop, deaf, no_leak):
+    outcome = probe(loop, deaf, connect_timeout=SECOND // 10).one()
+    assert (outcome.success, outcome.detail) == (False, "no connection within 0.1 s")
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_one_that_was_reached_has_the_whole_time_for_its_answer(loop, server, no_leak, answers):
+    def dialogue(stream):
+        stream.expect("no answer")
+        return (yield from stream.receive(1)).decode()
+
+    accepted = []
+
+    def answer():
+        accepted.append(server.accept()[0])
+        accepted[0].send(b"x")
+
+    if answers:
+        loop.after(SECOND // 5, answer)
+    outcome = probe(loop, server.getsockname(), SECOND // 2, dialogue=dialogue, connect_timeout=SECOND // 20).one()
+    for each in accepted:
+        each.close()
+    assert (outcome.success, outcome.detail) == (True, "x") if answers else (False, "no answer within 0.5 s")
+    assert outcome.duration >= SECOND // 5
+
+
 def test_a_socket_that_met_itself_is_no_server(loop):
     def meet(address, port):
         alone = socket.socket()

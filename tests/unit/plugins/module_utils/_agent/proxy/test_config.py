@@ -64,6 +64,8 @@ def test_a_good_configuration_is_read_in_microseconds():
         ),
     )
     assert found.timeouts == settings.Timeouts(client=60 * SECOND, tunnel=7200 * SECOND, queue=30 * SECOND)
+    own, _faults = config.parse(written(timeouts={"connect": 1.05}))
+    assert {service.health.late_connect for service in own.services} == {own.timeouts.connect} == {1_050_000}
     assert found.page == settings.Page(("192.0.2.10",), 9000)
     assert found[3:9] == (4000, 5, 2, 90_500_000, 2_500_000, "/run/proxy.sock")
 

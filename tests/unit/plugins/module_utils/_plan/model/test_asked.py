@@ -130,8 +130,8 @@ def made(role, changes, asking=()):
     found = haproxy.model(haproxy.settings_of(settings), [], "lb1", asking=asking)
     if found["faults"]:
         return found["faults"], ""
-    known = {"model": haproxy.for_template(found), "family": configurations.FAMILY}
-    return [], templates.render("haproxy/haproxy.cfg.j2", known)
+    model = {"model": haproxy.for_template(found), "family": configurations.FAMILY}
+    return [], templates.render("haproxy/haproxy.cfg.j2", model)
 
 
 ANSWERS = {"agent": answering.by_agent, "haproxy": answering.by_haproxy}
@@ -153,7 +153,7 @@ def test_a_configuration_is_refused_if_and_only_if_it_leaves_a_check_without_an_
     refused, _text = made(role, changes, ASKED[role])
     assert len(refused) == len(unanswered)
     for fault, each in zip(refused, unanswered):
-        assert f"lb1: the check {each['name']} asks http" in fault and f":{each['port']}, where the balancer" in fault
+        assert f"lb1: the check {each['name']} asks http" in fault and f":{each['port']}, which the balancer" in fault
 
 
 @pytest.mark.parametrize("role", CHANGES)
@@ -167,8 +167,8 @@ def test_each_variable_of_a_balancer_is_changed_here_or_is_no_matter_of_what_is_
 def test_a_path_is_not_shown_which_may_have_a_token():
     secret = question(9999, "/health?token=s3cret")
     assert made("haproxy", {}, [secret])[0] == [
-        "lb1: the check asks-9999 asks http://127.0.0.1:9999, where the balancer would not answer it any more: first "
-        "let it ask for what stays, in a run of its own."
+        "lb1: the check asks-9999 asks http://127.0.0.1:9999, which the balancer would no longer answer: first "
+        "change the check to ask for something that stays, in a run of its own."
     ]
 
 

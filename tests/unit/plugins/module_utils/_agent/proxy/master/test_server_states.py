@@ -276,6 +276,7 @@ def test_a_second_check_asks_the_same_and_waits_for_longer():
     second, first = late_case().applied[:2]
     assert (first.name, second.name) == ("web/a", "web/a/late")
     assert (second.timeout, second.interval, second.fast_interval, second.fall) == (10 * SECOND, 600_000, 200_000, 2)
+    assert (first.connect_timeout, late_case(late_connect=7).applied[0].connect_timeout) == (0, 7)
     same = ("type", "address", "port", "path", "host", "status", "greeting", "steps", "rise", "verify", "ca", "sni")
     assert all(getattr(first, key) == getattr(second, key) for key in same)
     assert [check.name for check in late_case(late_timeout=0).applied] == ["web/a", "web/b"]
@@ -349,6 +350,16 @@ def test_a_reload_and_an_upgrade_keep_what_the_second_check_has_found():
     case.health.apply([service(**LATE)._replace(maxconn=7)])
     assert case.states() == {"web/a": "down", "web/b": "late"}
     assert HealthCase(service(**LATE), remembered=known).states() == {"web/a": "down", "web/b": "late"}
+
+
+def test_what_a_version_with_fewer_fields_of_a_check_has_found_counts_after_the_upgrade():
+    case = HealthCase(service())
+    case.found("web/a", False)
+    known = json.loads(json.dumps(case.health.to_json()))
+    first_release = Check._fields.index("steps") + 1
+    older = {key: {**state, "check": state["check"][:first_release]} for key, state in known.items()}
+    assert older != known and HealthCase(service(), remembered=older).states()["web/a"] == "down"
+    assert HealthCase(service(fall=7), remembered=older).states()["web/a"] == "up"
 
 
 def test_a_server_that_a_version_without_a_second_check_took_for_lost_may_be_late():
