@@ -203,14 +203,14 @@ def orphaned(running: Sequence[Dict[str, Any]], config: Optional[Dict[str, Any]]
     :param running: the instances in the agent's report
     """
     planned = (config or {}).get("instances", ())
-    kept = {_carried(address, each) for each in planned for address in _all_addresses(each)}
+    kept = {_carried(address, each) for each in planned for address in all_addresses(each)}
     routes = {route for each in planned for route in each.get("virtual_routes", ())}
     held = [address for each in running for address in each.get("held", ()) if _carried(address, each) not in kept]
     return held + [route for each in running for route in each.get("virtual_routes", ()) if route not in routes]
 
 
-def _all_addresses(instance: Dict[str, Any]) -> Sequence[str]:
-    return [*instance["addresses"], *instance.get("excluded_addresses", ())]
+def all_addresses(instance: Dict[str, Any]) -> Sequence[str]:
+    return [*instance.get("addresses", ()), *instance.get("excluded_addresses", ())]
 
 
 def _carried(address: str, instance: Dict[str, Any]) -> Tuple[str, Any]:

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 from ..._shared import mark
 from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
+from .. import facts
+from ..deploy import steps
 from .snapshot import ANSWERS, DIRECT_SERVER, NAMES, ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"
@@ -21,6 +23,7 @@ TABLES = {
 # What has a program of its own, which is started anew with each change of its files.
 RESOLVER = "onprem-lb-resolver.service"
 STARTED_ANEW = ("onprem-lb-metrics.service", Daemon(FOLLOW).unit)
+SIGNALLED = ("systemctl", "kill", "--kill-who=main")
 NOT_WAITED_FOR = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit)
 # A plane removes its table, if it is ended as its unit says. A server takes its VIPs from lo, by its program.
 STOPPED_FIRST = (Daemon(DIRECT).unit, DIRECT_SERVER)
@@ -130,7 +133,7 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
         return [_started("start", name)]
     is_part = any(path.startswith(f"/etc/systemd/system/{name}") for path in changed)
     if name in UNITS[AGENT]:
-        return _of_agent(name, is_part, changed)
+        return _of_agent(name, is_part and name in ROUTERS, now, then, changed)
     if name in STARTED_ANEW:
         is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
     if name == ANSWERS:
@@ -154,14 +157,32 @@ def _started(verb: str, name: str) -> List[str]:
 def _of_direct(name: str, is_part: bool, changed: Sequence[str]) -> List[List[str]]:
     """Return the command for the direct plane, whose table stays."""
     if is_part or any(path.startswith("/usr/local/lib/onprem-lb-direct/") for path in changed):
-        return [["systemctl", "kill", "--kill-who=main", "--signal=USR2", name]]
+        return [[*SIGNALLED, "--signal=USR2", name]]
     return [["systemctl", "reload", name]] if "/etc/onprem-lb-direct/direct.json" in changed else []
 
 
-def _of_agent(name: str, is_part: bool, changed: Sequence[str]) -> List[List[str]]:
-    """Return the command for a daemon of the agent: a change of its version is handed over, without a gap."""
-    if is_part and name in ROUTERS:
-        return [["systemctl", "restart", name]]
+def _of_agent(name: str, is_restarted: bool, now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
+    """Return the commands for a daemon of the agent: a change of its version is handed over, without a gap."""
+    if is_restarted:
+        killed = [] if _leaves_addresses(now, then) else [[*SIGNALLED, "--signal=KILL", name]]
+        return [*killed, ["systemctl", "restart", name]]
     if any(path.startswith(LIBRARY) for path in changed):
-        return [["systemctl", "kill", "--kill-who=main", "--signal=USR2", name]]
+        return [[*SIGNALLED, "--signal=USR2", name]]
     return [["systemctl", "reload", name]] if CONFIGS[name] in changed else []
+
+
+def _leaves_addresses(now: Snapshot, then: Snapshot) -> bool:
+    """Whether the router, if killed, might leave addresses that it does not adopt as it starts again, as in a run.
+
+    So might one whose configuration cannot be read: it has to release them itself, and takes its VIPs anew.
+    """
+    before, after = (_agents_config(each) for each in (now, then))
+    held = [{**each, "held": steps.all_addresses(each)} for each in before.get("instances", [])]
+    return not held or bool(steps.orphaned(held, after))
+
+
+def _agents_config(snapshot: Snapshot) -> Dict[str, Any]:
+    path = CONFIGS[UNITS[AGENT].router]
+    return facts.agent_config(
+        "".join(file.content.decode(errors="replace") for file in snapshot.files if file.path == path)
+    )

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import changes
 from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import NAMES
@@ -113,6 +115,38 @@ def test_a_resolver_that_has_come_or_gone_since_stays_so(now, then):
 def test_the_agent_loads_its_file_or_hands_over_to_its_other_version(path, command):
     now = native()._replace(files=[file(path, "new")], units=AGENT)
     assert way(now, now._replace(files=[file(path, "old")]))[1] == [command]
+
+
+def routed(text, unit):
+    """A member whose agent has this configuration, and a unit."""
+    files = [file("/etc/onprem-lb-agent/vrrp.json", text), file("/etc/systemd/system/onprem-lb-vrrp.service", unit)]
+    return native()._replace(files=files, units=AGENT)
+
+
+def holding(*addresses, **more):
+    return json.dumps({"instances": [{"interface": "eth0", "addresses": [*addresses], **more}]})
+
+
+@pytest.mark.parametrize(
+    "now, then, keeps",
+    [
+        (holding("192.0.2.100"), holding("192.0.2.100", version=3), True),
+        (holding("192.0.2.100"), holding("192.0.2.101", "192.0.2.100/24"), True),
+        (holding("192.0.2.100", "192.0.2.101"), holding("192.0.2.100"), False),
+        (holding("192.0.2.100", excluded_addresses=["192.0.2.101"]), holding("192.0.2.100"), False),
+        (holding("192.0.2.100"), holding("192.0.2.100", interface="eth1"), False),
+        (holding("192.0.2.100", virtual_routes=["default via 192.0.2.1"]), holding("192.0.2.100"), False),
+        ("{", holding("192.0.2.100"), False),
+        (holding("192.0.2.100"), "{", False),
+    ],
+    ids=["version", "one more", "one less", "excluded", "interface", "route", "damaged now", "damaged then"],
+)
+def test_a_router_whose_unit_changes_keeps_its_addresses_on_the_way_back_unless_it_could_leave_one_behind(
+    now, then, keeps
+):
+    _units, commands = way(routed(now, "new"), routed(then, "old"))
+    killed = ["systemctl kill --kill-who=main --signal=KILL onprem-lb-vrrp.service"]
+    assert commands == [*killed * keeps, "systemctl restart onprem-lb-vrrp.service"]
 
 
 @pytest.mark.parametrize(
