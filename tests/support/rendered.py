@@ -81,7 +81,7 @@ def render(case: Case) -> Lines:
     for plan in found.plans:
         lines["plan"] += _plan(plan)
         names = [*plan.members]
-        for name in {names[0], names[-1]}:
+        for name in dict.fromkeys((names[0], names[-1])):
             for file, text in _files(name, plan.members[name], case.haproxy).items():
                 lines[f"{name} {file}"] = text
     return lines

@@ -57,7 +57,7 @@ def test_the_agent_is_asked_about_its_configuration(configured, tmp_path, unit, 
         assert words[-4:] == [starting.AGENT_PROGRAM, "check-config", "--config", str(tmp_path / unit)]
         return code, "", "services (web).check.ca is '/ca.pem': it cannot be read.\n" if code else ""
 
-    reader = Reader(lambda words: check(words), shutil.which)
+    reader = Reader(check, shutil.which)
     said = [f"{unit} would not start again: services (web).check.ca is '/ca.pem': it cannot be read."]
     assert list(starting.faults(reader, [unit])) == (said if code else [])
 
