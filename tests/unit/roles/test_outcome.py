@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from support.paths import ROLES
+from support.roles import variables_of
 
 ROLES_OF_A_RUN = ("agent", "direct_server", "haproxy", "ipi", "keepalived", "layout", "resolver")
 TABLE = yaml.safe_load((ROLES / "layout/vars/main/outcome.yml").read_text())["__layout_results"]
@@ -66,3 +69,8 @@ def test_each_task_that_changes_a_host_is_said_at_the_end(name, tasks):
 def test_the_table_names_results_that_tasks_register_and_no_others():
     registered = {task.get("register") for _name, tasks in files() for task in changing(tasks)}
     assert set(TABLE) - registered == set()
+
+
+def test_the_words_name_no_variable_that_ends_with_another_role():
+    ended = {name for role in ROLES_OF_A_RUN if role != "layout" for name in variables_of(role)}
+    assert ended & set(re.findall(r"\w+", " ".join(TABLE.values()))) == set()

@@ -115,12 +115,6 @@ def unable(member: Member) -> List[str]:
     return [f"{member.name} could not take over: {' '.join(reasons)}"] if reasons else []
 
 
-def would_not_start(member: Member) -> List[str]:
-    """Say why a member that serves would not do so for long: its programs would not start again."""
-    reasons = member.seen.get("would_not_start", [])
-    return [f"{member.name} could not take over: {' '.join(reasons)}"] if reasons else []
-
-
 def unfit(layout: Layout, what: str) -> List[str]:
     """Say why the VIPs of these members cannot be handed over.
 

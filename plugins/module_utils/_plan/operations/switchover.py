@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..._shared.held_back import PATHS, SWITCHOVER
 from .members import Layout, Member, layouts
-from .steps import Steps, delays, give_back, holder, holders_after, probe, several, unable, unfit, would_not_start
+from .steps import Steps, delays, give_back, holder, holders_after, probe, several, unable, unfit
 
 BACK = "-e switchover_back=true, the next run of onprem.lb.site, or a reboot of it"
 
@@ -49,8 +49,13 @@ def _hand_over(layout: Layout, to: str) -> Steps:
     if vips and set(vips) <= {*target.held}:
         return Steps([], [f"{target.name} holds {', '.join(vips)} already: nothing to do."])
     lacking = [f"{target.name} cannot take over {', '.join(layout.configured)}, which its configuration lacks."]
-    faults = [*unable(target), *would_not_start(target)] if vips else lacking
-    return Steps(faults) if faults else _moves(layout, target, vips)
+    broken = target.seen.get("would_not_start", [])
+    starts = [f"{target.name} could not take over: {' '.join(broken)}"] if broken and target.held_back else []
+    faults = [*unable(target), *starts] if vips else lacking
+    if faults:
+        return Steps(faults)
+    found = _moves(layout, target, vips)
+    return found._replace(lines=[*found.lines, *(f"{target.name} takes over as it runs now. {why}" for why in broken)])
 
 
 def _target(layout: Layout, to: str, faults: List[str]) -> Optional[Member]:

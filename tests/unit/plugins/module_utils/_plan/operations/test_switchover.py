@@ -157,6 +157,15 @@ def test_a_way_back_with_nobody_left_is_refused_with_each_reason():
     assert (found.faults, found.start) == ([f"lb1 could not take over: {BROKEN}"], [])
 
 
+NO_START = "onprem-lb-proxy.service would not start again: services (web).check.ca is '/ca.pem': it cannot be read."
+
+
+def test_a_member_that_serves_and_would_not_start_again_takes_over_and_that_is_said():
+    found = steps(pair(HOLDS, seen(2, would_not_start=[NO_START])))
+    assert (found.faults, found.expected) == ([], {"lb2": [VIP]})
+    assert found.lines[-1] == f"lb2 takes over as it runs now. {NO_START}"
+
+
 UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf since it changed."
 
 
@@ -170,9 +179,9 @@ UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf si
             "lb1 is the only member: there is none to hand the VIPs over to.",
         ),
         (
-            pair(HOLDS, seen(2, would_not_start=["haproxy.service would not start again: [ALERT]"])),
-            "",
-            "lb2 could not take over: haproxy.service would not start again: [ALERT]",
+            pair(seen(1, held_back=RECORD, would_not_start=[NO_START]), seen(2, [VIP])),
+            "lb1",
+            f"lb1 could not take over: {NO_START}",
         ),
         (
             pair(HOLDS, seen(2, unable=["haproxy.service does not run."])),
