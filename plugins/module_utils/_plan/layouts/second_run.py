@@ -53,20 +53,44 @@ def smaller(given: List[Turn], migrating: List[str], prefix: str) -> Iterator[Sm
             turns = functools.reduce(lambda turns, part: part.left(turns), some, given)
             mend = f"leave the change of {' and of '.join(part.words for part in some)} for a second run"
             yield Smaller(mend, turns, [turn.name for turn in turns if turn.replaces and turn.name in migrating])
+    groups = _groups(given)
+    for group in groups if len(groups) > 1 else []:
+        mend = f"leave the change of {_members_of(group)} for a second run"
+        yield Smaller(mend, _with_these_vips(given, group), migrating)
 
 
 def _parts(given: List[Turn], prefix: str) -> List[Part]:
     """Return what the run changes of the routers, besides what harms nobody."""
-    carried = {vip for turn in given for vip in changes.vips(turn.before) ^ changes.vips(turn.after)}
+    carried = _carried(given)
     found = changed(given).values()
     labels = dict.fromkeys(change.label for some in found for change in some if change.kind == SPLITS)
     shared = [label for label in labels if label in SHARED]
     every = [
-        (carried, Part(f"the members that carry {', '.join(sorted(carried))}", _with_what_is_carried)),
+        (carried, Part(_members_of(carried), _with_what_is_carried)),
         (any(turn.replaces for turn in given), Part(f"{prefix}_engine", _with_their_engines)),
         (shared, Part(", ".join(shared), _with_what_is_shared)),
     ]
     return [part for changes_it, part in every if changes_it]
+
+
+def _carried(given: List[Turn]) -> Set[str]:
+    """Return the VIPs that a member gets or gives up."""
+    return {vip for turn in given for vip in changes.vips(turn.before) ^ changes.vips(turn.after)}
+
+
+def _members_of(vips: Set[str]) -> str:
+    return f"the members that carry {', '.join(sorted(vips))}"
+
+
+def _groups(given: List[Turn]) -> List[Set[str]]:
+    """Return the VIPs that members get or give up, one Virtual Router's together: its address changes."""
+    found: List[Set[str]] = []
+    every = [turn.routers(some) for turn in given for some in (turn.before, turn.after)]
+    for router in dict.fromkeys(router for routers in every for router in routers):
+        vips = {vip for routers in every if router in routers for vip in _vips(routers[router])} & _carried(given)
+        joined = [group for group in found if group & vips]
+        found = [group for group in found if group not in joined] + [vips.union(*joined)]
+    return [group for group in found if group]
 
 
 def _with_their_engines(given: List[Turn]) -> List[Turn]:
@@ -81,6 +105,16 @@ def _with_what_is_carried(given: List[Turn]) -> List[Turn]:
         stays = {vip: each for each in turn.after for vip in _vips(each)}
         own = [_of(each, stays) or {**AS_IT_RUNS, **each} for each in turn.before]
         after.append([{**each, **_of(each, planned)} for each in own])
+    return _among_themselves(given, after)
+
+
+def _with_these_vips(given: List[Turn], group: Set[str]) -> List[Turn]:
+    """Return the turns in which these VIPs have the members, and the addresses, that they have now."""
+    after = []
+    for turn, now in zip(given, _with_what_is_carried(given)):
+        stays = [each for each in now.after if group & changes.vips([each])]
+        taken = group | changes.vips(stays)
+        after.append([*stays, *(each for each in turn.after if not taken & changes.vips([each]))])
     return _among_themselves(given, after)
 
 

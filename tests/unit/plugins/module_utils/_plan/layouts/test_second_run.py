@@ -19,6 +19,13 @@ SHARDED = {
 NATIVE, AGENT = {"engine": "native"}, {"engine": "agent"}
 
 
+# Of the two Virtual Routers that members get and give up, the address of one changes.
+SHARDS = {
+    "ingress_vips": [
+        {"address": "10.0.0.201", "name": "red", "members": ["master-1", "master-2"]},
+        {"address": "10.0.0.202", "name": "blue", "members": ["master-0", "worker-0"]},
+    ]
+}
 VIPS = ["10.0.0.200", "10.0.0.201"]
 
 
@@ -59,6 +66,12 @@ def alone(before, planned, holder):
             {**AGENT, **SHARDED, "advert_interval": 2},
             "the members that carry 10.0.0.201, 10.0.0.202",
             {**AGENT, "advert_interval": 2},
+        ),
+        (
+            {**NATIVE, **SHARDS},
+            {**NATIVE, "api_vips": ["10.0.0.210"]},
+            "the members that carry 10.0.0.200, 10.0.0.210",
+            NATIVE,
         ),
     ],
 )
