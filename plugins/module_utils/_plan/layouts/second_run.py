@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 def smaller(given: List[Turn], migrating: List[str], prefix: str) -> Iterator[Smaller]:
-    """Yield the runs that change less, those that change most of it first.
+    """Yield the runs that change less: those that leave whole parts, most of the change first, then those of one group.
 
     :param migrating: the members that change their engine, in their order
     :param prefix: of the layout's variables
@@ -85,9 +85,10 @@ def _members_of(vips: Set[str]) -> str:
 def _groups(given: List[Turn]) -> List[Set[str]]:
     """Return the VIPs that members get or give up, one Virtual Router's together: its address changes."""
     found: List[Set[str]] = []
+    carried = _carried(given)
     every = [turn.routers(some) for turn in given for some in (turn.before, turn.after)]
     for router in dict.fromkeys(router for routers in every for router in routers):
-        vips = {vip for routers in every if router in routers for vip in _vips(routers[router])} & _carried(given)
+        vips = {vip for routers in every if router in routers for vip in _vips(routers[router])} & carried
         joined = [group for group in found if group & vips]
         found = [group for group in found if group not in joined] + [vips.union(*joined)]
     return [group for group in found if group]
