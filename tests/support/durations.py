@@ -128,6 +128,8 @@ class _Module:
         for node in self.calls:
             if _name(node.func) == "sleep" and ast.unparse(node.func) in ("time.sleep", "sleep"):
                 yield Found(node.lineno, f"a sleep: {ast.unparse(node)}")
+            if _stops_later(node):
+                yield Found(node.lineno, f"a sleep of a loop: {ast.unparse(node)}")
 
     def timeouts(self) -> Iterator[Found]:
         for node in self.calls:
@@ -150,6 +152,12 @@ def _derived(tree: ast.Module) -> Set[str]:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("support."):
             found |= {"LIMIT"} & {alias.name for alias in node.names}
     return found
+
+
+def _stops_later(call: ast.Call) -> bool:
+    """Whether a call lets a loop run for a fixed time."""
+    stops = _name(call.func) == "after" and [_name(each) for each in call.args[1:]] == ["stop"]
+    return stops and isinstance(call.args[0], ast.Constant) and bool(call.args[0].value)
 
 
 def _is_clock(function: ast.AST) -> bool:

@@ -79,6 +79,11 @@ def test_a_sleep_is_found(call):
     assert [found.what for found in find(source(call))] == [f"a sleep: {call}"]
 
 
+def test_a_loop_that_stops_after_a_while_is_a_sleep():
+    assert [found.what for found in find(source("loop.after(500, loop.stop)"))]
+    assert find(source("loop.after(LIMIT, loop.stop)\n    loop.after(0, loop.stop)")) == []
+
+
 @pytest.mark.parametrize(
     "call",
     ["process.wait(5)", "thread.join(timeout=1)", "until(lambda: done, limit=10)", "subprocess.run([], timeout=20)"],

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop, Timer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import READ, Loop, Timer
 
 from support.waiting import LIMIT_S
 
@@ -58,10 +58,20 @@ class Looks:
 
 
 class Time:
-    """A loop without descriptors. Its clock moves only in ``advance``."""
+    """A loop whose clock moves only in ``advance``, and whose descriptors are ready only in ``is_ready``."""
 
     def __init__(self) -> None:
         self._now, self._serial, self._timers = 0, 0, []
+        self.watched = {}
+
+    def watch(self, descriptor, callback, events=READ) -> None:
+        self.watched[descriptor] = callback
+
+    def forget(self, descriptor) -> None:
+        self.watched.pop(descriptor, None)
+
+    def is_ready(self, descriptor, events=READ) -> None:
+        self.watched[descriptor](events)
 
     def now(self) -> int:
         return self._now

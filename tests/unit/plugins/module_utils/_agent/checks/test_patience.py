@@ -71,16 +71,9 @@ class Silent:
         pass
 
 
-class Loop(Time):
-    def watch(self, *_call):
-        pass
-
-    forget = watch
-
-
 @pytest.mark.parametrize("pause", [0, 10 * SECOND])
 def test_a_check_over_the_network_fails_only_after_its_timeout_without_the_pauses(pause):
-    loop = Loop()
+    loop = Time()
     runs = Runs(loop, network.NetworkProbe(loop, "127.0.0.1", 1, LIMIT, connect=lambda *_at: Silent()))
     runs.start()
     loop.advance(LIMIT - STEP)

@@ -45,6 +45,11 @@ def real_time():
     found.close()
 
 
+def end_after(loop, delay):
+    """End a loop with the very timer that the test is about."""
+    return loop.after(delay, loop.stop)
+
+
 def test_nothing_is_called_at_once_while_the_loop_is_busy_or_does_not_run(loop):
     called = []
     assert not loop.run_if_idle(lambda: called.append("not running"))
@@ -54,23 +59,28 @@ def test_nothing_is_called_at_once_while_the_loop_is_busy_or_does_not_run(loop):
     assert called == [False]
 
 
-def test_a_waiting_loop_is_called_at_once_and_no_second_time_meanwhile():
+def test_a_waiting_loop_is_called_at_once_and_no_second_time_meanwhile(pair):
     """A signal's handler is what can call while it waits."""
-    loop, called = Loop(), []
+    called = []
 
     def second():
         called.append("second")
 
-    def handler(*_ignored):
-        called.append(loop.run_if_idle(lambda: called.append(loop.run_if_idle(second))))
+    def first():
+        called.append(loop.run_if_idle(second))
+        pair[1].send(b"x")
 
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
-    loop.after(MILLION // 10, loop.stop)
-    loop.run()
-    signal.signal(signal.SIGALRM, before)
-    loop.close()
-    assert called == [False, True]
+    def handler(*_ignored):
+        if not loop.run_if_idle(first):  # it does not wait yet
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+
+    with real_time() as loop:
+        loop.watch(pair[0].fileno(), lambda _events: loop.stop())
+        before = signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        loop.run()
+        signal.signal(signal.SIGALRM, before)
+    assert called == [False]
 
 
 def test_what_is_due_is_called_once_in_the_order_of_its_moments(loop, clock):
@@ -85,7 +95,7 @@ def test_what_is_due_is_called_once_in_the_order_of_its_moments(loop, clock):
 
 def test_after_counts_from_now(loop, clock):
     clock.now = 1000
-    assert loop.after(7, loop.stop).at == 1007
+    assert end_after(loop, 7).at == 1007
 
 
 def test_what_is_cancelled_is_not_called_also_when_it_was_due_in_the_same_turn(loop):
@@ -129,8 +139,8 @@ def test_a_timer_is_late_by_less_than_epolls_millisecond():
 def test_an_overdue_timer_that_is_cancelled_delays_nothing():
     with real_time() as loop:
         for _count in range(1000):
-            loop.after(1000, loop.stop).cancel()
-        loop.after(2000, loop.stop)
+            end_after(loop, 1000).cancel()
+        end_after(loop, 2000)
         began = loop.now()
         loop.run()
         assert loop.now() - began < LIMIT
@@ -241,7 +251,7 @@ def test_descriptors_that_are_always_ready_keep_no_timer_waiting(pair):
 
         loop.watch(pair[0].fileno(), never_read)
         began = loop.now()
-        loop.after(3000, loop.stop)
+        end_after(loop, 3000)
         loop.run()
         assert loop.now() - began < LIMIT
 
@@ -254,7 +264,7 @@ def test_a_signal_that_is_handled_shortens_no_wait():
         with real_time() as loop:
             signal.setitimer(signal.ITIMER_REAL, 0.002)
             began = loop.now()
-            loop.after(10_000, loop.stop)
+            end_after(loop, 10_000)
             loop.run()
             assert 10_000 <= loop.now() - began < LIMIT
     finally:

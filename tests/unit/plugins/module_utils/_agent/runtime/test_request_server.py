@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import RequestServer
 from support.agent.clients import while_running
-from support.agent.loops import SECOND, run_until
+from support.agent.loops import Time, run_until
 from support.waiting import LIMIT_S, MOMENT_S, pause, until
 
 
@@ -164,36 +164,31 @@ def test_a_client_that_leaves_at_once_does_no_harm(loop, listener, serve):
 class Full:
     """A listener of a host that has no descriptors left."""
 
-    def __init__(self, real, asked):
-        self.fileno, self._asked = real.fileno, asked
+    def fileno(self):
+        return 7
 
     def accept(self):
-        self._asked.append(1)
         raise OSError(errno.EMFILE, "Too many open files")
 
 
-def test_a_host_without_descriptors_does_not_make_the_loop_spin(loop, monkeypatch):
-    monkeypatch.setattr(request_server, "ACCEPT_RETRY", 200_000)
-    asked = []
-    with socket.create_server(("127.0.0.1", 0)) as real:
-        served = RequestServer(loop, Full(real, asked), shout)
-        with come(real):
-            loop.after(500_000, loop.stop)
-            loop.run()
-        served.close()
-    assert len(asked) == 3
+def test_a_host_without_descriptors_does_not_make_the_loop_spin():
+    loop = Time()
+    RequestServer(loop, Full(), shout)
+    for _each in range(3):
+        loop.is_ready(7)
+        loop.advance(request_server.ACCEPT_RETRY - 1)
+        assert not loop.watched
+        loop.advance(1)
+        assert set(loop.watched) == {7}
 
 
-def test_after_the_end_no_client_is_accepted_even_after_a_pause(loop, monkeypatch):
-    monkeypatch.setattr(request_server, "ACCEPT_RETRY", 50_000)
-    asked = []
-    with socket.create_server(("127.0.0.1", 0)) as real:
-        served = RequestServer(loop, Full(real, asked), shout)
-        with come(real):
-            loop.after(20_000, served.close)
-            loop.after(150_000, loop.stop)
-            loop.run()
-    assert len(asked) == 1
+def test_after_the_end_no_client_is_accepted_even_after_a_pause():
+    loop = Time()
+    served = RequestServer(loop, Full(), shout)
+    loop.is_ready(7)
+    served.close()
+    loop.advance(2 * request_server.ACCEPT_RETRY)
+    assert not loop.watched
 
 
 def test_while_it_pauses_new_clients_wait_and_accepted_ones_are_answered(loop, listener, serve):
@@ -251,16 +246,16 @@ def test_an_answer_may_come_later_and_others_are_served_meanwhile(loop, listener
     assert while_running(loop, visit) == (b"QUICK\n", b"at last")
 
 
-def test_the_time_of_a_client_does_not_pass_while_it_waits_for_a_later_answer(loop, listener, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", SECOND // 10)
-    serve(lambda received, ended: (lambda reply: loop.after(SECOND // 2, lambda: reply(b"x"))) if ended else None)
-
-    def visit():
-        with come(listener) as client:
-            client.shutdown(socket.SHUT_WR)
-            return hear(client)
-
-    assert while_running(loop, visit) == b"x"
+def test_the_time_of_a_client_does_not_pass_while_it_waits_for_a_later_answer():
+    loop, promised = Time(), []
+    ours, client = socket.socketpair()
+    with ours, client:
+        request_server.Client(loop, ours, lambda _received, ended: promised.append if ended else None, {})
+        client.shutdown(socket.SHUT_WR)
+        loop.is_ready(ours.fileno())
+        loop.advance(2 * request_server.CLIENT_TIMEOUT)
+        promised[0](b"x")
+        assert hear(client) == b"x"
 
 
 def test_an_answer_for_a_client_that_was_closed_meanwhile_is_dropped(loop, listener, serve):

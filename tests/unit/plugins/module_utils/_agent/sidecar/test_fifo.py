@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import os
+import select
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar.fifo import ENDED, HELD, Fifo
-from support.agent.loops import run_until
+from support.agent.loops import Time, run_until
 
 
 class Holder:
@@ -65,14 +66,18 @@ def test_the_next_holder_is_heard_too(heard):
         heard.until(*["started", ENDED] * lives)
 
 
-def test_the_loop_sleeps_after_an_end(heard, loop):
-    Holder(heard.path).ends()
-    woken = []
-    waits = loop._wait
-    loop._wait = lambda wait: (woken.append(1), waits(wait))
-    loop.after(100_000, loop.stop)
-    loop.run()
-    assert len(woken) < 10
+def test_the_loop_sleeps_after_an_end(tmp_path):
+    loop, heard = Time(), []
+    fifo = Fifo(loop, str(tmp_path / "fifo"), heard.append)
+    fifo.open()
+    holder = Holder(tmp_path / "fifo")
+    holder.says("started")
+    holder.ends()
+    while ENDED not in heard:
+        loop.is_ready(*loop.watched)
+    (descriptor,) = loop.watched
+    assert select.select([descriptor], [], [], 0)[0] == []
+    fifo.close()
 
 
 def test_a_holder_of_before_is_known_though_it_says_nothing(loop, tmp_path):
