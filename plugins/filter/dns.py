@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The DNS records of layouts, and the resolver of a node. The .yml beside this file describe each filter."""
+"""The DNS records of layouts, and the resolver of a node. dns_records.yml describes the public one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def dns_records(described):
 
 
 def resolver_plan(settings, host):
+    """Return ``{faults, warnings, told, answers}`` and the texts of the files; raise nothing.
+
+    :param settings: the variables of the role resolver, without their prefix
+    :param host: as `resolver_info` returns it
+    """
     return resolver.plan(settings, host)._asdict()
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The rounds of a drill, and the report on them: see the .yml of each filter beside this file."""
+"""The rounds of a drill, and the report on them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,23 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import 
 
 
 def drill_history(given, about, kept):
+    """Return ``{record, file, comparisons, lines}``: a drill, and the last twenty that had the same events.
+
+    :param given: as `drill_report` returns it
+    :param about: ``at`` (when it ended, in seconds since 1970), ``layout``, ``ansible`` (its version), ``interval_ms``
+        of the probe, ``plans``, and ``members``: what `member_info` returned of each before and after, by name
+    :param kept: the files in the folder of the history, as the lookup `drill_history` returns them
+    """
     return history.history(given, about, kept)._asdict()
 
 
 def drill_page(results, found, compared):
+    """Return what the page of a drill says, and where each mark of its figures is.
+
+    :param results: the rounds, as `drill_report` takes them
+    :param found: as `drill_report` returns it
+    :param compared: as `drill_history` returns it
+    """
     return as_data(page.page(results, found, compared))
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the agent is given to follow a cluster: see follow_files.yml beside this file."""
+"""What the agent is given to follow a cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ NOT_THERE = "is not on this member: put it there, or name another kubeconfig."
 
 
 def follow_files(content, plan, haproxy, there=None):
+    """Return ``{faults, named, credentials, config, secrets}``, the files as `config_files` takes them.
+
+    :param content: the kubeconfig as `slurp` returns it, empty where it could not be read
+    :param plan: what the member is to follow, of its plan
+    :param haproxy: where its HAProxy has its ``config`` and its ``socket``
+    :param there: those files that the kubeconfig names which are on the member; None says nothing of them
+    """
     path = plan["kubeconfig"]
     credentials, faults = kubeconfigs.read_slurped(content, path)
     if credentials is None:

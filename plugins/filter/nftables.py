@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rulesets for nft: see api_redirect.yml beside this file."""
+"""Rulesets for nft: api_redirect.yml describes the filter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Locks, status, switchover, maintenance, rollback and backup of members: see the .yml beside this file."""
+"""Locks, status, switchover, maintenance, rollback and backup of members.
+
+Where it is not said otherwise, ``given`` is a list of the hosts of the play: ``{name, members, vips, engine, seen}``,
+the last as `member_info` returns it.
+"""
 
 from __future__ import annotations
 
@@ -18,38 +22,81 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
 
 
 def members_status(given, drill=None):
+    """Return ``{lines, data, faults}``: who holds each VIP, and who could take over.
+
+    :param drill: the report of the last drill, with ``at``, when it ended, in seconds since 1970
+    """
     return status.status(given, drill)._asdict()
 
 
 def switchover_steps(given, to="", back=False):
+    """Return ``{faults, lines, stop, hold, start, expected, probe}`` of a planned handover.
+
+    :param to: the member that is to hold the VIPs; the second in priority when empty
+    :param back: whether an earlier switchover ends
+    """
     return switchover.steps(given, to, back)._asdict()
 
 
 def rollback_steps(given, to="", only_list=False):
+    """Return ``{faults, lines, id, what, members, first, settle}`` of a rollback.
+
+    :param given: with ``states``, as `member_state` lists them
+    :param to: the ID of a state; the newest that is not the present one when empty
+    :param only_list: list the states instead
+    """
     return rollback.steps(given, to, only_list)._asdict()
 
 
 def members_backup(given, made, file):
+    """Return ``{faults, lines, text}``: one file of the states of members.
+
+    :param given: with ``state``, as `member_state` exports it
+    :param made: the backup's ID, the time at which it is made
+    :param file: its path
+    """
     return backup.make(given, made, file)._asdict()
 
 
 def backup_contents(text, file, names, downgrades=False):
+    """Return ``{faults, backup, members}`` of the text of a backup.
+
+    :param file: its path, for the sentences
+    :param names: the members that it is wanted for
+    :param downgrades: whether one that a newer version of the collection wrote is accepted
+    """
     return backup.read(text, file, names, downgrades)._asdict()
 
 
 def maintenance_settings(given, names):
+    """Return ``{faults, settings}``, the latter with the ``work`` in words.
+
+    :param given: the variables of a maintenance that are set, without their prefix
+    :param names: of all members
+    """
     return settings.model(given, names)._asdict()
 
 
 def maintenance_plan(given, wanted, work):
+    """Return ``{faults, lines, order, done}``: which member is maintained when.
+
+    :param wanted: the members that are asked for, none for all
+    :param work: what is done to each, in words
+    """
     return maintenance.plan(given, wanted, work)._asdict()
 
 
 def maintenance_drain(given, name, work, done):
+    """Return the steps that drain a member, as `switchover_steps` does.
+
+    :param work: what is done to each member, in words
+    :param done: the members that this maintenance has finished
+    """
     return maintenance.drain(given, name, work, done)._asdict()
 
 
 def maintenance_give_back(given, name):
+    """Return the steps with which a member takes part again, as `switchover_steps` does."""
     return maintenance.give_back(given, name)._asdict()
 
 

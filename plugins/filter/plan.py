@@ -1,6 +1,12 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Turns variables and host facts into a plan and its forecast: see the .yml of each filter beside this file."""
+"""Turns variables and host facts into a plan and its forecast.
+
+Each member that a filter takes is ``{name, address, members, settings, host}``: the names of its pair's members in
+order, the role's variables without the prefix (which may be JSON), and what `host_info` returned, or None where it was
+not read. One that does not answer is ``silent``. ``left_out`` are the hosts of the inventory's other pairs, each
+``[name, pair_members, pair_vips, pair_vrid]``: no new VIP gets a VRID that theirs may have.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +80,12 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
 
 
 def layout_plans(given, layout, left_out=()):
+    """Return ``{faults, plans, lines}``, the plans as data."""
     return as_data(_forecast(_read(given), layout, left_out))
 
 
 def layout_forecast(given, layout, left_out=()):
+    """Return ``{faults, lines, snippets, comparison}``: what is planned, without the plans, which are large."""
     given = _read(given)
     found = _forecast(given, layout, left_out)
     compares = layout == "ipi" and not found.faults
@@ -92,6 +100,7 @@ def _forecast(given, layout, left_out):
 
 
 def layout_faults(given, layout, left_out=()):
+    """Return what is wrong with the variables, without what only a forecast finds."""
     return several.draw(LAYOUTS[layout], _read(given), planner.draft, left_out).faults
 
 
@@ -114,6 +123,10 @@ def layout_waves(plans, checked):
 
 
 def auth_pass(given):
+    """Return the password that the user set, else the one in use, else a fresh one of 8 characters.
+
+    VRRP compares no more of it.
+    """
     return members.auth_pass(_read(given), new_uuid=lambda: str(uuid.uuid4()))
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The pods of a cluster's members: see layout_pods.yml beside this file."""
+"""The pods of a cluster's members."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ _Dumper.add_representer(str, _text)
 
 
 def layout_pods(given, addresses, options, kubeconfig="", path=""):
+    """Return ``{faults, lines, members, archive, secrets}`` of a cluster whose hosts were not read.
+
+    ``members`` has each one's files as `config_files` takes them, in the order in which they have to be there.
+
+    :param given: the members, as `layout_forecast` takes them
+    :param addresses: each member's list of addresses, by name
+    :param options: of all pods, as `manifests.Options` has them
+    :param kubeconfig: the text of the nodes' kubeconfig, for members that follow their cluster
+    :param path: where that is on the nodes
+    """
     addresses, options = json.loads(json.dumps([addresses, options]))  # without what Ansible adds to texts
     credentials, faults = kubeconfigs.read(kubeconfig, path) if kubeconfig else (None, [])
     if faults:
@@ -72,6 +82,7 @@ def as_yaml(manifest):
 
 
 def pods_below(given, folder):
+    """Return the files of a node in a folder that stands for its root."""
     return [{**file, "path": folder + file["path"]} for file in given]
 
 

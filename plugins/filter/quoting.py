@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The filters with which templates write what a user wrote. The .yml beside this file describe each of them."""
+"""The filters with which templates write what a user wrote. The .yml of each describes it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The filters that turn a role's variables into what it renders. The .yml beside this file describe each of them."""
+"""The filters that turn a role's variables into what it renders."""
 
 from __future__ import annotations
 
@@ -81,6 +81,10 @@ def haproxy_model(
 
 @evaluated_once
 def keepalived_model(settings):
+    """Return the model with each fault as a sentence.
+
+    :param settings: the variables of the role keepalived, without their prefix
+    """
     return instances.keepalived_model(instances.settings_of(settings))
 
 

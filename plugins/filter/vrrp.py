@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""VRIDs, and the VRRP routers of a link: see the .yml of each filter beside this file."""
+"""VRIDs, and the VRRP routers of a link."""
 
 from __future__ import annotations
 

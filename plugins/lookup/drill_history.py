@@ -13,7 +13,7 @@ author:
 description:
   - Internal to the roles of this collection. It may change in any release.
   - Reads each C(*.json) file of a folder on the controller.
-  - P(onprem.lb.drill_history#filter) judges which of them are records.
+  - It does not judge which of them are records.
 options:
   _terms:
     description: The folder. One that does not exist has no files.

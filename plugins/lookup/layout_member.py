@@ -40,7 +40,7 @@ EXAMPLES = """
 
 RETURN = """
 _raw:
-  description: The member, as the filter P(onprem.lb.layout_plans#filter) takes it, without what its host says.
+  description: The member, as the internal filter C(layout_plans) takes it, without what its host says.
   type: list
   elements: dict
 """

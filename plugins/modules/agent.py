@@ -25,7 +25,7 @@ options:
     choices: [present, absent]
     default: present
   vrrp:
-    description: The router's configuration, see P(onprem.lb.agent_config#filter). Without it no router runs.
+    description: The router's configuration, as the filter C(agent_config) returns it. Without it no router runs.
     type: dict
   proxy:
     description: The balancer's configuration. Without it no balancer runs.
