@@ -45,7 +45,6 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "playbooks/dns.yml": NONE,
     "playbooks/survey.yml": NONE,
     "plugins/filter/dns": NONE,
-    "plugins/filter/survey_table": NONE,
     "plugins/module_utils/_plan/dns/": NONE,
     "tests/interruptions/": NONE,
     "tests/netns/": NONE,
@@ -60,7 +59,6 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_plan/operations/": ("default",),
     "molecule/pods/": PODS,
     "playbooks/pods.yml": PODS,
-    "plugins/filter/layout_pods": PODS,
     "plugins/filter/pods": PODS,
     "plugins/module_utils/_agent/sidecar/": PODS,
     "plugins/module_utils/_plan/pods/": PODS,
@@ -79,8 +77,6 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_host/direct/": DIRECT,
     "roles/direct_server/": DIRECT,
     # Only one engine uses these.
-    "plugins/filter/haproxy_model": NATIVE,
-    "plugins/filter/keepalived_model": NATIVE,
     "roles/haproxy/": NATIVE,
     "roles/keepalived/": NATIVE,
     # The scenarios themselves, and the files that they read.

@@ -85,12 +85,8 @@ def layout_plans(given, layout, left_out=()):
 
 
 def layout_forecast(given, layout, left_out=()):
-    """Return ``{faults, lines, snippets, comparison}``: what is planned, without the plans, which are large."""
-    given = _read(given)
-    found = _forecast(given, layout, left_out)
-    compares = layout == "ipi" and not found.faults
-    comparison = ipi.compare_presets(given, progress_of("The presets' forecasts")) if compares else []
-    return {**as_data(found._replace(plans=[])), "comparison": comparison}
+    """Return ``{faults, lines, snippets}``: what is planned, without the plans, which are large."""
+    return as_data(_forecast(_read(given), layout, left_out)._replace(plans=[]))
 
 
 def _forecast(given, layout, left_out):

@@ -32,7 +32,7 @@ from . import (
 )
 from .checked_vips import CheckedVips
 from .ipi_cluster import Cluster
-from .ipi_presets import PRESETS, Check
+from .ipi_presets import Check
 from .members import Member, priorities
 from .openings import Clients
 
@@ -326,22 +326,3 @@ LAYOUT = planner.Layout("ipi", ipi_cluster.SETTINGS, ["api_vips", "ingress_vips"
 def plan(members: List[Member], progress: Progress = unseen) -> Plan:
     """Return the plan of a cluster, or the faults of one that fails in some single failure."""
     return planner.plan(LAYOUT, members, progress)
-
-
-def compare_presets(members: List[Member], progress: Progress = unseen) -> List[str]:
-    """Return a table of what each preset costs these members, event by event."""
-    plans = {}
-    for name in PRESETS:
-        chosen = [{**member, "settings": {**member["settings"], "preset": name}} for member in members]
-        plans[name] = plan(chosen, progress)
-    rows: Dict[Any, Dict[str, str]] = {}
-    for name, found in plans.items():
-        for line in found.outages:
-            rows.setdefault((line["vip"], line["event"]), {})[name] = f"{line['outage_ms']} ms"
-    head = f"{'VIP':<24} {'event':<20}" + "".join(f"{name:>12}" for name in plans)
-    lines = [
-        f"{vip:<24} {event.replace('_', ' '):<20}" + "".join(f"{cells.get(name, '-'):>12}" for name in plans)
-        for (vip, event), cells in rows.items()
-    ]
-    refused = [f"{name} is refused: {fault}" for name, found in plans.items() for fault in found.faults]
-    return [head, *lines, *refused]

@@ -170,11 +170,10 @@ def test_what_a_preset_has_set_up_changes_nothing_in_the_next_run(preset):
     assert {member.expected.settle for member in plan.members.values()} == {0}
 
 
-def test_the_presets_stand_side_by_side():
-    table = ipi.compare_presets(cluster())
-    assert table[0].split() == ["VIP", "event", "default", "upstream", "ocp45"]
-    killed = next(line for line in table if "haproxy killed" in line).split()
-    default, upstream, ocp45 = (int(word) for word in killed if word.isdigit())
+def test_the_forecast_shows_what_the_presets_that_copy_openshift_cost():
+    default, ocp45, upstream = (
+        outages(planned(preset=name))["10.0.0.200", "haproxy_killed"] for name in ("default", "ocp45", "upstream")
+    )
     assert default < 100 < ocp45 < upstream
 
 
