@@ -7,9 +7,14 @@ Each run leaves a record of the members on all of them. Where there is none yet,
 
 from __future__ import annotations
 
-from typing import Any, Collection, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Collection, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 Members = Mapping[str, List[str]]  # the addresses of each, the one to connect to first
+
+
+def vips(instances: Iterable[Mapping[str, Any]]) -> Set[str]:
+    """Return the addresses of instances without their prefix lengths."""
+    return {address.partition("/")[0] for instance in instances for address in instance["addresses"]}
 
 
 def former(

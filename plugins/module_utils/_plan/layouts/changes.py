@@ -17,6 +17,7 @@ from typing import Any, Callable, Collection, Dict, Iterator, List, NamedTuple, 
 
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines
+from ..._shared.membership import vips
 
 Instance = Dict[str, Any]
 HARMLESS, MOVES, SPLITS = "harmless", "moves", "splits"
@@ -282,11 +283,6 @@ def longest_skew(instance: Instance) -> float:
 def key(instance: Instance) -> Tuple[str, int, bool]:
     """Return what identifies a Virtual Router on its host."""
     return instance["interface"], instance["vrid"], any(":" in address for address in instance["addresses"])
-
-
-def vips(instances: List[Instance]) -> Set[str]:
-    """Return the addresses of instances without their prefix lengths."""
-    return {address.partition("/")[0] for instance in instances for address in instance["addresses"]}
 
 
 def compares_lists(engine: str, keepalived_version: str) -> bool:

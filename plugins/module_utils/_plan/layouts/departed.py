@@ -12,7 +12,6 @@ from typing import Any, Dict, Iterable, Iterator, List, Set, Tuple
 from ..._shared import membership, versions
 from ..._shared.engines import ROUTERS
 from ..model.plan import Departed
-from . import changes
 
 Members = Dict[str, List[str]]
 
@@ -24,7 +23,7 @@ def departed(members: List[Dict[str, Any]], vips: Iterable[str]) -> List[Departe
     :param vips: the plan's
     """
     hosts = [member["host"] for member in members if {*ROUTERS} & {*member["host"].get("active_units", [])}]
-    running = changes.vips([instance for host in hosts for instance in host.get("instances", [])])
+    running = membership.vips([instance for host in hosts for instance in host.get("instances", [])])
     irreplaceable = [vip for vip in vips if vip not in running]
     found = {former[0]: Departed(name, former[0], irreplaceable) for name, former in _former(members)}
     return list(found.values())
