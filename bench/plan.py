@@ -127,7 +127,8 @@ def inventory(size: Size, engine: str) -> Dict[str, Any]:
 def plan(case: Case) -> None:
     """Compute a plan in this process."""
     collection.make_importable()
-    from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair
+    from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+    from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
     link = {"interface": "eth0", "prefix": LINK, "mac": ""}
     members = [

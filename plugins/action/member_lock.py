@@ -112,7 +112,7 @@ def cause(text: str) -> str:
 
 
 def record_of(pid: int, purpose: str) -> Record:
-    """Return the record of a run on this controller; see ``_host/lock.py``."""
+    """Return the record of a run on this controller; see ``_host/write/lock.py``."""
     known = {
         "controller": socket.gethostname(),
         "boot": boot(),

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
 
 
 def api_redirect(vips, port, to_port=None, direct_interface=""):

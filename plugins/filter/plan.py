@@ -19,20 +19,15 @@ import traceback
 import uuid
 
 from ansible.utils.display import Display
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
-    changed_checks,
-    ipi,
-    members,
-    order,
-    outcome,
-    pair,
-    planner,
-    several,
-    subnets,
-)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome, planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SILENCE = 5  # seconds

@@ -52,7 +52,7 @@ from typing import Any, Dict, List
 import yaml
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import identity
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import identity
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 

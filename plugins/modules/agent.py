@@ -117,12 +117,12 @@ archive:
 import os
 import sys
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, embedded
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 
 OPTIONS = {
     "down_file": {"type": "str", "default": ""},

@@ -81,11 +81,11 @@ problems:
 
 import sys
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 ARGUMENTS = {
     "vrrp": {"type": "bool", "default": False},

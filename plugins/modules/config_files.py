@@ -187,9 +187,9 @@ unchecked:
   returned: success
 """
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import config_files, files, units
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import config_files, files, units
 
 FILE = {
     "path": {"type": "path", "required": True},

@@ -54,7 +54,7 @@ differences:
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct import host, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 
 @ending_in_words

@@ -164,9 +164,9 @@ commands:
 import os
 import time
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, disk, faults, ports
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
 from ansible_collections.onprem.lb.plugins.module_utils._shared.events import DISK_FULL, SLOW_BACKEND, STRANGER_WITH_VIP
 

@@ -441,13 +441,13 @@ problems:
 import concurrent.futures
 import sys
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core as firewall
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import host
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import AGENT, CONFIGS, NATIVE, UNITS
 
 ARGUMENTS = {

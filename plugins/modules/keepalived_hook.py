@@ -58,9 +58,9 @@ python:
 
 import sys
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import programs
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
 
 
 @ending_in_words

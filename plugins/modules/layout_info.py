@@ -103,9 +103,15 @@ checks:
 import itertools
 import time
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import check_runs, facts, in_force, member, verification
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import (
+    check_runs,
+    facts,
+    in_force,
+    member,
+    verification,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
 PAUSE = 0.2  # between two checks; a check itself takes longer

@@ -176,9 +176,9 @@ reboot:
   sample: /run/reboot-required is there
 """
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import member, reboot
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import member, reboot
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 
 @ending_in_words

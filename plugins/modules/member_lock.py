@@ -104,9 +104,10 @@ taken:
 
 import os
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import lock, newer
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import newer
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import lock
 
 
 @ending_in_words

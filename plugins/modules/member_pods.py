@@ -69,9 +69,9 @@ pods:
 
 import time
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import NAMES
 
 PAUSE = 0.5  # seconds between two looks

@@ -63,8 +63,9 @@ kept:
   sample: /etc/resolv.conf.before-onprem-lb
 """
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import files, ownership, resolv_conf
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import ownership
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, resolv_conf
 
 
 def change(module):

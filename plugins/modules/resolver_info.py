@@ -102,9 +102,9 @@ wrong:
   returned: success
 """
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import resolver
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import resolver
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 ANSWER = {
     "name": {"type": "str", "required": True, "no_log": False},

@@ -71,8 +71,8 @@ removed:
 
 import os
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import static_pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import static_pods
 
 
 def run_module(module):

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change.settings import longest_skew
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.changes import longest_skew
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder

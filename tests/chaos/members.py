@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair import ALIVE, DOWN
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair.layout import ALIVE, DOWN
 from support import rendering
 from support.netns.links import Node
 from support.netns.namespaces import inside

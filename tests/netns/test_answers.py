@@ -15,8 +15,9 @@ import sys
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.netns.keepaliveds import Cluster
 from support.netns.links import skip_reason
 from support.netns.namespaces import inside

@@ -16,7 +16,7 @@ import sys
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import FEWEST
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
 from support.netns.direct import (
     CONNECTIONS,
     PORT,

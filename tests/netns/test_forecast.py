@@ -12,7 +12,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.netns.forecasts import CASES, LASTING, TIE, VIP, Case, play, steps_of
 from support.netns.links import skip_reason
 from support.scope import FULL

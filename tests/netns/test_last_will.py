@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import ip
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.netns.keepaliveds import Cluster
 from support.netns.links import skip_reason
 from support.netns.resignations import LONG, resign

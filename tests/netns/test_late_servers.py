@@ -14,7 +14,7 @@ import subprocess
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import balancer
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import balancer
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, pace
 from support.netns.links import PORT, temporary_link
 from support.netns.namespaces import inside

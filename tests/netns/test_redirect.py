@@ -17,8 +17,8 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import rulesets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import nft_redirect
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
 from support.netns.links import PORT, VIP, VIP6, sh, skip_reason, temporary_link
 from support.waiting import LIMIT_S
 

@@ -11,8 +11,10 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible.vars.manager import VariableManager
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair, planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, several
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
 from support.paths import ROLES
 

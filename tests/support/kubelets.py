@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Dict
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import pod_programs, pods, processes
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import pod_programs, pods, processes
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from ansible_collections.onprem.lb.plugins.module_utils._shared import pods as shared
 

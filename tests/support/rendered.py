@@ -8,9 +8,12 @@ import json
 from typing import Any, Dict, Iterator, List, NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import units
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect, pair, planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, several
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan, Plan
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 from support.inventories import GROUPS, Inventory

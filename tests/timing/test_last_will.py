@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support import rounds
 from support.netns.keepaliveds import Cluster
 from support.netns.links import skip_reason

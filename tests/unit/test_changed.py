@@ -41,7 +41,7 @@ CYCLES = PAIR_CYCLES + IPI_CYCLES
         ("playbooks/status.yml", ["default:debian12"]),
         ("plugins/module_utils/_host/states/undo.py", EVERY + CYCLES),
         ("tests/interruptions/hosts.py", CYCLES),
-        ("plugins/module_utils/_plan/layouts/ipi_vips.py", CLUSTER),
+        ("plugins/module_utils/_plan/ipi/vips.py", CLUSTER),
         (
             "roles/keepalived/vars/main.yml",
             ["default:debian12", *PAIR[2:], "ipi:debian13", "cluster:debian13", *PODS, *ALONE, *CYCLES],

@@ -28,15 +28,28 @@ MAY_IMPORT = {
     "_plan.drill": ("_shared", "_agent.VERSION"),
     "_plan.operations": ("_shared", "_agent.VERSION"),
     "_plan.pods": (
-        *("_plan.layouts", "_plan.model", "_shared"),
+        *("_plan.ipi", "_plan.layouts", "_plan.members", "_plan.model", "_shared"),
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
     ),
-    "_plan.layouts": (
-        *("_plan.dns", "_plan.forecast", "_plan.model", "_shared", "_agent.config.schema", "_agent.vrrp.core.packet"),
-        # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
-        *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.follow.haproxy_file"),
-        *("_agent.direct.config", "_agent.direct.settings"),
+    "_plan.ipi": (
+        *("_plan.layouts", "_plan.change", "_plan.forecast", "_plan.members", "_plan.dns", "_plan.model", "_shared"),
+        *("_agent.config.schema", "_agent.direct.config", "_agent.vrrp.core.packet"),
     ),
+    "_plan.pair": (
+        *("_plan.layouts", "_plan.forecast", "_plan.members", "_plan.model", "_shared"),
+        *("_agent.config.schema", "_agent.direct.config", "_agent.follow.haproxy_file"),
+    ),
+    "_plan.layouts": (
+        *("_plan.change", "_plan.forecast", "_plan.members", "_plan.dns", "_plan.model", "_shared"),
+        "_agent.config.schema",
+        # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
+        *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.direct.settings"),
+    ),
+    "_plan.change": (
+        *("_plan.forecast", "_plan.members", "_plan.model", "_shared"),
+        *("_agent.config.schema", "_agent.vrrp.core.packet", "_agent.vrrp.core.machine"),
+    ),
+    "_plan.members": ("_plan.model", "_shared", "_agent.config.schema", "_agent.vrrp.core.packet"),
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (
         "_shared",
@@ -45,37 +58,39 @@ MAY_IMPORT = {
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings"),
         "_agent.follow.config",
     ),
-    "_host": (
-        "_shared",
-        "_host.states.records",
+    "_host": ("_shared", "_agent.config.schema"),  # what both those that read and those that write need
+    "_host.read": (
+        *("_host", "_host.link", "_shared"),
         "_agent.config.schema",
         "_agent.config.host",  # whether a program is fit for use is the same question to both
         *("_agent.keepalived.conf", "_agent.keepalived.unread"),
         "_agent.net",
-        "_agent.vrrp.core.packet",
         "_agent.runtime.status_socket",
         "_agent.runtime.accounts",  # a check is run as its router runs it
         "_agent.config.certificates",
         "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),
+    "_host.write": ("_host", "_host.read", "_shared"),
+    "_host.link": ("_shared", "_agent.config.schema", "_agent.net", "_agent.vrrp.core.packet"),
+    "_host.firewall": ("_host",),
+    "_host.drill": ("_host.read", "_shared"),
     # A run and the unit of a server say with the same code what is not in force.
     "_host.direct": (
-        *("_host", "_shared.engines", "_shared.load_records"),
+        *("_host.read", "_shared.engines", "_shared.load_records"),
         *("_agent.config.file", "_agent.config.schema", "_agent.direct", "_agent.keepalived.conf"),
     ),
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (
-        *("_host", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
+        *("_host.read", "_host.write", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
         *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.last_will"),
         *("_agent.keepalived.peers", "_agent.keepalived.answers"),
     ),
     # What it returns to may be an agent, and it is carried to the target as that is.
     "_host.states": (
-        *("_host", "_host.deploy", "_host.states.records", "_shared"),
+        *("_host", "_host.read", "_host.deploy", "_host.firewall", "_host.link", "_shared"),
         *("_agent.keepalived.conf", "_agent.net.netlink", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
     ),
-    "_host.states.records": (),  # also read before a file is written
     "_shared": ("_agent.VERSION", "_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
     "_agent.cli": (

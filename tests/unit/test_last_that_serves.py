@@ -14,10 +14,10 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import order
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import order
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.documents import headings
 from support.paths import DOCS, MODULE_UTILS, ROLES, ROOT
 from support.plans.transitions import living
@@ -141,10 +141,10 @@ TIMES_OF_DAY = {
     "_agent/vrrp/daemon.py: Dependencies",
     "_agent/vrrp/router.py: __init__",
     "_host/drill/prober.py: probe",
-    "_host/expiry.py: _now",  # whether a certificate is refused that is not served yet
-    "_host/in_force.py: age_of",  # whether a daemon that is neither router nor balancer is restarted for its unit
-    "_host/member.py: held",
-    "_host/reader.py: package_lists_are_fresh",  # whether apt reads its lists before it installs
+    "_host/read/expiry.py: _now",  # whether a certificate is refused that is not served yet
+    "_host/read/in_force.py: age_of",  # whether a daemon that is neither router nor balancer is restarted for its unit
+    "_host/read/member.py: held",
+    "_host/read/reader.py: package_lists_are_fresh",  # whether apt reads its lists before it installs
     "_host/states/undo.py: main",
 }
 CLOCKS = ("time", "datetime")

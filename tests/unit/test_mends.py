@@ -11,10 +11,10 @@ import ast
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import order
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import order
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import status
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.members import DOWN, RECORD, host, seen
 from support.paths import DOCS, MODULE_UTILS, PLAYBOOKS, ROOT
 from support.plans.transitions import living
@@ -26,7 +26,7 @@ OF_MAINTENANCE = "plugins/module_utils/_plan/operations/test_maintenance.py::"
 PLACES = [
     *(MODULE_UTILS / "_plan/operations").glob("*.py"),
     *(MODULE_UTILS / "_host/states").glob("*.py"),
-    *(MODULE_UTILS / path for path in ("_shared/held_back.py", "_host/member.py", "_host/unconfirmed.py")),
+    *(MODULE_UTILS / path for path in ("_shared/held_back.py", "_host/read/member.py", "_host/read/unconfirmed.py")),
     *(PLAYBOOKS / "tasks").glob("*.yml"),
     DOCS / "symptoms.md",
 ]
@@ -59,8 +59,8 @@ CASES = {
     ("_shared/held_back.py", SITE): HELD_BACK,
     ("_shared/held_back.py", "onprem.lb.maintenance"): MAINTAINED,
     ("_shared/held_back.py", "onprem.lb.switchover -e switchover_back=true"): BACK,
-    ("_host/member.py", SITE): FRESH,
-    ("_host/unconfirmed.py", SITE): RETURNED,
+    ("read/member.py", SITE): FRESH,
+    ("read/unconfirmed.py", SITE): RETURNED,
     ("states/arming.py", SITE): RETURNED,
     ("states/undo.py", SITE): RETURNED,
     ("states/fallback.py", SITE): HELD_BACK,

@@ -7,8 +7,9 @@ from __future__ import annotations
 import time
 from typing import List, NamedTuple, Set, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import transition
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import play as transition
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
 from support.netns.keepaliveds import Cluster
 from support.plans.pairs import member

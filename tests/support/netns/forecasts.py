@@ -9,7 +9,8 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
 from support.netns.keepaliveds import EVENTS, STEADY, Cluster
 from support.netns.recorder import View

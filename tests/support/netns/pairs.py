@@ -15,8 +15,8 @@ import subprocess
 import sys
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import ports
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
 from support import rendering
 from support.netns.keepaliveds import AUTH_PASS, Cluster

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import asking
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import asking
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import configurations, files
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROGRAMS
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from unittest import mock
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import answered, asking
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import answered, asking
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import ROUTERS
 
 ASKED = {"keepalived_config": "/etc/keepalived/keepalived.conf", "agent_config": "/etc/onprem-lb-agent/vrrp.json"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 # The nodes of a real cluster have longer names, such as vmware-nwjr2-master-0.

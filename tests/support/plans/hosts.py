@@ -12,9 +12,9 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence
 from unittest import mock
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import state
-from ansible_collections.onprem.lb.plugins.module_utils._host import answered, facts, host, member, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import answered, facts, host, member, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan, Plan

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import turns
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.members import auth_pass
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import turns
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members.hosts import auth_pass
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
 
 from support.plans.hosts import Files, after, written

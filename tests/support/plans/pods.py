@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files, manifests
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates

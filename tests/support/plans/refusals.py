@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as _ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 
 from support.plans import clusters, pairs
 

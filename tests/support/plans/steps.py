@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable, Iterator, List, Tuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import order
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import order
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, transition, turns
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import transition, turns
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 
 from support.plans.pairs import member

@@ -7,8 +7,10 @@ from __future__ import annotations
 import copy
 from typing import Any, Dict, List, NamedTuple, Sequence
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
 from support.plans import clusters, pairs, pods
 

@@ -6,8 +6,10 @@ import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config as direct
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_cluster, pair, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import cluster as ipi_cluster
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.paths import ROLES
 from support.plans import pairs
 from support.roles import defaults

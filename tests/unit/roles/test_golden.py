@@ -15,9 +15,10 @@ import pytest
 from ansible_collections.onprem.lb.plugins.filter.pods import as_yaml
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, units
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, nft_redirect
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import CHECKSUM
 from support import drills

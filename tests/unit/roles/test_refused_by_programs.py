@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 from support.rendering import haproxy
 
 WEB = {"name": "web", "port": 8443, "servers": ["192.0.2.31"]}

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..._agent.proxy import config as proxy_config
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import DAEMONS, PROXY, VRRP, Daemon
-from .. import files
+from ..write import files
 from . import steps
 from .system import Failed, Host
 from .units import Options, option_faults, unit

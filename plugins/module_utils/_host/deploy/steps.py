@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._shared.engines import DAEMONS, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP, Daemon
-from .. import obstacles
+from ..read import obstacles
 
 MIN_PYTHON = (3, 8)
 

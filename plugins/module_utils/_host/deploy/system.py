@@ -18,8 +18,9 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Seq
 from ..._agent.runtime import status_socket
 from ..._agent.vrrp.core import packet
 from ..._shared.engines import DAEMONS, HAPROXY, KEEPALIVED, NATIVE, UNITS, Daemon
-from .. import facts, files, obstacles, processes, reader
-from ..reader import Find, Run, last_words, show
+from ..read import facts, obstacles, processes, reader
+from ..read.reader import Find, Run, last_words, show
+from ..write import files
 from .steps import ConflictingService, Unit
 from .units import Paths
 

@@ -13,8 +13,8 @@ from ..._agent.direct.server import command
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import load_records
 from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, NATIVE, UNITS
-from .. import facts
-from ..reader import Reader
+from ..read import facts
+from ..read.reader import Reader
 
 RP_FILTERS = "/proc/sys/net/ipv4/conf/*/rp_filter"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Collection
 
-from .. import processes
+from ..read import processes
 from .script import Refused, Script
 
 TABLE = "inet onprem_lb_drill"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Callable, List, NamedTuple, Sequence
 
-from ..reader import Run
+from ..read.reader import Run
 from .script import Refused, Script, first_line
 
 NAME = ".onprem-lb-drill"  # of the file

@@ -28,7 +28,7 @@ from ..._shared.events import (
     STRANGER_WITH_VIP,
     VRRP_LOST,
 )
-from ..reader import Run, show
+from ..read.reader import Run, show
 from . import backend, conntrack, disk, ports, stranger
 from .script import Refused, Script, first_line
 

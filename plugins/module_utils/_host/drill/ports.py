@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Tuple
 
-from ..reader import Run, content
+from ..read.reader import Run, content
 from .script import Refused, Script, first_line
 
 FAMILIES = ("-4", "-6")

@@ -9,7 +9,7 @@ import os
 import tempfile
 from typing import Any, Optional, Sequence, Tuple
 
-from ..states import records
+from .. import records
 
 
 class Host:

@@ -15,9 +15,9 @@ import sys
 import time
 from typing import List, NamedTuple, Optional, Sequence
 
-from ..reader import Run, show
+from ..read.reader import Run, show
+from ..records import DUE, RETURNED, UNDO, WRITTEN, due, forget, has_returned, read, write
 from . import undoing
-from .records import DUE, RETURNED, UNDO, WRITTEN, due, forget, has_returned, read, write
 from .snapshot import ROUTERS
 
 PROGRAM = f"{UNDO}/undo.pyz"

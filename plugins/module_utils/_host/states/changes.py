@@ -8,8 +8,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 from ..._shared import mark
 from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
-from .. import facts
 from ..deploy import steps
+from ..read import facts
 from .snapshot import ANSWERS, DIRECT_SERVER, NAMES, ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"

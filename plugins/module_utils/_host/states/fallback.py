@@ -15,10 +15,11 @@ import time
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..._shared.held_back import PATHS, SWITCHOVER
-from .. import held_back
+from .. import records
 from ..link import sniffer
-from ..reader import Reader
-from . import records, snapshot, undo, undoing
+from ..read import held_back
+from ..read.reader import Reader
+from . import snapshot, undo, undoing
 from .snapshot import ROUTERS, Instance, Snapshot
 
 STOPS_S = 60.0  # within which the switchover has stopped the router, or has failed

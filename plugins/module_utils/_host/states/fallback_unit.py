@@ -11,8 +11,8 @@ import sys
 from typing import List, Mapping
 
 from ..._shared.held_back import PATHS, SWITCHOVER
-from ..reader import Run, show
-from .records import FOLDER
+from ..read.reader import Run, show
+from ..records import FOLDER
 
 PROGRAM = f"{FOLDER}/fallback.pyz"
 NAME = "onprem-lb-fallback.service"

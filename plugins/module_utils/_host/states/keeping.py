@@ -11,7 +11,7 @@ from typing import Any, Collection, Dict, List, Mapping
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import held_back
 from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, UNITS
-from . import records
+from .. import records
 from .snapshot import NAMES, ROUTERS, Snapshot
 
 # Each version has a name of its own there, and only runs write to it.

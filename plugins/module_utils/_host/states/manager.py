@@ -6,9 +6,20 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
+from .. import records
 from ..firewall.system import Host
-from ..reader import Run
-from . import arming, changes, fallback_unit, meanwhile, program, records, restoring, snapshot, store, undoing
+from ..read.reader import Run
+from . import (
+    arming,
+    changes,
+    fallback_unit,
+    meanwhile,
+    program,
+    restoring,
+    snapshot,
+    store,
+    undoing,
+)
 from .arming import Due
 from .snapshot import Snapshot
 

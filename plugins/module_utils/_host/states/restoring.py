@@ -11,7 +11,7 @@ from typing import Callable, List
 
 from ..firewall import core, model
 from ..firewall.system import Host
-from ..reader import Run
+from ..read.reader import Run
 from . import changes, snapshot
 from .snapshot import File, Snapshot
 

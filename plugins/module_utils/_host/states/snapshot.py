@@ -18,8 +18,8 @@ from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import held_back
 from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
-from .. import facts
-from ..reader import Run, show
+from ..read import facts
+from ..read.reader import Run, show
 
 # Every file that a run writes, but for the record of installed packages: those stay installed.
 NAMES = "/etc/onprem-lb-resolver/dnsmasq.conf"  # with the VIPs

@@ -11,8 +11,8 @@ import os
 from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.state_ids import ID
+from ..records import FOLDER, due, read, write
 from . import snapshot
-from .records import FOLDER, due, read, write
 
 STATES = f"{FOLDER}/states"
 KEPT = 5

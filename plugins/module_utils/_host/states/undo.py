@@ -20,9 +20,20 @@ from typing import Any, Callable, Collection, List, Mapping, Optional, Set, Tupl
 from ..._agent.net.netlink import Netlink
 from ..._agent.runtime.sd_notify import Notifier
 from ..._shared.vrrp_routers import LinkView
+from .. import records
 from ..firewall.system import Host
 from ..link import neighbours, sniffer
-from . import arming, changes, fallback_unit, keeping, meanwhile, records, restoring, snapshot, store, undoing
+from . import (
+    arming,
+    changes,
+    fallback_unit,
+    keeping,
+    meanwhile,
+    restoring,
+    snapshot,
+    store,
+    undoing,
+)
 from .snapshot import ROUTERS, Instance, Snapshot
 
 LISTENS_S = 1.5  # for Advertisements, at least

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple
 
 from ..._agent.config.schema import Faults, parted
+from ..members import loops
+from ..members.hosts import Member
+from ..members.subnets import Placement
 from ..model.plan import Vip
-from . import loops
 from .checks import GATEWAY, PACKAGES, Check
-from .members import Member
-from .subnets import Placement
 
 
 class CheckedVips(NamedTuple):

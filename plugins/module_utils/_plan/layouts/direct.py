@@ -16,10 +16,10 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ..._agent.config.schema import Faults
 from ..._agent.direct.settings import Settings
 from ..._shared import engines, events
+from ..members.hosts import Member
+from ..members.subnets import Placement
 from ..model.plan import MemberPlan, Vip
 from ..model.services import ANY
-from .members import Member
-from .subnets import Placement
 
 PROXY, DIRECT, DRAINING = PLANES = ("proxy", "direct", "draining")
 # To whom the plane leaves new connections. Of a plane that drains, the older ones live on.

@@ -16,32 +16,15 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
+from ..change import changed_checks, delivery, meanwhile, order, still_asked, transition
+from ..change.delivery import Delivery
+from ..change.turns import Turn, turns
+from ..change.undo import undo
 from ..forecast import forecast, servers
-from ..model import agent, answers, values
-from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
-from ..model.variables import as_role_variables, read_given
-from . import (
-    changed_checks,
-    delivery,
-    direct,
-    engine_choice,
-    follow,
-    identity,
-    meanwhile,
-    openings,
-    order,
-    resolver,
-    silent,
-    static_pods,
-    still_asked,
-    transition,
-    unused,
-)
-from .delivery import Delivery
-from .departed import departed, record
-from .engine_choice import Choice
-from .members import (
+from ..members import engine_choice, identity, openings, silent, static_pods, unused
+from ..members.departed import departed, record
+from ..members.engine_choice import Choice
+from ..members.hosts import (
     Member,
     choose_engines,
     disagreements,
@@ -51,10 +34,13 @@ from .members import (
     unfit_files,
     vrrp_conflicts,
 )
-from .openings import Clients
-from .subnets import Placement, placeholder_host
-from .turns import Turn, turns
-from .undo import undo
+from ..members.openings import Clients
+from ..members.subnets import Placement, placeholder_host
+from ..model import agent, answers, values
+from ..model.instances import read_instances, shared_faults
+from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
+from ..model.variables import as_role_variables, read_given
+from . import direct, follow, resolver
 
 PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.

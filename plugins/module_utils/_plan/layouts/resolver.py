@@ -10,9 +10,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 from ..._agent.config.schema import Faults, Field, anything, boolean
 from ..dns import names
 from ..dns import resolver as dns_resolver
-from . import loops
-from .members import Member
-from .subnets import Placement
+from ..members import loops
+from ..members.hosts import Member
+from ..members.subnets import Placement
 
 SETTINGS = {"dns": Field(boolean, False), "domain": Field(anything, "")}
 OF_PAIR = {"subdomain": Field(anything, "apps")}

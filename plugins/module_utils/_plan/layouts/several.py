@@ -13,11 +13,11 @@ import itertools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
+from ..members.hosts import Member
+from ..members.identity import MEMBERS
 from ..model import links
 from ..model.plan import Plan, Vip
 from . import planner
-from .identity import MEMBERS
-from .members import Member
 
 Draw = Callable[[planner.Layout, List[Member]], Plan]  # `planner.draft`, or `planner.plan`
 

@@ -9,9 +9,9 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..._agent.config.schema import Faults, Field, address, integer, read
 from ..._shared import vrid, vrrp_routers
 from ..dns.names import VIP_ADDRESS, vip_faults
+from ..members.hosts import Existing
 from ..model.links import on_one_link
 from ..model.plan import Vip
-from .members import Existing
 
 BASE_VIP = {
     **VIP_ADDRESS,

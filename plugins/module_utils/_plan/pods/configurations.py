@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.engines import NATIVE
-from ..layouts import nft_redirect
+from ..ipi import redirect as nft_redirect
 from ..model import agent, haproxy, instances
 from ..model.plan import MemberPlan, Router
 from . import paths

@@ -13,10 +13,11 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ..._agent.config.schema import Faults, boolean
 from ..._shared.pods import NAMES, manifest_of
-from ..layouts import ipi, several
-from ..layouts.members import Member
+from ..ipi import layout as ipi
+from ..layouts import several
 from ..layouts.several import Plans
-from ..layouts.subnets import placeholder_host
+from ..members.hosts import Member
+from ..members.subnets import placeholder_host
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
 from . import files

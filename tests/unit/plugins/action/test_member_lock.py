@@ -14,7 +14,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.onprem.lb.plugins.action import member_lock
 from ansible_collections.onprem.lb.plugins.action.member_lock import has_died, record_of, refusal, started
-from ansible_collections.onprem.lb.plugins.module_utils._host import lock
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import lock
 
 NOBODY = {**record_of(1, "nothing"), "started": "0"}
 SLEEP = [sys.executable, "-c", "input()"]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter.plan import FilterModule, progress_of
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import subnets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import subnets
 
 
 @pytest.mark.parametrize("name", ["layout_plans", "layout_forecast", "layout_faults"])

@@ -10,7 +10,8 @@ import json
 
 import yaml
 from ansible_collections.onprem.lb.plugins.filter import pods as _filter
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from support.plans import clusters, pods
 

@@ -8,8 +8,8 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import roles
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as pair_layout
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair_layout
 from jinja2 import UndefinedError
 from support.plans.pairs import pair
 

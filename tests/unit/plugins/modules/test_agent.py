@@ -8,7 +8,7 @@ import grp
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files as _files
 from ansible_collections.onprem.lb.plugins.modules import agent
 from support.agent.hosts import PROXY, VRRP, FakeHost
 from support.modules import refusal, run

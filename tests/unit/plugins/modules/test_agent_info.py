@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Host
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts
 from ansible_collections.onprem.lb.plugins.modules import agent_info
 from support.modules import refusal, run
 from support.programs import Programs

@@ -9,7 +9,7 @@ import os
 import shlex
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force
 from ansible_collections.onprem.lb.plugins.modules import config_files
 from support.modules import refusal, run
 from support.programs import Programs

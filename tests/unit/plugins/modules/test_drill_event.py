@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts
 from ansible_collections.onprem.lb.plugins.modules import drill_event
 from support.modules import refusal, run
 from support.programs import Programs

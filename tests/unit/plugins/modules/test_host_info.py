@@ -9,7 +9,8 @@ import json
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import (
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import (
     cgroups,
     facts,
     held_back,
@@ -21,9 +22,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import (
     static_pods,
     takeover,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.modules import host_info
 from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.modules import refusal, run

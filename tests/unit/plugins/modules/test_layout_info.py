@@ -8,8 +8,8 @@ import json
 import types
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, in_force
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.modules import layout_info
 from support.modules import refusal, run
 from support.programs import Programs

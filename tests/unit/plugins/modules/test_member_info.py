@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import member
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import member
 from ansible_collections.onprem.lb.plugins.modules import member_info
 from support.modules import refusal, run
 

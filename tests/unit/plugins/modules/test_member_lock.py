@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import lock, newer
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import records
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import newer
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import lock
 from ansible_collections.onprem.lb.plugins.modules import member_lock
 from support.modules import refusal, run
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import loaded_files
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import loaded_files
 from ansible_collections.onprem.lb.plugins.modules import member_pods
 from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.modules import refusal, run

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import pytest
 from ansible.module_utils import basic
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 from ansible_collections.onprem.lb.plugins.module_utils._shared import quoting
 from ansible_collections.onprem.lb.plugins.modules import agent, config_files, drill_event
 from support.modules import run

@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import loaded_files
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import loaded_files
 from ansible_collections.onprem.lb.plugins.module_utils._shared import keepalived_files
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import KEEPALIVED
 

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import loaded_files
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import loaded_files
 from ansible_collections.onprem.lb.plugins.module_utils._shared import load_records
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import HAPROXY, KEEPALIVED
 

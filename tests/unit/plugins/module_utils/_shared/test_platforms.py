@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import facts, reader
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.programs import Programs
 

@@ -9,7 +9,7 @@ import hashlib
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.loaded import Loaded
-from ansible_collections.onprem.lb.plugins.module_utils._host import in_force
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force
 
 
 def record(text):

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct import wanted
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct.host import Host, read
-from ansible_collections.onprem.lb.plugins.module_utils._host.reader import Reader
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from support.programs import Programs
 
 API = {"name": "api", "bind": "192.0.2.100", "port": 6443, "servers": ["192.0.2.1", "192.0.2.2"]}

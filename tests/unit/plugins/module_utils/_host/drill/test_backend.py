@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import processes
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, faults
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import processes
 
 
 def process(root, pid, unit, uid):

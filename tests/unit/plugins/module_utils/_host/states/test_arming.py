@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, program, records
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, program
 from support.states import Systemd
 
 RUN, OTHER_RUN = "20260131T120000Z", "20260201T120000Z"

@@ -8,15 +8,10 @@ import json
 import math
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import held_back
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
-    fallback,
-    records,
-    snapshot,
-    undo,
-    undoing,
-)
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import held_back
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import fallback, snapshot, undo, undoing
 from ansible_collections.onprem.lb.plugins.module_utils._shared.held_back import MAINTENANCE, PATHS, SWITCHOVER
 from support.states import CONFIGS, INSTANCE, Systemd, native
 

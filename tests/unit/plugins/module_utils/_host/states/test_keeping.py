@@ -7,10 +7,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import files
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import system
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import keeping, records
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import keeping
 from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import NAMES
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support.states import CONFIGS, RUNS, STOPPED, file, native
 

@@ -9,15 +9,9 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import Advertisement
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours, sniffer
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
-    arming,
-    records,
-    restoring,
-    snapshot,
-    undo,
-    undoing,
-)
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, restoring, snapshot, undo, undoing
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import Observation
 from support.states import CONFIGS, INSTANCE, RUNS, STOPPED, Systemd, file, native

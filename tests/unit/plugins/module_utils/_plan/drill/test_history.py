@@ -9,8 +9,8 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import history
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import pair
 
 PLAN = as_data(_pair.plan(pair()))

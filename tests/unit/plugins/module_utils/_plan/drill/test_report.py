@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds as drill
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import pair
 
 MEMBERS = pair()

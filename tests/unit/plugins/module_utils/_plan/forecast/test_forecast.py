@@ -6,9 +6,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.cluster import LAST_WILL, cluster_of
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, plays
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.cluster import cluster_of
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import presets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import scope
@@ -126,7 +128,7 @@ LAYOUTS = {
         [pairs.member(at, vips=["192.0.2.10", "192.0.2.11"]) for at in (1, 2, 3)],
     ),
     "no preemption": (_pair.LAYOUT, [pairs.member(at, preempt=False) for at in range(1, 8)]),
-    **{preset: (ipi.LAYOUT, clusters.cluster(preset=preset)) for preset in ipi.PRESETS},
+    **{preset: (ipi.LAYOUT, clusters.cluster(preset=preset)) for preset in presets.PRESETS},
 }
 DUAL = {"api_vips": ["10.0.0.200", "2001:db8::200"], "ingress_vips": ["10.0.0.201", "2001:db8::201"]}
 if scope.FULL:  # to the forecast a VIP of IPv6 is one more

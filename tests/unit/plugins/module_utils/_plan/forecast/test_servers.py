@@ -21,7 +21,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.servers i
     table,
     weights_of,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi_presets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import presets as ipi_presets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 

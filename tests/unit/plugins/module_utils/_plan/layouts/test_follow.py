@@ -8,9 +8,10 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
 from support.roles import tasks, variables_of

@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import identity, ipi_cluster, pair, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import cluster as ipi_cluster
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import identity
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, variables
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.plans import refusals
 
 TRUTH = "true or false is wanted."

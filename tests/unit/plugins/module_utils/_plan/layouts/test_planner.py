@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan, as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.plans.clusters import cluster
 from support.plans.pairs import member
 from support.plans.pairs import pair as two_members

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair, planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.plans.pairs import member, running
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy, instances
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.plans import clusters, pairs, refusals
 
 NUMBER = "a number from 0.1 to 3600 seconds is wanted."

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import binds, haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import pair
 
 WEB = {"name": "web", "port": 443, "servers": ["192.0.2.31"]}

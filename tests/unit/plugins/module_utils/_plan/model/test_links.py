@@ -8,10 +8,12 @@ import itertools
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import transition, turns
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner, transition, turns
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import links
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans import clusters
 from support.plans.living import living
 from support.plans.pairs import on_two_links

@@ -11,8 +11,8 @@ import subprocess
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import shown
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.name_server import NameServer
 from support.plans.pairs import pair
 from support.ports import free_ports

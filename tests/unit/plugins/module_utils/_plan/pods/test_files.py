@@ -9,7 +9,8 @@ import json
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config as proxy
 from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar import config as sidecar
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config as vrrp
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 from support.paths import GOLDEN

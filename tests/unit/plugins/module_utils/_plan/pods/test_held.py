@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import in_force, loaded_files
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force, loaded_files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from support import waiting
 

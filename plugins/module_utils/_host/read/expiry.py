@@ -1,0 +1,75 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which certificates that haproxy serves, or would serve, have expired or soon will.
+
+One that has expired is refused, unless haproxy serves it already: then the harm is done, and a run that was refused
+could not mend anything else. That is said instead. Where no record says what haproxy has loaded, as of an older version
+or with a haproxy that somebody else has set up, what its present configuration names counts as served.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import Dict, Iterable, List, Sequence
+
+from ..._agent.config import certificates
+from ..._shared.engines import CONFIGS, HAPROXY, NATIVE, UNITS
+from ..._shared.load_records import Record, read_record, record_of
+from . import loaded_files
+
+DAY = 86400
+SOON = 14 * DAY  # as the alert has it
+MEND = "put a renewed one there on every member"
+HAPROXY_CONFIG = CONFIGS[UNITS[NATIVE].balancer]
+
+
+def refusals(paths: Iterable[str]) -> Dict[str, str]:
+    """Return why haproxy is not to be given a certificate, by its path. It follows "PATH is VALUE: "."""
+    record = _record()
+    expired = {path: at for path, at in _expire(paths).items() if at <= _now()}
+    return {
+        path: f"it expired on {_date(at)}, and clients would refuse it: {MEND}."
+        for path, at in expired.items()
+        if not _is_served(path, record)
+    }
+
+
+def of_host(services: Sequence[str]) -> List[str]:
+    """Return a sentence for each certificate that has expired or expires soon.
+
+    :param services: the paths of the services' certificates; those of haproxy's present configuration count, too
+    """
+    config = _record().config or HAPROXY_CONFIG
+    every = dict.fromkeys([*services, *loaded_files.certificates(loaded_files.text(config), config)])
+    return [_sentence(path, at, at - _now()) for path, at in _expire(every).items() if at - _now() < SOON]
+
+
+def _sentence(path: str, at: int, left: float) -> str:
+    mend = f"{MEND} and run this again, or reload haproxy"
+    if left <= 0:
+        return f"{path} expired on {_date(at)}, and clients refuse it: {mend}."
+    return f"{path} expires on {_date(at)}, in {left / DAY:.0f} days: {mend}."
+
+
+def _now() -> float:
+    return time.time()
+
+
+def _record() -> Record:
+    return read_record(loaded_files.text(record_of(HAPROXY)))
+
+
+def _is_served(path: str, record: Record) -> bool:
+    if record.others:
+        return record.others.get(path) == loaded_files.checksum(path)
+    return path in loaded_files.paths(HAPROXY, record.config or HAPROXY_CONFIG)
+
+
+def _expire(paths: Iterable[str]) -> Dict[str, int]:
+    found = {path: certificates.expires(loaded_files.text(path)) for path in paths}
+    return {path: at for path, at in found.items() if at is not None}
+
+
+def _date(at: int) -> str:
+    return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).date().isoformat()

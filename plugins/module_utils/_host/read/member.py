@@ -1,0 +1,297 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a member holds and runs, and why it could not take over: read at once, without a plan."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+from ..._agent.follow import show
+from ..._agent.keepalived import conf as keepalived_conf
+from ..._agent.runtime.text_table import problems
+from ..._shared import versions
+from ..._shared.engines import (
+    AGENT,
+    CONFIGS,
+    FOLLOW,
+    HAPROXY,
+    HOOK,
+    KEEPALIVED,
+    NATIVE,
+    PODS,
+    PROGRAMS,
+    PROXY,
+    ROUTERS,
+    UNITS,
+    VRRP,
+    Daemon,
+    is_own,
+)
+from ..._shared.pods import FOLLOW as FOLLOW_POD
+from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, starting, unconfirmed
+from .reader import Reader
+
+FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
+ASK = "onprem.lb.site starts onprem-lb-answers.service again, which writes it"
+ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
+CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
+WILDCARDS = ("0.0.0.0", "::")
+ACTIVE = "Active"
+NOT_SET_UP = "nothing of this collection is set up here: run onprem.lb.site."
+
+
+class Own(NamedTuple):
+    """What the engine of a member is configured for, and says of itself."""
+
+    versions: Dict[str, str] = {}
+    instances: List[Dict[str, Any]] = []  # ``{name, interface, addresses, priority, preempt}``
+    states: Dict[str, in_force.State] = {}  # of the instances, while the router runs
+    track_files: List[str] = []
+    failing: Dict[str, str] = {}  # the agent's checks that lower the priority, and why each fails
+    servers: List[balancer.Server] = []
+    silent: str = ""  # why the servers are not known
+
+
+Daemons = Dict[str, in_force.InForce]  # by unit
+
+
+def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_start: bool = False) -> Dict[str, Any]:
+    """Return what `member_info` returns.
+
+    :param vips: those of the inventory, as a user writes them
+    :param asks_start: whether its programs are asked if they could start again, which takes a moment
+    :raises PermissionError: without the right to open raw sockets
+    """
+    engine, units, daemons, own = _own(reader)
+    record = held_back.in_force(reader)
+    recorded = reader.text(members_record) if members_record else ""
+    addresses = reader.addresses() or []
+    configured = [address for instance in own.instances for address in instance["addresses"]]
+    every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
+    return {
+        "booted": reboot.booted(reader),
+        "engine": engine,
+        "router": next((unit for unit in units if unit in ROUTERS), ""),
+        "balancer": next((unit for unit in units if unit not in ROUTERS), ""),
+        "versions": own.versions,
+        "last_will": bool(pods.own(PODS)) or engine != NATIVE or os.path.exists(HOOK),
+        "instances": [_with_state(instance, own.states) for instance in own.instances],
+        "held": held(every, addresses, own),
+        "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),
+        "addresses": [info["address"] for info in addresses if info["interface"] != "lo"],
+        "macs": sorted({info["mac"] for info in addresses if info["interface"] != "lo" and info["mac"]}),
+        "ports": ports(facts.listeners(), engine, every, own_address(addresses, own)),
+        "servers": balancer.summary(own.servers),
+        "held_back": record,
+        "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
+        "would_not_start": list(starting.faults(reader, units)) if asks_start else [],
+        "replaced": [line for line in (in_force.replaced(unit, found) for unit, found in daemons.items()) if line],
+        "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
+        "members": facts.members(recorded),
+        "written_by": versions.written_by(recorded),
+        "not_following": not_following(reader),
+        "undo": unconfirmed.read(),
+    }
+
+
+def unserved(reader: Reader) -> List[str]:
+    """Return a sentence for each service of which no server is up, and one if the balancer does not say."""
+    own = _own(reader)[3]
+    return [*balancer.unserved(own.servers), *([own.silent] if own.silent else [])]
+
+
+def _own(reader: Reader) -> Tuple[str, List[str], Daemons, Own]:
+    """Return the engine, its units, how they run, and what they say."""
+    static = pods.own(PODS)
+    engine = pod_programs.engine() if static else engine_of(reader)
+    units = static or ([unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else [])
+    daemons = {unit: in_force.read(reader, unit) for unit in units}
+    return engine, units, daemons, of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
+
+
+def engine_of(reader: Reader) -> str:
+    """Return the engine whose router runs, or that was set up here; '' if there is none."""
+    routers = {UNITS[engine].router: engine for engine in (NATIVE, AGENT) if facts.is_ours(UNITS[engine].router)}
+    active = reader.units_in("ActiveState", list(routers), "active", "reloading")
+    return routers[[*active, *routers][0]] if routers else ""
+
+
+def unable(daemons: Daemons, own: Own, values: Dict[str, str], record: Dict[str, str]) -> Iterator[str]:
+    """Yield a sentence for each reason why this member could not take over.
+
+    :param values: what the track files say
+    :param record: of what has stopped the router on purpose, which is no reason here
+    """
+    for unit, daemon in daemons.items():
+        if not daemon.active and not (record and unit in ROUTERS):
+            yield f"{unit} does not run."
+        for instance, why in daemon.in_fault.items() if daemon.active else ():
+            yield f"{instance} is in FAULT{': ' + why if why else ''}."
+    for path, value in values.items():
+        check = FAILING.search(path)
+        if value not in ("", "0"):
+            yield f"{path} says {value}, that {f'the check {check[1]} fails' if check else 'the balancer is down'}."
+        elif check and not value:  # which keepalived takes for an answer
+            yield f"{path} says nothing, so nobody knows whether the check {check[1]} succeeds: {ASK}."
+    for name, why in own.failing.items():
+        yield f"The check {name} fails: {why}."
+    if own.silent:
+        yield own.silent
+
+
+def not_following(reader: Reader) -> List[str]:
+    """Return a sentence for each reason why the balancer may have other servers than its cluster has nodes.
+
+    Without the unit or the static pod it is not to follow one.
+    """
+    name, runs, report = _follower(reader)
+    if not report:
+        return [f"{name} does not {'answer' if runs else 'run'}."] if name else []
+    return [*problems(report), *show.faults(report), *(each["fault"] for each in report["balancers"] if each["fault"])]
+
+
+def _follower(reader: Reader) -> Tuple[str, bool, Dict[str, Any]]:
+    """Return the unit or the static pod that follows the cluster, '' without one, whether it runs, and its report."""
+    daemon = Daemon(FOLLOW)
+    if facts.is_ours(daemon.unit):
+        runs = in_force.follow(reader).active
+        return daemon.unit, runs, in_force.report_of(daemon) if runs else {}
+    if pods.own([FOLLOW_POD]):
+        first = pods.running().get(FOLLOW_POD)
+        return FOLLOW_POD, bool(first), pod_programs.report(first, FOLLOW)
+    return "", False, {}
+
+
+def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str], address: str) -> List[int]:
+    """Return the ports at which the balancer answers through the VIPs.
+
+    :param address: its own, at which it answers like a VIP where it listens on any; '' if it has none
+    """
+    own = [each for each in listeners if engine and is_own(each, PROGRAMS[engine])]
+    anywhere = {each["port"] for each in own if each["address"] in WILDCARDS}
+    reached = facts.reachable([(address, port) for port in sorted(anywhere)], CONNECT_TIMEOUT) if address else []
+    silent = {port for port in anywhere if address and f"{address} {port}" not in reached}
+    return sorted({each["port"] for each in own if each["address"] in (*WILDCARDS, *vips)} - silent)
+
+
+def own_address(addresses: List[Dict[str, Any]], own: Own) -> str:
+    """Return an address of this host on a link of its routers; '' if there is none."""
+    links = {instance["interface"] for instance in own.instances}
+    vips = {address for instance in own.instances for address in instance["addresses"]}
+    found = [info["address"] for info in addresses if info["interface"] in links and info["address"] not in vips]
+    return next((address for address in found if not address.startswith("fe80:")), "")
+
+
+def held(vips: List[str], addresses: List[Dict[str, Any]], own: Own) -> List[Dict[str, Any]]:
+    """Return the VIPs that this host has, each with the seconds for which its router has been Active, if known."""
+    here, now = {info["address"] for info in addresses}, time.time()
+    active = {name: state.since for name, state in own.states.items() if state.name == ACTIVE}
+    seconds = {
+        address: max(0, int(now - active[instance["name"]]))
+        for instance in own.instances
+        for address in instance["addresses"]
+        if instance["name"] in active
+    }
+    return [{"address": vip, "seconds": seconds.get(vip)} for vip in vips if vip in here]
+
+
+def _with_state(instance: Dict[str, Any], states: Dict[str, in_force.State]) -> Dict[str, Any]:
+    state = states.get(instance["name"])
+    return {**instance, "state": state.name if state else ""}
+
+
+def track_files(reader: Reader, own: Own) -> Dict[str, str]:
+    """Return what each track file says; '' where it is missing, or empty because /run is full."""
+    return {path: reader.text(path).strip() for path in own.track_files}
+
+
+def _instance(known: Dict[str, Any]) -> Dict[str, Any]:
+    addresses = [address.partition("/")[0] for address in known["addresses"]]
+    kept = ("name", "interface", "priority", "preempt", "source", "peers")
+    return {**{key: known[key] for key in kept}, "addresses": addresses}
+
+
+def native(reader: Reader, daemons: Daemons) -> Own:
+    """Read haproxy and keepalived."""
+    haproxy, keepalived = UNITS[NATIVE]
+    text = reader.text(daemons[keepalived].config or CONFIGS[keepalived])
+    servers, silent = _haproxy_servers(reader, daemons[haproxy]) if haproxy in daemons else ([], "")
+    return Own(
+        versions={name: version for name in (HAPROXY, KEEPALIVED) for version in [reader.version(name)] if version},
+        instances=[*map(_instance, keepalived_conf.instances(text))],
+        states=in_force.keepalived_states(reader) if daemons[keepalived].active else {},
+        track_files=keepalived_conf.track_files(text),
+        servers=servers,
+        silent=silent,
+    )
+
+
+def _haproxy_servers(reader: Reader, daemon: in_force.InForce) -> Tuple[List[balancer.Server], str]:
+    """Return haproxy's servers, and why they are not known."""
+    config = reader.text(daemon.config or CONFIGS[UNITS[NATIVE].balancer])
+    path = balancer.stats_socket(config)
+    if not daemon.active or not path:
+        return [], ""
+    text = balancer.ask(path)
+    return balancer.of_statistics(text or "", config), "" if text else f"haproxy does not answer at {path}."
+
+
+def agent(reader: Reader, daemons: Daemons) -> Own:
+    """Read the agent."""
+    balancer_unit, router_unit = UNITS[AGENT]
+    text = reader.text(daemons[router_unit].config or CONFIGS[router_unit])
+    serves = balancer_unit in daemons and daemons[balancer_unit].active
+    own = _of_reports(text, in_force.report_of(Daemon(VRRP)), in_force.report_of(Daemon(PROXY)), serves)
+    checks = facts.agent_config(text).get("checks", [])
+    return own._replace(track_files=[check["file"] for check in checks if check.get("type") == "file"])
+
+
+def _of_reports(config: str, router: Dict[str, Any], proxy: Dict[str, Any], serves: bool) -> Own:
+    """Return what the reports of the agent's daemons say, and its router's configuration.
+
+    :param serves: whether its balancer runs
+    """
+    answer = router or proxy
+    return Own(
+        versions={AGENT: answer["version"]} if answer else {},
+        instances=[*map(_instance, facts.agent_instances(config))],
+        states={each["name"]: in_force.State(each["state"], each["since"]) for each in router.get("instances", [])},
+        servers=balancer.of_report(proxy),
+        failing=_failing(config, router),
+        silent="the agent's balancer does not answer at its socket." if serves and not proxy else "",
+    )
+
+
+def _failing(config: str, router: Dict[str, Any]) -> Dict[str, str]:
+    """Return the checks that fail, and with which the router offers its VIPs to others."""
+    instances = facts.agent_config(config).get("instances", [])
+    offering = {item["name"] for each in instances for item in each.get("track", []) if item.get("offers")}
+    checks = [check for check in router.get("checks", []) if check["name"] in offering and check.get("up") is False]
+    return {check["name"]: check.get("detail") or "it failed" for check in checks}
+
+
+def of_pods(reader: Reader) -> Own:
+    """Read static pods, whose programs are in containers of theirs."""
+    running = pods.running()
+    router, serving = running.get(PODS.router), running.get(PODS.balancer)
+    if pod_programs.engine() == AGENT:
+        text = reader.text(pod_programs.config_of(VRRP))
+        proxy = pod_programs.report(serving, PROXY)
+        return _of_reports(text, pod_programs.report(router, VRRP), proxy, serves=bool(serving))
+    found = pod_programs.states(reader, router) if router else {}
+    text = reader.text(pod_programs.config_of(KEEPALIVED))
+    config = reader.text(pod_programs.config_of(HAPROXY)) if serving else ""
+    path = balancer.stats_socket(config)
+    answer = balancer.ask(serving.path(path)) if serving and path else None
+    return Own(
+        instances=[*map(_instance, keepalived_conf.instances(text))],
+        states={name: in_force.State(state, since) for name, (state, since) in found.items() if state},
+        servers=balancer.of_statistics(answer or "", config),
+        silent=f"haproxy does not answer at {path}." if path and not answer else "",
+    )
+
+
+READERS: Dict[str, Callable[[Reader, Daemons], Own]] = {NATIVE: native, AGENT: agent}

@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Whether the programs, folders and certificates that a role's variables name are fit for use on this host.
+
+The variables are as the user wrote them. What is wrong with them whichever host they are for is the plan's to say.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from ..._agent.config import host
+from ..._agent.config.schema import parted, place_of
+from . import certificates, expiry
+
+ROOT = "root"
+Judge = Callable[[str], Optional[str]]
+TLS: Dict[str, Judge] = {
+    "certificate": certificates.certificate,
+    "key": certificates.key,
+    "ca": certificates.authorities,
+}
+
+
+def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
+    """Return ``{key, value, wrong}`` of each that is not fit; ``wrong`` follows "KEY is VALUE: ".
+
+    :param named: ``notify``, the ``script_user`` that runs it, ``down_file``, ``metrics_file``, ``services``, and
+        ``programs``, each a ``{key, command, user}``; each may be missing
+    """
+    expired = expiry.refusals(certificate_paths(named))
+    found = [
+        *((one["key"], one["command"], _notify(one["command"], one["user"])) for one in named.get("programs") or ()),
+        ("notify", named.get("notify"), _notify(named.get("notify"), named.get("script_user") or ROOT)),
+        ("down_file", named.get("down_file"), _down_file(named.get("down_file"))),
+        ("metrics_file", named.get("metrics_file"), _metrics_file(named.get("metrics_file"))),
+        *((key, path, wrong(path) or expired.get(path)) for key, path, wrong in _certificates(named.get("services"))),
+    ]
+    return [{"key": key, "value": _shown(key, str(value)), "wrong": wrong} for key, value, wrong in found if wrong]
+
+
+def certificate_paths(named: Dict[str, Any]) -> List[str]:
+    """Return the paths of the certificates that services show."""
+    every = _certificates(named.get("services"))
+    return [path for _key, path, judge in every if judge is certificates.certificate]
+
+
+def _shown(key: str, value: str) -> str:
+    """Return a path, or the program of a command, whose arguments may be secret."""
+    return parted("notify", value)[0] if key.endswith("notify") else value
+
+
+def _notify(command: Any, user: str) -> Optional[str]:
+    try:
+        program = shlex.split(command)[0] if isinstance(command, str) and command.startswith("/") else ""
+    except ValueError:
+        return None
+    return host.program(program, user) if program else None
+
+
+def _down_file(path: Any) -> Optional[str]:
+    """A unit writes it as root, so that its folder must be there, and be root's."""
+    if not isinstance(path, str) or not path.startswith("/"):
+        return None
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}, so that the balancer could not start: create it, or name a file in /run."
+    return host.exposed(folder, ROOT)
+
+
+def _metrics_file(path: Any) -> Optional[str]:
+    folder = os.path.dirname(path) if isinstance(path, str) and path.startswith("/") else ""
+    if folder and not os.path.isdir(folder):
+        return f"there is no folder {folder}: install node_exporter, or name the folder that it reads."
+    return None
+
+
+def _certificates(services: Any) -> Iterator[Tuple[str, str, Judge]]:
+    """Yield the place of each certificate, its path, and what judges it."""
+    for place, service in _items("services", services):
+        for where, backend in [(place, service), *_items(f"{place}.routes", service.get("routes"))]:
+            yield from _paths(f"{where}.check", backend.get("check"), {"ca": host.authorities})
+        yield from _paths(f"{place}.tls", service.get("tls"), TLS)
+
+
+def _items(place: str, given: Any) -> List[Tuple[str, Dict[str, Any]]]:
+    items = enumerate(given if isinstance(given, list) else [])
+    return [(place_of(place, at, item), item) for at, item in items if isinstance(item, dict)]
+
+
+def _paths(place: str, given: Any, judges: Dict[str, Judge]) -> Iterator[Tuple[str, str, Judge]]:
+    for key, judge in judges.items():
+        path = given.get(key) if isinstance(given, dict) else None
+        if isinstance(path, str) and path.startswith("/"):
+            yield f"{place}.{key}", path, judge

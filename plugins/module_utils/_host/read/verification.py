@@ -1,0 +1,56 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Compares what one member sees of itself and of the link with the plan. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+from ..._shared.engines import NATIVE, PROGRAMS, UNITS, is_own
+
+
+def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
+    """Return a sentence for each thing that is not as planned, as one member sees it.
+
+    :param plan: as ``Expected`` of the plan has it
+    :param observed: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them;
+        ``reached``, the targets that accepted a connection; ``in_fault``, the VRRP instances in FAULT and why;
+        ``down_file``, what the balancer's track file says
+    """
+    found = []
+    for vip in plan["vips"]:
+        count = holders(vip["address"], observed)
+        if count != 1:
+            found.append(f"VIP {vip['address']} has {count} holders as seen from here, exactly one is right.")
+    for unit in units(plan):
+        if unit not in observed["active_units"]:
+            found.append(f"{unit} is not active, so this member cannot take over.")
+    found += observed["stale"]
+    if observed["down_file"] not in ("", "0"):
+        found.append(f"{plan['down_file']} says {observed['down_file']}, that the balancer is down, although it runs.")
+    for instance, why in observed["in_fault"].items():
+        if instance in plan.get("excused", ()):
+            continue
+        found.append(f"{instance} is in FAULT, so this member cannot take over{': ' + why if why else ''}.")
+    programs = plan.get("programs", PROGRAMS[NATIVE])
+    served = {item["port"] for item in observed["listeners"] if is_own(item, programs)}
+    for service in plan["services"]:
+        if service["port"] not in served:
+            found.append(f"{programs[0]} does not listen on port {service['port']} for service {service['name']}.")
+    vips = [vip["address"] for vip in plan["vips"]]
+    for address, port in plan["targets"]:
+        if f"{address} {port}" not in observed["reached"]:
+            through = "through the VIP " if address in vips else ""
+            found.append(f"nothing answers {through}at {address} port {port}.")
+    return found
+
+
+def units(plan: Dict[str, Any]) -> List[str]:
+    """Return the units that must run on this member."""
+    return list(plan.get("units", UNITS[NATIVE]))
+
+
+def holders(vip: str, observed: Dict[str, Any]) -> int:
+    """Return how many hosts hold the VIP: this one, and every other that answers for it."""
+    own = any(info["address"] == vip for info in observed["addresses"])
+    return int(own) + len(observed["answering"].get(vip, []))

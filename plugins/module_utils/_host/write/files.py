@@ -1,0 +1,343 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Replaces configuration files all together or not at all.
+
+Every new file is written beside its target and checked by the program that will read it. Only when all of them pass is
+the first one moved into place, so a bad file never reaches its path.
+
+A file of others is kept beside it, whole, with its owner and its SELinux context: a second name for it is made before
+the new one takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import os
+import re
+import shutil
+import tempfile
+from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..._shared import mark
+from ..._shared.engines import HAPROXY
+from .. import masking, records
+from ..read import expiry, keepalived_test, loaded_files, ownership
+from ..read.reader import Find, Run
+
+Move = Callable[[str, str], None]  # from a path to another, atomic
+# What haproxy says of lines that have no effect. A format of log lines has none where there is no log, as is usual.
+IGNORED = re.compile(r"(?<!log format )\bignored\b")
+
+
+class Refused(Exception):
+    """A file cannot be as wanted, or its program refuses it; nothing was changed."""
+
+
+class Change(NamedTuple):
+    """A file before and after; None where there is no file."""
+
+    path: str
+    before: Optional[str]
+    after: Optional[str]
+    mode: int
+    check: str
+    group: str = ""  # its owning group; the writer's own if empty
+    keeps: bool = False  # what is there is kept beside it
+    puts_back: bool = False  # what was kept comes back; `mode`, `check` and `group` have no effect
+    shown: bool = True  # whether `diff` has the texts
+
+    @property
+    def diff(self) -> Dict[str, str]:
+        return {
+            "before_header": self.path if self.before is not None else f"{self.path} (absent)",
+            "after_header": self.path if self.after is not None else f"{self.path} (absent)",
+            "before": masking.of_before(masking.masked(self.before or ""), self.after or "") if self.shown else "",
+            "after": masking.masked(self.after or "") if self.shown else "",
+        }
+
+
+def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
+    """Compare each wanted file with the one on disk and return those that differ in content or mode.
+
+    :raises Refused: when a mode is none
+    """
+    found = []
+    for item in wanted:
+        before, mode, group = _on_disk(item["path"])
+        is_marked = mark.is_marked(before or "")
+        if item["state"] == "absent" and item.get("own_only") and not is_marked:
+            continue
+        after = item["content"] if item["state"] == "present" else None
+        new_mode = _permissions(item["mode"], item["path"])
+        other_group = "group" in item and group != _gid_of(item["group"])
+        if before != after or (after is not None and (mode != new_mode or other_group)):
+            keeps = bool(item.get("keep")) and before is not None and not is_marked
+            change = Change(item["path"], before, after, new_mode, item["check"], item.get("group", ""), keeps)
+            found.append(change._replace(shown=item.get("diff", True)))
+    return found
+
+
+def set_aside(paths: Iterable[str]) -> List[Change]:
+    """Return the changes that keep files beside their places, which they leave."""
+    return [Change(path, _on_disk(path)[0], None, 0, "none", keeps=True) for path in paths if os.path.lexists(path)]
+
+
+def put_back(paths: Iterable[str], gone: Collection[str] = ()) -> List[Change]:
+    """Return the changes that bring kept files back. One whose place is taken stays where it is.
+
+    :param gone: places that are taken, and will be free by then
+    """
+    return [
+        Change(path, None, _on_disk(ownership.kept(path))[0], 0, "none", puts_back=True)
+        for path in paths
+        if os.path.lexists(ownership.kept(path)) and (not os.path.lexists(path) or _is_kept(path) or path in gone)
+    ]
+
+
+def _is_kept(path: str) -> bool:
+    """Whether a file has its second name already, as an interrupted run may leave it."""
+    kept = ownership.kept(path)
+    return os.path.exists(path) and os.path.exists(kept) and os.path.samefile(path, kept)
+
+
+def _permissions(mode: Any, path: str) -> int:
+    if not re.fullmatch("[0-7]{3,4}", str(mode)):
+        raise Refused(f"The mode of {path} is {mode}: an octal one is wanted, in quotes, such as '0640'.")
+    return int(str(mode), 8)
+
+
+def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int]]:
+    """Return a file's text, permissions and group."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            status = os.fstat(file.fileno())
+            return file.read(), status.st_mode & 0o7777, status.st_gid
+    except FileNotFoundError:
+        return None, None, None
+
+
+def _gid_of(group: str) -> Optional[int]:
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        return None
+
+
+class Verdict(NamedTuple):
+    """What a program says about a file: why it refuses it, or None, and its warnings."""
+
+    refusal: Optional[str]
+    warnings: List[str] = []
+
+
+def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List[str]]:
+    """Let the program check a candidate. Return its warnings; None if the program is not installed yet.
+
+    :raises Refused: with the program's own message, the candidate's path replaced by the real one
+    """
+    if change.check == "none" or change.after is None:
+        return []
+    new = change.path if candidate == change.path else f"the new {change.path}"
+    expired = expiry.refusals(loaded_files.certificates(change.after, change.path) if change.check == HAPROXY else ())
+    for path, wrong in expired.items():
+        raise Refused(f"{path}, which {new} names, is refused, so nothing was changed: {wrong}")
+    program = find(change.check)
+    if program is None:
+        return None
+    verdict = CHECKS[change.check](program, candidate, run)
+    refusal, *warnings = (
+        masking.hidden((line or "").replace(candidate, change.path), change.after)
+        for line in (verdict.refusal, *verdict.warnings)
+    )
+    if verdict.refusal is not None:
+        raise Refused(f"{change.check} refuses {new}, so nothing was changed. It says: {refusal}")
+    return [f"{change.check} accepts {new} with a warning: {warning}" for warning in warnings]
+
+
+def _haproxy(program: str, candidate: str, run: Run) -> Verdict:
+    """haproxy accepts a file of which it ignores lines, with a warning: such a file does not do what it says."""
+    code, out, err = run([program, "-c", "-f", candidate])
+    lines = [line.strip() for line in (err + out).splitlines()]
+    if code != 0:
+        alerts = [line for line in lines if "[ALERT]" in line] or lines
+        return Verdict(" ".join([*alerts, f"(exit code {code})"]))
+    warnings = [line for line in lines if line.startswith("[WARNING]")]
+    lost = [line for line in warnings if IGNORED.search(line)]
+    return Verdict(" ".join(lost) or None, warnings)
+
+
+def _keepalived_test(program: str, candidate: str, run: Run) -> Verdict:
+    _code, out, err = run([program, "--version"])
+    found = keepalived_test.version(out + err)
+    code, out, err = run([program, "-t", "-f", candidate])
+    return Verdict(keepalived_test.refusal(found, code % 256, err + out), keepalived_test.complaints(err + out))
+
+
+def _nft(program: str, candidate: str, run: Run) -> Verdict:
+    """nft asks the kernel, too: it refuses what the kernel cannot do, and everything if it lacks the privilege."""
+    code, out, err = run([program, "--check", "--file", candidate])
+    lines = [line.strip() for line in (err + out).splitlines()]
+    # Without the lines that quote the file.
+    errors = [line for line in lines if "Error:" in line] or lines
+    return Verdict(None if code == 0 else " ".join([*errors, f"(exit code {code})"]))
+
+
+def _dnsmasq(program: str, candidate: str, run: Run) -> Verdict:
+    code, out, err = run([program, "--test", f"--conf-file={candidate}"])
+    lines = [line.strip() for line in (err + out).splitlines() if line.strip()]
+    return Verdict(None if code == 0 else " ".join([*lines, f"(exit code {code})"]))
+
+
+CHECKS: Dict[str, Callable[[str, str, Run], Verdict]] = {
+    "haproxy": _haproxy,
+    "keepalived": _keepalived_test,
+    "nft": _nft,
+    "dnsmasq": _dnsmasq,
+}
+
+
+class Checked(NamedTuple):
+    """The paths of files whose program is not installed yet, and the programs' warnings about the others."""
+
+    unchecked: List[str]
+    warnings: List[str]
+
+
+def as_it_is(path: str, program: str) -> Change:
+    """Return a file that is as wanted, for its program to check with all that it names."""
+    text = _on_disk(path)[0]
+    return Change(path, text, text, 0, program)
+
+
+def replace_all(
+    pending: List[Change], find: Find, run: Run, move: Move, dry: bool, unloaded: Sequence[Change] = ()
+) -> Checked:
+    """Check every change, then make them all.
+
+    :param dry: check only
+    :param unloaded: files that are as wanted, and that their programs are to load again
+    :raises Refused: before the first file is touched
+    """
+    candidates: Dict[str, str] = {}
+    try:
+        checked = Checked([], [])
+        for change in unloaded:
+            checked.warnings.extend(check(change, change.path, find, run) or [])
+        for change in pending:
+            if change.after is not None and not change.puts_back:
+                candidates[change.path] = _write_candidate(change, beside=not dry)
+                warnings = check(change, candidates[change.path], find, run)
+                checked.warnings.extend(warnings or [])
+                checked.unchecked.extend([change.path] if warnings is None else [])
+        if not dry:
+            _move_all(pending, candidates, move)
+        return checked
+    finally:
+        for leftover in candidates.values():
+            if os.path.exists(leftover):
+                os.unlink(leftover)
+
+
+def _write_candidate(change: Change, beside: bool) -> str:
+    """Write the new text where it can be renamed into place, or, for a dry run, into a temporary folder."""
+    folder = os.path.dirname(change.path) if beside else None
+    if folder:
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+    # Because of the dot and the suffix, programs that read whole folders ignore it.
+    handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(change.path)}.", suffix=".new", dir=folder)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(change.after or "")
+        os.fchmod(file.fileno(), change.mode)
+        if beside and change.group:
+            os.fchown(file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
+    return candidate
+
+
+def remove(path: str) -> None:
+    """Delete a file, a link, or a folder with all that it contains, if it is there."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def refuse_after_return() -> None:
+    """Refuse what a run wants that has given no sign of life for too long."""
+    if records.has_returned():
+        raise Refused(
+            "This member has returned to its settings of before, because the run gave no sign of life for too long: "
+            "repeat onprem.lb.site."
+        )
+
+
+def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> None:
+    """Move every candidate into place; if one cannot be moved, restore the earlier files."""
+    if pending:
+        refuse_after_return()
+        records.note_written({change.path: _encoded(change.after) for change in pending if change.after is not None})
+    done: List[Change] = []
+    try:
+        for change in pending:
+            if change.keeps:
+                _keep(change.path)
+            if change.puts_back:
+                _bring_back(change.path)
+            elif change.after is None:
+                os.unlink(change.path)
+            else:
+                move(candidates[change.path], change.path)
+            done.append(change)
+    except OSError:
+        for change in reversed(done):
+            _restore(change, move)
+        raise
+    _leave_no_empty_drop_ins(change.path for change in pending if change.after is None)
+
+
+def _leave_no_empty_drop_ins(gone: Iterable[str]) -> None:
+    """Delete the folder of a unit's drop-ins with the last one."""
+    for folder in {os.path.dirname(path) for path in gone if path.endswith(".conf")}:
+        if folder.endswith(".service.d"):
+            with contextlib.suppress(OSError):  # there are others
+                os.rmdir(folder)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+def _keep(path: str) -> None:
+    if not _is_kept(path):
+        os.link(path, ownership.kept(path), follow_symlinks=False)
+
+
+def _bring_back(path: str) -> None:
+    kept = ownership.kept(path)
+    os.rename(kept, path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(kept)  # of two names for one file rename(2) leaves both
+
+
+def _restore(change: Change, move: Move) -> None:
+    if change.puts_back:
+        os.rename(change.path, ownership.kept(change.path))
+    elif change.keeps:
+        _bring_back(change.path)
+    elif change.before is None:
+        os.unlink(change.path)
+    else:
+        move(_write_candidate(change._replace(after=change.before), beside=True), change.path)
+
+
+def mover(module: Any) -> Move:
+    """Return a move that keeps the destination's SELinux context, but not its permissions as AnsibleModule's does."""
+
+    def move(source: str, destination: str) -> None:
+        if module.selinux_enabled():
+            known = os.path.exists(destination)
+            context = module.selinux_context(destination) if known else module.selinux_default_context(destination)
+            module.set_context_if_different(source, context, False)
+        os.rename(source, destination)
+
+    return move

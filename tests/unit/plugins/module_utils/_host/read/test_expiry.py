@@ -1,0 +1,113 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A certificate that has expired is not deployed, and one that is served already keeps no run from mending the rest."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import certificates
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import expiry, loaded_files, named_files
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
+from support.certificates import certificate
+from support.programs import Programs
+
+DAY = 86400
+DATE = r"\d{4}-\d\d-\d\d"
+
+
+@pytest.fixture
+def pem(tmp_path):
+    return certificate(tmp_path, days=30)
+
+
+@pytest.fixture
+def at(monkeypatch, pem):
+    """Say that so many days are left until it expires."""
+    expires = certificates.expires(pem.read_text())
+
+    def left(days):
+        monkeypatch.setattr(time, "time", lambda: expires - days * DAY)
+
+    return left
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch, pem):
+    """Write what haproxy's configuration says, and what is recorded that it has loaded."""
+    config, record = tmp_path / "haproxy.cfg", tmp_path / "record"
+    monkeypatch.setattr(expiry, "record_of", lambda _program: str(record))
+    monkeypatch.setattr(expiry, "HAPROXY_CONFIG", str(config))
+
+    def given(text="", others=None):
+        config.write_text(text)
+        if others is not None:
+            lines = [f"{'0' * 64}  {config}", "12.34 5.67", *(f"{found}  {path}" for path, found in others.items())]
+            record.write_text("\n".join([*lines, ""]))
+        return config
+
+    given()
+    return given
+
+
+def unfit(pem):
+    services = [{"name": "web", "tls": {"certificate": str(pem)}}]
+    return [found["wrong"] for found in named_files.unfit({"services": services})]
+
+
+def bound(path):
+    return f"frontend f\n bind :443 ssl crt {path}\n"
+
+
+def test_one_that_expires_within_two_weeks_is_said_with_its_date_and_mend_and_refused_by_nobody(host, pem, at):
+    at(15)
+    assert expiry.of_host([str(pem)]) == unfit(pem) == []
+    at(6)
+    (said,) = expiry.of_host([str(pem)])
+    sentence = rf"{pem} expires on {DATE}, in 6 days: put a renewed one there on every member and run this again, "
+    assert re.fullmatch(sentence + r"or reload haproxy\.", said)
+    assert unfit(pem) == []
+
+
+def test_one_that_has_expired_is_refused_where_haproxy_does_not_serve_it(host, pem, at):
+    at(-1)
+    wrong = rf"it expired on {DATE}, and clients would refuse it: put a renewed one there on every member\."
+    for others in (None, {}, {"/other.pem": "1" * 64}, {str(pem): "1" * 64}):
+        host("", others)
+        assert re.fullmatch(wrong, *unfit(pem))
+
+
+@pytest.mark.parametrize(
+    "text, recorded",
+    [("", ["{pem}"]), (bound("{pem}"), []), (bound("{pem}"), None)],
+    ids=["recorded", "named, and the record is of before", "named, and somebody else's"],
+)
+def test_one_that_has_expired_and_is_served_is_said_and_refuses_no_other_change(host, pem, at, text, recorded):
+    at(-1)
+    known = None if recorded is None else {str(pem): loaded_files.checksum(str(pem)) for _each in recorded}
+    config = host(text.format(pem=pem), known)
+    assert unfit(pem) == []
+    assert re.match(f"{pem} expired on {DATE}, and clients refuse it: put a renewed one", *expiry.of_host([str(pem)]))
+    change = files.Change(str(config), "", bound(pem), 0o644, "haproxy")
+    programs = Programs({"haproxy": (0, "", "")})
+    assert files.check(change, "candidate", programs.find, programs.run) == []
+
+
+@pytest.mark.parametrize("line", ["crt {pem}", "crt {folder}/certs", "crt-list {folder}/list.txt"])
+def test_one_of_raw_lines_a_folder_or_a_list_is_refused_and_said_as_well(host, pem, at, tmp_path, line):
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs" / "web.pem").write_text(pem.read_text())
+    (tmp_path / "list.txt").write_text(f"{pem} shop.example\n")
+    text = f"frontend f\n bind :443 ssl {line.format(pem=pem, folder=tmp_path)}\n"
+    programs = Programs({"haproxy": (0, "", "")})
+    config = host(text, {"/other.pem": "1" * 64})
+    change = files.Change(str(config), "", text, 0o644, "haproxy")
+    assert files.check(change, "candidate", programs.find, programs.run) == []
+    at(-1)
+    with pytest.raises(
+        files.Refused, match=rf"web\.pem, which the new {config} names, is refused, so nothing was changed: it"
+    ):
+        files.check(change, "candidate", programs.find, programs.run)
+    assert len(expiry.of_host([])) == 1

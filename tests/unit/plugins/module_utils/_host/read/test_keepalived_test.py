@@ -1,0 +1,52 @@
+"""keepalived's exit codes, as the two versions of Debian 12 and 13 really give them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import keepalived_test
+
+V12 = (2, 2, 7)
+V13 = (2, 3, 3)
+CUT = "(/etc/keepalived/keepalived.conf: Line 52) Truncating auth_pass to 8 characters"
+
+
+def test_the_version_is_read_from_its_own_words():
+    said = "Keepalived v2.2.7 (01/16,2022)\n\nCopyright(C) 2001-2022 Alexandre Cassen, <acassen@gmail.com>\n"
+    assert keepalived_test.version(said) == V12
+    assert keepalived_test.version("nothing of the kind") == ()
+
+
+@pytest.mark.parametrize(
+    "version, code, output",
+    [
+        (V12, 0, ""),
+        (V12, 0, "failed to connect to syslog: Initialization"),
+        (V12, 143, "Terminated"),
+        (V12, 143, "failed to connect to syslog: Initialization\nTerminated\n"),
+        (V13, 0, ""),
+    ],
+)
+def test_a_good_file_is_accepted(version, code, output):
+    assert keepalived_test.refusal(version, code, output) is None
+
+
+@pytest.mark.parametrize(
+    "version, code, output",
+    [
+        (V12, 5, CUT),
+        (V13, 5, CUT),
+        (V12, 143, CUT + "\nTerminated"),
+        (V13, 143, "Terminated"),
+        ((2, 2, 8), 143, "Terminated"),
+        (V12, 6, ""),
+        (V12, 4, ""),
+        (V13, 1, ""),
+        (V13, 139, ""),
+    ],
+)
+def test_a_bad_file_is_refused(version, code, output):
+    assert keepalived_test.refusal(version, code, output)
+
+
+def test_the_refusal_repeats_its_words_once():
+    assert keepalived_test.refusal(V12, 5, f"{CUT}\n{CUT}\n").count("Truncating") == 1

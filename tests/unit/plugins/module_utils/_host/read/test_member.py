@@ -1,0 +1,371 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is read of a member without a plan: with both engines, and where something keeps it from taking over."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import socket
+import time
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import (
+    balancer,
+    facts,
+    held_back,
+    in_force,
+    member,
+    pod_programs,
+    starting,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
+from support.follow.reports import REPORT
+from support.kubelets import BALANCER, ROUTER, Kubelet
+from support.paths import GOLDEN
+from support.programs import Programs
+
+VIP, STRANGER = "192.0.2.10", "02:00:00:00:00:63"
+INSTANCE = f"vip-{VIP}"
+RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "work": "", "done": ""}
+FOLLOW = "onprem-lb-follow.service"
+ROUTERS = frozenset({"keepalived.service", "onprem-lb-vrrp.service"})
+STATISTICS = "# pxname,svname,status,\nweb,app1,UP,\nweb,app2,DOWN,\n"
+MASTER, FAULT = f"({INSTANCE}) Entering MASTER STATE", f"({INSTANCE}) Entering FAULT STATE"
+
+
+class Host:
+    """A member with either engine; its attributes are what a test changes."""
+
+    def __init__(self, folder, engine):
+        self.folder, self.engine = folder, engine
+        self.stopped = set()
+        self.disabled = set()
+        self.follows = False
+        self.log = [MASTER]
+        self.statistics = STATISTICS
+        self.reports = {
+            "onprem-lb-vrrp": {
+                "version": "1.0.0",
+                "instances": [{"name": INSTANCE, "state": "Active", "since": time.time() - 60.5, "reason": "why"}],
+            },
+            "onprem-lb-proxy": {"version": "1.0.0", "services": [{"name": "web", "servers": []}]},
+        }
+        self.addresses = [VIP, "192.0.2.1"]
+        for name in ("pair.lb1.keepalived.conf", "pair.haproxy.cfg", "pair.lb1.agent-vrrp.json"):
+            text = (GOLDEN / name).read_text()
+            text = text.replace("/run/haproxy.down", str(folder / "down"))
+            (folder / name).write_text(text.replace("/run/onprem-lb-", f"{folder}/onprem-lb-"))
+        for track_file in ("down", "onprem-lb-haproxy_answers.failing"):
+            (folder / track_file).write_text("0\n")
+
+    @property
+    def programs(self):
+        return Programs(
+            {
+                "ip": lambda _words: (0, json.dumps([self._link()]), ""),
+                "systemctl": self._systemctl,
+                "journalctl": lambda words: (0, "\n".join(map(self._line(words), self.log)), ""),
+                "haproxy": "HAProxy version 2.6.12-1+deb12u1 2023/12/16 - https://haproxy.org/\n",
+                "keepalived": (0, "", "Keepalived v2.2.7 (01/16,2022)\n"),
+            }
+        )
+
+    def _link(self):
+        infos = [{"local": address, "prefixlen": 24} for address in self.addresses]
+        return {"ifname": "eth0", "address": "02:00:00:00:00:01", "addr_info": infos}
+
+    def _systemctl(self, words):
+        units = [word for word in words if word.endswith(".service")]
+        state = {unit: "inactive" if unit in self.stopped or not self.is_there(unit) else "active" for unit in units}
+        shown = [
+            f"Id={unit}\nActiveState={state[unit]}\nUnitFileState={self._file_state(unit)}\n"
+            "MainPID=0\nInvocationID=5e1f\n"
+            for unit in units
+        ]
+        return 0, "\n".join(shown), ""
+
+    def _file_state(self, unit):
+        return "disabled" if unit in self.disabled or not self.is_there(unit) else "enabled"
+
+    def is_there(self, unit):
+        if unit == FOLLOW:
+            return self.follows
+        return unit.startswith("onprem-lb") == (self.engine == "agent")
+
+    @staticmethod
+    def _line(words):
+        if "--output=cat" in words:
+            return str
+        micros = int((time.time() - 60.5) * 1e6)
+        return lambda message: json.dumps({"__REALTIME_TIMESTAMP": str(micros), "MESSAGE": message})
+
+    def read(self, vips=(), record="", **others):
+        programs = self.programs
+        return member.read(Reader(programs.run, programs.find), list(vips), record, **others)
+
+
+@pytest.fixture(params=["native", "agent"])
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch, engine):
+    made = Host(tmp_path, engine)
+    configs = {
+        "haproxy.service": "pair.haproxy.cfg",
+        "keepalived.service": "pair.lb1.keepalived.conf",
+        "onprem-lb-vrrp.service": "pair.lb1.agent-vrrp.json",
+    }
+    monkeypatch.setattr(member, "CONFIGS", {unit: str(tmp_path / name) for unit, name in configs.items()})
+    monkeypatch.setattr(facts, "is_ours", made.is_there)
+    monkeypatch.setattr(facts, "listeners", list)
+    monkeypatch.setattr(in_force, "unloaded", lambda _unit, _daemon: "")
+    monkeypatch.setattr(in_force, "report_of", lambda daemon: made.reports.get(daemon.program, {}))
+    monkeypatch.setattr(in_force, "record_of", lambda program: str(tmp_path / f"{program}.loaded"))
+    monkeypatch.setattr(balancer, "ask", lambda _path: made.statistics)
+    monkeypatch.setattr(Reader, "answering", lambda _self, vips, _wait, _addresses: {vip: [STRANGER] for vip in vips})
+    paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
+    monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
+    return made
+
+
+def test_what_was_replaced_since_a_program_has_loaded_it_is_told_by_itself(host, monkeypatch):
+    monkeypatch.setattr(in_force, "replaced", lambda unit, _daemon: f"{unit} has not." if "proxy" in unit else "")
+    found = host.read()
+    assert found["stale"] == []
+    assert found["replaced"] == [f"{unit} has not." for unit in [found["balancer"]] if "proxy" in unit]
+
+
+def test_its_programs_are_asked_whether_they_would_start_again_on_request_alone(host, engine, monkeypatch):
+    monkeypatch.setattr(starting, "faults", lambda _reader, units: [f"{unit} would not." for unit in units])
+    assert host.read()["would_not_start"] == []
+    units = {"native": ("haproxy", "keepalived"), "agent": ("onprem-lb-proxy", "onprem-lb-vrrp")}[engine]
+    assert host.read(asks_start=True)["would_not_start"] == [f"{unit}.service would not." for unit in units]
+
+
+def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engine):
+    found = host.read([f"{VIP}/24", {"address": "192.0.2.20"}])
+    assert (found["engine"], found["unable"], found["held_back"]) == (engine, [], {})
+    assert found["balancer"] == {"native": "haproxy.service", "agent": "onprem-lb-proxy.service"}[engine]
+    assert found["instances"] == [
+        {
+            "name": INSTANCE,
+            "interface": "eth0",
+            "addresses": [VIP],
+            "priority": 254,
+            "preempt": True,
+            "source": "192.0.2.1",
+            "peers": ["192.0.2.2"],
+            "state": "Active",
+        }
+    ]
+    assert found["held"] == [{"address": VIP, "seconds": 60}]
+    assert found["answering"] == {VIP: [STRANGER], "192.0.2.20": [STRANGER]} and found["macs"] == ["02:00:00:00:00:01"]
+    assert found["versions"] in ({"haproxy": "2.6.12", "keepalived": "2.2.7"}, {"agent": "1.0.0"})
+
+
+def test_a_stopped_unit_is_a_reason_with_its_name(host, engine):
+    units = {"native": ("haproxy", "keepalived"), "agent": ("onprem-lb-proxy", "onprem-lb-vrrp")}[engine]
+    host.stopped = {f"{unit}.service" for unit in units}
+    host.reports = {}
+    assert host.read()["unable"] == [f"{unit}.service does not run." for unit in units]
+
+
+def test_a_fault_is_a_reason_with_its_cause(host, engine):
+    host.log = [MASTER, "VRRP_Script(alive) failed (exited with status 1)", FAULT]
+    host.reports["onprem-lb-vrrp"]["instances"][0]["state"] = "Fault"
+    why = {"native": "script alive failed (exited with status 1)", "agent": "why"}[engine]
+    found = host.read()
+    assert found["unable"] == [f"{INSTANCE} is in FAULT: {why}."] and found["instances"][0]["state"] == "Fault"
+    assert found["held"] == [{"address": VIP, "seconds": None}]
+
+
+def test_a_down_file_is_a_reason(host):
+    (host.folder / "down").write_text("1\n")
+    assert host.read()["unable"] == [f"{host.folder / 'down'} says 1, that the balancer is down."]
+
+
+def test_a_balancer_that_hangs_beside_keepalived_is_a_reason(host):
+    path = "/run/onprem-lb-haproxy_answers.failing"
+    said = [*member.unable({}, member.Own(), {path: "1"}, {})]
+    assert said == [f"{path} says 1, that the check haproxy_answers fails."]
+
+
+@pytest.mark.parametrize("engine", ["native"], indirect=True)
+@pytest.mark.parametrize("leave", [pathlib.Path.unlink, lambda file: file.write_text("")], ids=["missing", "empty"])
+def test_a_check_that_nobody_asks_is_a_reason(host, leave):
+    path = host.folder / "onprem-lb-haproxy_answers.failing"
+    assert host.read()["unable"] == []
+    leave(path)
+    (said,) = host.read()["unable"]
+    assert said.startswith(f"{path} says nothing, so nobody knows whether the check haproxy_answers succeeds: ")
+
+
+@pytest.mark.parametrize("engine", ["agent"], indirect=True)
+def test_an_agents_check_that_lowers_the_priority_is_a_reason(host):
+    failing = {"up": False, "detail": "no answer within 0.5 s"}
+    others = [{"name": "of the user", **failing}, {"name": "haproxy_answers", "up": True}]
+    host.reports["onprem-lb-vrrp"]["checks"] = others
+    assert host.read()["unable"] == []
+    host.reports["onprem-lb-vrrp"]["checks"] = [*others, {"name": "haproxy_answers", **failing}]
+    assert host.read()["unable"] == ["The check haproxy_answers fails: no answer within 0.5 s."]
+
+
+def test_a_balancer_that_does_not_answer_is_a_reason(host, engine):
+    host.statistics = None
+    host.reports.pop("onprem-lb-proxy")
+    where = {"native": "haproxy does not answer at /run/haproxy/admin.sock.", "agent": "the agent's balancer does not"}
+    (reason,) = host.read()["unable"]
+    assert reason.startswith(where[engine])
+
+
+def test_a_switchover_explains_the_stopped_router_and_is_forgotten_once_it_runs(host, engine):
+    (host.folder / "switchover.json").write_text(json.dumps(RECORD))
+    assert host.read()["held_back"] == {}
+    host.stopped = ROUTERS
+    found = host.read()
+    assert (found["held_back"], found["unable"]) == ({"during": "switchover", **RECORD}, [])
+    host.stopped |= {"haproxy.service", "onprem-lb-proxy.service"}
+    host.reports = {}
+    assert [reason.split(".")[0] for reason in host.read()["unable"]] == [
+        {"native": "haproxy", "agent": "onprem-lb-proxy"}[engine]
+    ]
+
+
+def test_a_maintenance_explains_a_router_that_is_disabled_and_not_one_that_has_failed_since(host):
+    (host.folder / "maintenance.json").write_text(json.dumps(RECORD))
+    host.stopped = ROUTERS
+    found = host.read()
+    assert found["held_back"] == {} and len(found["unable"]) == 1
+    host.disabled = ROUTERS
+    assert host.read()["held_back"] == {"during": "maintenance", **RECORD}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_damaged_record_is_none(host, text):
+    (host.folder / "switchover.json").write_text(text)
+    host.stopped = ROUTERS
+    assert host.read()["held_back"] == {}
+
+
+def test_a_member_that_does_not_preempt_says_so(host):
+    for path in (host.folder / "pair.lb1.keepalived.conf", host.folder / "pair.lb1.agent-vrrp.json"):
+        text = path.read_text().replace("    advert_int 1", "    nopreempt\n    advert_int 1")
+        path.write_text(text.replace('"preempt": true', '"preempt": false'))
+    assert host.read()["instances"][0]["preempt"] is False
+
+
+def test_why_a_balancer_does_not_follow_its_cluster(host):
+    host.reports["onprem-lb-follow"] = REPORT
+    assert host.read()["not_following"] == [], "which it was not asked to do"
+    host.follows = True
+    without = f"Nodes without an address of the families: {', '.join(REPORT['without_address'])}."
+    assert host.read()["not_following"] == [without, "it is away."]
+    host.reports["onprem-lb-follow"] = {**REPORT, "without_address": [], "balancers": []}
+    assert host.read()["not_following"] == []
+    del host.reports["onprem-lb-follow"]
+    assert host.read()["not_following"] == [f"{FOLLOW} does not answer."]
+    host.stopped = {FOLLOW}
+    assert host.read()["not_following"] == [f"{FOLLOW} does not run."]
+
+
+def test_why_a_balancer_in_a_pod_does_not_follow_its_cluster(host, monkeypatch):
+    pod, reports = "onprem-lb-follow", {"/proc/7/root/run/onprem-lb-follow/status.sock": REPORT}
+    running = {pod: member.pods.First(7, "", "/run/onprem-lb-follow/held")}
+    monkeypatch.setattr(member.pods, "own", lambda names: [name for name in names if name == pod])
+    monkeypatch.setattr(member.pods, "running", lambda: running)
+    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda path: reports.get(path, {}))
+    assert "it is away." in host.read()["not_following"]
+    reports.clear()
+    assert host.read()["not_following"] == [f"{pod} does not answer."]
+    running.clear()
+    assert host.read()["not_following"] == [f"{pod} does not run."]
+
+
+def test_the_members_of_the_last_run_are_read(host, tmp_path):
+    (tmp_path / "members.json").write_text('{"lb1": ["192.0.2.1"]}')
+    assert host.read(record=str(tmp_path / "members.json"))["members"] == {"lb1": ["192.0.2.1"]}
+    assert host.read()["members"] == {}
+
+
+@pytest.mark.parametrize("engine", ["none"], indirect=False)
+def test_a_host_without_an_engine_says_what_to_run(host, monkeypatch):
+    monkeypatch.setattr(facts, "is_ours", lambda _unit: False)
+    found = host.read([VIP])
+    assert (found["engine"], found["instances"], found["unable"]) == ("", [], [member.NOT_SET_UP])
+    assert found["held"] == [{"address": VIP, "seconds": None}]
+
+
+def listening(address, port, program="haproxy"):
+    return {"address": address, "port": port, "program": program, "runs_in": ""}
+
+
+def test_the_ports_are_those_at_which_the_balancer_answers_through_the_vips():
+    sockets = [
+        listening("0.0.0.0", 443),
+        listening("::", 443),
+        listening(VIP, 80),
+        listening("127.0.0.1", 9000),
+        listening("0.0.0.0", 22, "sshd"),
+    ]
+    assert member.ports(sockets, "native", [VIP], "") == [80, 443]
+    assert member.ports(sockets, "", [VIP], "") == []
+
+
+def test_a_port_at_which_nothing_accepts_a_connection_is_none():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen
+        good, silent = server.getsockname()[1], bound.getsockname()[1]
+        sockets = [listening("0.0.0.0", good), listening("0.0.0.0", silent), listening(VIP, 80)]
+        assert member.ports(sockets, "native", [VIP], "127.0.0.1") == sorted([80, good])
+
+
+def test_its_own_address_is_that_of_its_routers_link():
+    own = member.Own(instances=[{"interface": "eth0", "addresses": [VIP]}])
+    found = [
+        {"address": address, "interface": link}
+        for address, link in (("127.0.0.1", "lo"), ("fe80::1", "eth0"), (VIP, "eth0"), ("192.0.2.1", "eth0"))
+    ]
+    assert member.own_address(found, own) == "192.0.2.1" and member.own_address(found[:3], own) == ""
+
+
+def test_a_member_in_pods_says_who_is_active_and_what_does_not_run(tmp_path, monkeypatch):
+    with Kubelet(tmp_path, monkeypatch) as kubelet:
+        kubelet.starts(ROUTER, "keepalived.conf")
+        kubelet.writes(BALANCER)
+        kubelet.config(ROUTER).write_text((GOLDEN / "ipi-default.keepalived.conf").read_text())
+        names = [each["name"] for each in keepalived_conf.instances(kubelet.config(ROUTER).read_text())]
+        monkeypatch.setattr(pod_programs, "states", lambda *_args: dict.fromkeys(names, ("Active", 1.0)))
+        found = member.read(Reader(*_programs(Host(tmp_path, "native"))), [])
+    assert (found["engine"], found["router"], found["balancer"]) == ("native", ROUTER, BALANCER)
+    assert {each["name"]: each["state"] for each in found["instances"]} == dict.fromkeys(names, "Active")
+    assert found["unable"] == [f"{BALANCER} does not run."]
+
+
+def test_a_member_whose_pods_are_the_agents_says_what_its_daemons_report(tmp_path, monkeypatch):
+    host = Host(tmp_path, "agent")
+    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda path: host.reports[path.split("/")[-2]])
+    with Kubelet(tmp_path, monkeypatch) as kubelet:
+        kubelet.starts(ROUTER, "vrrp.json")
+        kubelet.writes(BALANCER, file="proxy.json")
+        kubelet.config(ROUTER).write_text((GOLDEN / "pair.lb1.agent-vrrp.json").read_text())
+        running = member.pods.running()
+        monkeypatch.setattr(member.pods, "running", lambda: dict.fromkeys((ROUTER, BALANCER), running[ROUTER]))
+        found = member.read(Reader(*_programs(host)), [])
+    assert (found["engine"], found["versions"]) == ("agent", {"agent": "1.0.0"})
+    assert [(each["name"], each["state"]) for each in found["instances"]] == [(INSTANCE, "Active")]
+    assert found["servers"]["total"] == 0 and "does not answer" not in " ".join(found["unable"])
+
+
+def _programs(host):
+    return host.programs.run, host.programs.find
+
+
+def test_a_balancer_that_does_not_say_which_servers_are_up_is_named_beside_the_services_without_one(monkeypatch):
+    own = member.Own(servers=[("web", "a", "down")], silent="haproxy does not answer at /run/x.")
+    monkeypatch.setattr(member, "_own", lambda _reader: ("native", [], {}, own))
+    sentences = ["No server of web is up (0 of 1), so its clients get no answer.", "haproxy does not answer at /run/x."]
+    assert member.unserved(None) == sentences

@@ -1,0 +1,84 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What would refuse a deployment halfway is found before it begins, and nothing changes by that."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import tempfile
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import obstacles
+
+
+def refuse(monkeypatch, owner, name, number):
+    """Let a call fail as it does on a host that refuses it."""
+
+    def refused(*_arguments, **_options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(owner, name, refused)
+
+
+def test_a_file_that_can_be_written_is_no_obstacle_and_is_not_touched(tmp_path):
+    there = tmp_path / "haproxy.cfg"
+    there.write_text("old")
+    for path in (there, tmp_path):
+        os.utime(path, (1, 1))
+    wanted = [str(there), str(tmp_path / "new.cfg"), str(tmp_path / "haproxy.service.d" / "onprem-lb.conf")]
+    assert obstacles.of_files(wanted) == {}
+    assert (os.listdir(tmp_path), there.read_text(), there.stat().st_mtime) == (["haproxy.cfg"], "old", 1)
+
+
+def test_a_folder_in_which_no_file_can_be_created_is_an_obstacle_even_where_it_is_not_there_yet():
+    found = obstacles.of_files(["/sys/haproxy/haproxy.cfg"])
+    assert found["/sys/haproxy/haproxy.cfg"].startswith("/sys/haproxy/haproxy.cfg cannot be written (")
+
+
+@pytest.mark.parametrize(
+    "number, sentence",
+    [
+        (errno.EROFS, "(Read-only file system): mount its file system read-write."),
+        (errno.EPERM, "(Operation not permitted): remove the immutable attribute (`chattr -i`) from it or its folder."),
+        (errno.EACCES, "(Permission denied): use become."),
+        (errno.ENOSPC, "(No space left on device): make room on its file system."),
+        (errno.EIO, "(Input/output error): make it writable."),
+    ],
+)
+def test_the_sentence_has_the_mend(monkeypatch, tmp_path, number, sentence):
+    path = str(tmp_path / "haproxy.cfg")
+    refuse(monkeypatch, tempfile, "TemporaryFile", number)
+    assert obstacles.of_files([path]) == {path: f"{path} cannot be written {sentence}"}
+
+
+def test_an_immutable_file_in_a_folder_that_is_not_is_an_obstacle(monkeypatch, tmp_path):
+    there, new = tmp_path / "haproxy.cfg", tmp_path / "keepalived.conf"
+    there.write_text("")
+    refuse(monkeypatch, obstacles.os, "open", errno.EPERM)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: io.BytesIO())
+    assert list(obstacles.of_files([str(there), str(new)])) == [str(there)]
+
+
+def test_a_link_is_replaced_whatever_becomes_of_its_target(monkeypatch, tmp_path):
+    link = tmp_path / "haproxy.cfg"
+    link.symlink_to(__file__)
+    refuse(monkeypatch, obstacles.os, "open", errno.EPERM)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: io.BytesIO())
+    assert obstacles.of_files([str(link)]) == {}
+
+
+def test_a_masked_unit_has_a_sentence_with_its_mend():
+    sentence = "haproxy.service is masked, so that it cannot start: run `systemctl unmask haproxy.service`."
+    assert obstacles.of_masked_units(["haproxy.service"]) == {"haproxy.service": sentence}
+
+
+def test_without_a_folder_of_manifests_no_kubelet_would_run_a_static_pod(tmp_path, monkeypatch):
+    monkeypatch.setattr(obstacles, "MANIFESTS", str(tmp_path / "manifests"))
+    assert obstacles.of_pods(["onprem-lb-router"]) == {
+        "onprem-lb-router": f"There is no folder {tmp_path}/manifests: create it, and name it in the kubelet's "
+        "configuration (staticPodPath)."
+    }
+    (tmp_path / "manifests").mkdir()
+    assert obstacles.of_pods(["onprem-lb-router"]) == {}

@@ -1,0 +1,78 @@
+"""A pair held against its plan: two holders must fail, and so must none."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import verification
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from support.plans.pairs import pair
+
+VIP = "192.0.2.10"
+
+
+def seen(**changes):
+    holding = {"address": VIP, "interface": "eth0", "prefix": 32, "mac": "02:00:00:00:00:01"}
+    good = {
+        "addresses": [holding],
+        "answering": {VIP: []},
+        "active_units": ["haproxy.service", "keepalived.service"],
+        "listeners": [{"port": port, "program": "haproxy"} for port in (8443, 80, 443, 9444)],
+        "reached": [f"{VIP} {port}" for port in (8443, 80, 443)],
+        "stale": [],
+        "in_fault": {},
+        "down_file": "0",
+    }
+    return {**good, **changes}
+
+
+def faults(**changes):
+    return verification.faults(as_data(_pair.plan(pair()).members["lb1"].expected), seen(**changes))
+
+
+def test_a_pair_as_planned_has_no_fault_on_either_side():
+    assert faults() == []
+    assert faults(addresses=[], answering={VIP: ["02:00:00:00:00:01"]}) == []
+
+
+@pytest.mark.parametrize("program", ["haproxy", "python3", "proxy-worker"])
+def test_a_balancer_in_a_pod_is_known_by_its_pod_whatever_its_program_is_called(program):
+    listeners = [{"port": port, "program": program, "runs_in": "onprem-lb-balancer"} for port in (8443, 80, 443, 9444)]
+    assert faults(listeners=listeners) == []
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"addresses": []}, f"VIP {VIP} has 0 holders"),
+        ({"answering": {VIP: ["02:00:00:00:00:02"]}}, f"VIP {VIP} has 2 holders"),
+        ({"addresses": [], "answering": {VIP: ["a", "b"]}}, f"VIP {VIP} has 2 holders"),
+        ({"active_units": ["haproxy.service"]}, "keepalived.service is not active"),
+        ({"active_units": ["keepalived.service"]}, "haproxy.service is not active"),
+        ({"listeners": [{"port": 8443, "program": "haproxy"}]}, "haproxy does not listen on port 80"),
+        (
+            {
+                "listeners": [
+                    {"port": port, "program": "haproxy", "runs_in": "the pod 0c2b"} for port in (80, 443, 8443)
+                ]
+            },
+            "haproxy does not listen on port 80",
+        ),
+        ({"reached": []}, f"nothing answers through the VIP at {VIP} port 8443."),
+        ({"stale": ["haproxy.service has not loaded it."]}, "haproxy.service has not loaded it."),
+        ({"down_file": "1"}, "/run/haproxy.down says 1, that the balancer is down, although it runs."),
+        (
+            {"in_fault": {"web": "script alive failed"}},
+            "web is in FAULT, so this member cannot take over: script alive f",
+        ),
+        ({"in_fault": {"web": ""}}, "web is in FAULT, so this member cannot take over."),
+    ],
+)
+def test_what_is_not_as_planned_is_said(changes, sentence):
+    assert any(sentence in fault for fault in faults(**changes))
+
+
+def test_a_fault_of_before_the_run_is_excused_and_no_other():
+    plan = {**as_data(_pair.plan(pair()).members["lb1"].expected), "excused": ["web"]}
+    found = verification.faults(plan, seen(in_fault={"web": "", "files": "script storage failed"}))
+    assert found == ["files is in FAULT, so this member cannot take over: script storage failed."]

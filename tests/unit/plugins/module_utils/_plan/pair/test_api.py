@@ -1,0 +1,87 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a pair's forecast prints for the cluster behind it, and what its run says of the cluster's certificates."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from support.plans.pairs import pair
+
+NAME, VIP = "api.example.com", "192.0.2.10"
+NETWORKS = {"openshift_upi": {"machine_networks": ["192.0.2.0/24"]}}
+
+
+def plan(preset, **settings):
+    found = _pair.plan(pair(preset=preset, **NETWORKS.get(preset, {}), **settings))
+    assert found.faults == []
+    return found
+
+
+def pasted(preset, **settings):
+    return yaml.safe_load("\n".join(plan(preset, **settings).snippet))
+
+
+@pytest.mark.parametrize(
+    "preset, keys",
+    [
+        ("kubeadm", {"controlPlaneEndpoint": f"{NAME}:6443", "apiServer": {"certSANs": [NAME, VIP]}}),
+        ("rke2", {"tls-san": [NAME, VIP], "server": f"https://{NAME}:9345"}),
+        ("k3s", {"tls-san": [NAME, VIP], "server": f"https://{NAME}:6443"}),
+        ("openshift_upi", {"platform": {"none": {}}}),
+    ],
+)
+def test_what_a_cluster_needs_can_be_pasted(preset, keys):
+    assert pasted(preset, api_names=[NAME]) == keys
+
+
+def test_without_a_name_the_vip_is_the_endpoint_also_with_ipv6():
+    assert pasted("k3s") == {"tls-san": [VIP], "server": f"https://{VIP}:6443"}
+    six = "1:2:3:4:5:6:7:8"  # which YAML takes for a number without its quotes
+    assert pasted("kubeadm", vips=[six], interface="eth0") == {
+        "controlPlaneEndpoint": f"[{six}]:6443",
+        "apiServer": {"certSANs": [six]},
+    }
+
+
+def test_the_addresses_of_openshifts_names_are_said():
+    said = plan("openshift_upi").snippet[-1]
+    assert said.startswith(f"# In DNS, api and api-int of the cluster's domain are {VIP}, ")
+
+
+def test_where_no_cluster_is_known_nothing_is_printed():
+    assert plan("okd3").snippet == []
+
+
+@pytest.mark.parametrize("preset", [{}, {"services": [{"name": "web", "port": 443, "servers": ["192.0.2.31"]}]}])
+def test_names_that_nothing_uses_are_said(preset):
+    found = _pair.plan(pair(api_names=[NAME], **{"masters": [], "infra_nodes": [], **preset} if preset else {}))
+    assert [line for line in found.warnings if "pair_api_names has no effect" in line] == found.warnings != []
+
+
+def warnings(preset, *uncovered, **settings):
+    members = pair(preset=preset, **NETWORKS.get(preset, {}), **settings)
+    for member in members:
+        member["host"]["uncovered"] = list(uncovered)
+    found = _pair.plan(members)
+    assert found.faults == []
+    return found.warnings
+
+
+@pytest.mark.parametrize("preset", ["kubeadm", "rke2", "k3s"])
+def test_a_certificate_without_the_vip_is_a_warning_with_its_mend(preset):
+    lacks = [{"server": f"192.0.2.2{each}", "name": VIP} for each in (1, 2)]
+    assert warnings(preset, *lacks) == [
+        f"{VIP} is not in the certificate of the API on 192.0.2.21, 192.0.2.22, so that clients refuse it: "
+        f"{pair_api.PRESETS[preset].mend}"
+    ]
+    assert warnings(preset) == []
+
+
+def test_clients_of_openshift_use_names_alone():
+    (said,) = warnings(
+        "openshift_upi", *({"server": "192.0.2.21", "name": name} for name in (NAME, VIP)), api_names=[NAME]
+    )
+    assert said.startswith(f"{NAME} is not in the certificate of the API on 192.0.2.21, ")
