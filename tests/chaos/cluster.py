@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.change.settings import longest_skew
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change.changes import longest_skew
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.forecast import SWITCH_MS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import nft_table
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import machine_config_guard as nft_guard
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import nft_guard
 from support.netns.links import VIP, VIP6, temporary_link
 
 REDIRECT = ("onprem_lb_api", nft_redirect.ruleset([VIP, VIP6], {6443: 9445}))

@@ -13,8 +13,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Se
 from urllib.parse import urlsplit
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine, tracking
-from ansible_collections.onprem.lb.plugins.module_utils._plan.change import settings as changes
-from ansible_collections.onprem.lb.plugins.module_utils._plan.change import transition, turns
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changes, transition, turns
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change.play import HANDOVER, MILLISECOND
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import cluster, simulator
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi.layout import ROUTER_PORTS

@@ -15,8 +15,7 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import units
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import machine_config_guard as nft_guard
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, nft_guard
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY, Daemon
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

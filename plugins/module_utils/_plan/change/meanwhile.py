@@ -10,7 +10,7 @@ from ..._shared import held_back
 from ..forecast.forecast import SWITCH_MS
 from ..members.hosts import carried
 from ..model.plan import MemberPlan
-from .settings import HARMLESS, MOVES, SPLITS
+from .changes import HARMLESS, MOVES, SPLITS
 from .transition import Way
 from .turns import Row, Turn, rows
 

@@ -16,7 +16,7 @@ from ..._shared.pods import MANIFESTS
 from ..members.hosts import carried
 from ..model.plan import Expected, MemberPlan
 from ..model.services import ANY
-from . import settings as changes
+from . import changes
 from .turns import Turn
 
 

@@ -15,8 +15,8 @@ from typing import AbstractSet, Dict, FrozenSet, Hashable, Iterator, List, Tuple
 
 from ..._agent.vrrp.core import machine
 from ..forecast import simulator
-from . import play_moves as moves
-from .play_moves import RELOAD, START, STOP, Moment, Numbered, Step, Way
+from . import moves
+from .moves import RELOAD, START, STOP, Moment, Numbered, Step, Way
 
 __all__ = ["RELOAD", "START", "STOP", "Step", "Way", "counterexample"]
 MILLISECOND = 1000

@@ -8,8 +8,8 @@ import functools
 import itertools
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Set
 
-from . import settings as changes
-from .settings import AS_IT_RUNS, SPLITS, Instance
+from . import changes
+from .changes import AS_IT_RUNS, SPLITS, Instance
 from .turns import Turn, changed, starting
 
 # What all members of a Virtual Router share, and a run can leave as it is: the keys of an instance by the labels of

@@ -16,11 +16,10 @@ from ..._shared import engines
 from ..forecast import cluster, simulator
 from ..model.instances import with_password
 from ..model.links import VirtualRouter
-from . import order, second_run
+from . import changes, order, second_run
 from . import play as plays
-from . import settings as changes
+from .changes import AS_IT_RUNS, SPLITS, Change, Instance
 from .play import RELOAD, START, STOP, Step
-from .settings import AS_IT_RUNS, SPLITS, Change, Instance
 from .turns import Turn, changed, joining, leaving, longest_gaps, starting
 
 IN_PLAY = 4  # more members of one kind tell nothing new; see `plays`

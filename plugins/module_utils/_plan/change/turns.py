@@ -12,8 +12,8 @@ from ..members.hosts import held_vips
 from ..model.instances import with_password
 from ..model.links import VirtualRouter, of_members, subnets, virtual_router
 from ..model.plan import MemberPlan, Vip
-from . import settings as changes
-from .settings import MOVES, SPLITS, Change, Instance
+from . import changes
+from .changes import MOVES, SPLITS, Change, Instance
 
 RESTART = 1.5  # seconds that a restart of keepalived takes: it needs one of them to stop
 

@@ -27,11 +27,10 @@ from ..dns.names import bootstrap_address, cluster_name
 from ..layouts import direct, follow, resolver
 from ..members.hosts import Member, find_existing, find_placements
 from ..members.subnets import Placement
-from ..model import machine_config_guard as nft_guard
-from ..model import values
+from ..model import nft_guard, values
 from ..model.plan import Vip
 from ..model.services import CHECK, changed_check
-from . import presets as ipi_presets
+from . import presets
 from .presets import FORMER_NAMES, PRESETS, Check, Preset
 from .vips import RoleVips
 
@@ -185,7 +184,7 @@ def _ingress_members_faults(given: List[str]) -> Faults:
 
 def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     """Return the preset, with the user's changes."""
-    preset = PRESETS[ipi_presets.current_name(settings["preset"])[0]]
+    preset = PRESETS[presets.current_name(settings["preset"])[0]]
     ports = {name: settings[f"{name}_port"] or usual for name, usual in preset.ports.items()}
     own = settings["server_check"]
     if not isinstance(own, dict):
@@ -198,24 +197,24 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     former = preset.former_pace if any(key in own for key in preset.former_pace) else {}
     usual = {**preset.server_check, **former}
     multicast = preset.multicast if settings["multicast"] is None else settings["multicast"]
-    faults += ipi_presets.port_faults({"api": settings["api_port"], **ports, "router": settings["router_port"]})
+    faults += presets.port_faults({"api": settings["api_port"], **ports, "router": settings["router_port"]})
     return preset._replace(ports=ports, multicast=multicast, server_check=changed_check(usual, own))
 
 
 def warnings(cluster: Cluster, faults: Faults) -> List[str]:
     """Return warnings about the preset. A check that is too fast is a fault, except in ``ocp45``."""
-    preset, renamed = ipi_presets.current_name(cluster.settings["preset"])
+    preset, renamed = presets.current_name(cluster.settings["preset"])
     races = _failover_races(cluster.preset)
     if preset != "ocp45":  # which reproduces that release
         faults += races
         races = []
-    return renamed + _shut_out(cluster) + ipi_presets.port_warnings(cluster.preset.ports) + races
+    return renamed + _shut_out(cluster) + presets.port_warnings(cluster.preset.ports) + races
 
 
 def _shut_out(cluster: Cluster) -> List[str]:
     """Say that a firewall stays closed for the machine config server, where the preset says that there is one."""
     asked = {url for check in cluster.preset.api_checks for urls in check.any_of for url in urls}
-    if ipi_presets.MACHINE_CONFIG not in asked or cluster.settings["machine_networks"]:
+    if presets.MACHINE_CONFIG not in asked or cluster.settings["machine_networks"]:
         return []
     return [
         "ipi_machine_networks is empty, so that an active firewall lets nobody fetch a machine's configuration from "
@@ -225,7 +224,7 @@ def _shut_out(cluster: Cluster) -> List[str]:
 
 def _failover_races(preset: Preset) -> List[str]:
     """The VIP must not move before haproxy has detected the same failure: the next member still uses that server."""
-    noticed = ipi_presets.detection_time(preset)
+    noticed = presets.detection_time(preset)
     return [
         f"{check.name} sees a dead API server after {check.interval * check.fall:g} s and haproxy after {noticed:g} s, "
         "so the VIP would move to a member that still sends requests there: shorten ipi_server_check."

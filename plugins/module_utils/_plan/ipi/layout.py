@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An IPI-like cluster: its own nodes carry the API VIP and the ingress VIPs. Pure.
 
-Every port, priority and check comes from a preset (`ipi_presets`), and variables override each of them.
+Every port, priority and check comes from a preset (`presets`), and variables override each of them.
 """
 
 from __future__ import annotations
@@ -19,24 +19,13 @@ from ..layouts.checked_vips import CheckedVips
 from ..members import loops
 from ..members.hosts import Member, priorities
 from ..members.openings import Clients
-from ..model import answers, url_checks
-from ..model import machine_config_guard as nft_guard
+from ..model import answers, nft_guard, url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
-from . import (
-    api as ipi_api,
-)
-from . import (
-    cluster as ipi_cluster,
-)
-from . import (
-    direct as ipi_direct,
-)
-from . import (
-    presets as ipi_presets,
-)
-from . import (
-    services as ipi_services,
-)
+from . import api as ipi_api
+from . import cluster as ipi_cluster
+from . import direct as ipi_direct
+from . import presets
+from . import services as ipi_services
 from .cluster import Cluster
 from .presets import Check
 
@@ -174,7 +163,7 @@ class Ipi(NamedTuple):
         }
         return {
             "name": check.name,
-            "any_of": ipi_presets.urls_of(check, values),
+            "any_of": presets.urls_of(check, values),
             "interval": check.interval,
             "timeout": check.timeout or check.interval,
             "rise": check.rise,
@@ -229,7 +218,7 @@ class Ipi(NamedTuple):
         blind_to_haproxy = [check.name for check in checks_of_api if not check.sees_haproxy]
         blind_to_api = [check.name for check in checks_of_api if not check.sees_local_api]
         keeps_vip = len(blind_to_api) == len(checks_of_api)  # when the API server of its holder dies
-        draining = ["router_draining"] if ipi_presets.fails_on_draining(preset) else []
+        draining = ["router_draining"] if presets.fails_on_draining(preset) else []
         api_server = {"instances": api_vips, "fatal": [API_FAILING], "harmless": {}}
         return {
             "haproxy": {

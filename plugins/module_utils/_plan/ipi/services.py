@@ -13,9 +13,9 @@ from typing import Any, Dict, List, Optional
 
 from ..._agent.config.schema import Faults
 from ..change.still_asked import Answers
-from ..model import machine_config_guard as nft_guard
+from ..model import nft_guard
 from ..model.services import ANY, changed_check, read_services
-from . import presets as ipi_presets
+from . import presets
 from .cluster import Cluster
 
 BACKEND, MACHINE_CONFIG = "masters", "machine-config"
@@ -96,7 +96,7 @@ def answers(cluster: Cluster) -> Answers:
     """Return how the balancer answers whoever asks at ports of before."""
 
     def monitor(name: str, port: int, path: str) -> Optional[Dict[str, Any]]:
-        kind = ipi_presets.says(path) if ipi_presets.asks_haproxy(name) else ""
+        kind = presets.says(path) if presets.asks_haproxy(name) else ""
         return {**_monitor(kind, port, path), "name": f"haproxy_{kind}-{port}"} if kind else None
 
     def service(port: int, to: int) -> Optional[Dict[str, Any]]:

@@ -32,7 +32,7 @@ from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
 from . import api as pair_api
 from . import direct as pair_direct
-from . import presets as pair_presets
+from . import presets
 from .vips import read_vips
 
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
@@ -46,7 +46,7 @@ SETTINGS = {
     "vrid": Field(integer(1, 255, "a VRID")),
     "masters": Field(anything, []),
     "infra_nodes": Field(anything, []),
-    "preset": Field(values.optional(one_of(*pair_presets.PRESETS)), ""),
+    "preset": Field(values.optional(one_of(*presets.PRESETS)), ""),
     "bootstrap": Field(values.optional(address), ""),
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": SERVICE["allow"],
@@ -231,7 +231,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         ],
         watched=pair.watched(),
         warnings=[
-            *pair_presets.without_effect(settings),
+            *presets.without_effect(settings),
             *pair_api.certificate_warnings(settings, members),
             *checked.at_once(settings["preempt"]),
             *pair_direct.warnings(plane),
@@ -258,20 +258,20 @@ def _services(
 ) -> Tuple[List[Dict[str, Any]], Dict[int, str]]:
     """Return the user's own services and those of the preset, and the planes of those that are not only proxied."""
     own, place = [] if settings["services"] is None else settings["services"], "pair_services"
-    missing = pair_presets.missing(settings)
+    missing = presets.missing(settings)
     faults.extend(missing)
     if missing:
         return [], {}
-    if own == [] and not pair_presets.fronts(settings):
+    if own == [] and not presets.fronts(settings):
         faults.append(f"{place} is empty, so that nothing would be served: name at least one service.")
-    given = [*own, *pair_presets.services(settings)] if isinstance(own, list) else own
+    given = [*own, *presets.services(settings)] if isinstance(own, list) else own
     given, planes = pair_direct.planes(given, place, faults)
     services, wrong = read_services(given, place)
     wrong += loops.faults(services, vips, members, place)
     answering = binds.of_answers(settings["answer_port"], "pair_answer_port")
     wrong += binds.clashes(services, [*answering, *binds.of_services(services, place)])
-    wrong += pair_presets.shut_out(settings, services)
-    faults.extend(pair_presets.as_written(fault, settings) for fault in wrong)
+    wrong += presets.shut_out(settings, services)
+    faults.extend(presets.as_written(fault, settings) for fault in wrong)
     if any(vip.version == 6 for vip in vips):
         for service in services:
             if service["bind"] == [ANY]:
@@ -280,7 +280,7 @@ def _services(
 
 
 def _has_api(settings: Dict[str, Any]) -> bool:
-    return any(front.is_api for front in pair_presets.of_masters(settings))
+    return any(front.is_api for front in presets.of_masters(settings))
 
 
 def _follow(
@@ -291,7 +291,7 @@ def _follow(
     faults: Faults,
 ) -> Optional[follow.Follow]:
     """Return what the pair follows: the services that the user names, or those of the preset's masters."""
-    masters = pair_presets.of_masters(settings)
+    masters = presets.of_masters(settings)
     names = settings["follow_services"] or [front.name for front in masters]
     # No check shows which port of okd3's masters is the API's; they have one.
     asked = [front.name for front in masters if front.is_api] or [front.name for front in masters[:1]]

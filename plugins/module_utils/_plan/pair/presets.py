@@ -8,9 +8,9 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
-from ..model import machine_config_guard as nft_guard
+from ..model import nft_guard
 from ..model.values import is_name
-from . import api as pair_api
+from . import api
 
 DEFAULT = "okd3"  # where neither pair_preset nor pair_services is set
 
@@ -147,7 +147,7 @@ def without_effect(settings: Dict[str, Any]) -> List[str]:
         ]
     unused = {"bootstrap": not any(front.bootstrap for front in wanted)}
     unused["machine_networks"] = not (settings["follow"] or any(front.machines_only for front in wanted))
-    unused["api_names"] = settings["preset"] not in pair_api.PRESETS
+    unused["api_names"] = settings["preset"] not in api.PRESETS
     preset = settings["preset"] or DEFAULT
     return [
         f"pair_{key} has no effect with the preset {preset}: leave it out, or set pair_preset to openshift_upi."

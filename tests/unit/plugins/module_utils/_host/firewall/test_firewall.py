@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model imp
     apply,
     wanted_openings,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import machine_config_guard as nft_guard
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import nft_guard
 from hypothesis import given
 from hypothesis import strategies as st
 from support.firewalls import (

@@ -11,8 +11,8 @@ are few.
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import moves
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import play as transition
-from ansible_collections.onprem.lb.plugins.module_utils._plan.change import play_moves as moves
 from support.plans.transitions import VIP, living, to_play, without_care
 from support.scope import FULL
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import machine_config_guard as nft_guard
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import nft_guard
 from support.plans import pairs, refusals
 from support.rendering import haproxy_model, keepalived_model
 
