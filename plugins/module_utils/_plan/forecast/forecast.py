@@ -247,11 +247,11 @@ def _faults(
 ) -> List[str]:
     """Return one sentence for each VIP and each kind of failure that goes wrong, in its first such case."""
     found: Dict[Any, str] = {}
-    for result in results:
+    for result in sorted(results, key=lambda result: result.initial):
         if len(result.outcome.before) > 1:
             holders = " and ".join(result.outcome.before)
-            address = cluster.addresses[result.vip]
-            found[result.vip, None] = f"{address}: {holders} both hold the VIP before anything fails"
+            sentence = f"{cluster.addresses[result.vip]}: {holders} both hold the VIP before anything fails"
+            found.setdefault((result.vip, None), sentence)
             continue
         wrong = _wrong(result)
         if wrong and (result.vip, result.scenario.description) not in found:

@@ -59,10 +59,6 @@ class Settled(NamedTuple):
         """Return the numbers of the instances with which a member holds VIPs."""
         return [instance for instance in self.sim.instances_of(member) if instance in self.sim.holding]
 
-    def timers(self, member: str) -> List[int]:
-        """Return when a member advertises next for each VIP that it holds."""
-        return [self.sim.states[instance].deadline or 0 for instance in self.held_by(member)]
-
 
 class Run(NamedTuple):
     """One simulated failure of one member: all members before it, at its end, and after the return."""
@@ -108,28 +104,26 @@ def _start(cluster: Cluster, sim: simulator.Simulation, member: str) -> None:
             sim.inject(instance, machine.TrackerUpdate(tracker.name, tracker.alive))
 
 
-def failure_times(states: List[Settled], member: str, failure: Failure) -> List[int]:
+def failure_times(state: Settled, member: str, failure: Failure) -> List[int]:
     """Return when a failure costs most or least: just after and just before an Advertisement of the member.
 
     A polling tracker notices the failure later, so the failure is also timed for its notice to fall just after one.
-
-    :param states: of all VIPs
     """
-    held = [(state, instance) for state in states for instance in state.held_by(member)]
+    cluster, held = state.cluster, state.held_by(member)
     noticed = {0}
     if failure.kind == SERVICE:
         noticed |= {
             tracker.detection(failure.hangs)
-            for state, instance in held
-            if state.cluster.instances[instance].name in failure.vips
-            for tracker in state.cluster.trackers[instance]
+            for instance in held
+            if cluster.instances[instance].name in failure.vips
+            for tracker in cluster.trackers[instance]
         }
     found: Set[int] = set()
-    for state, instance in held:
-        deadline, interval = state.sim.states[instance].deadline or 0, state.cluster.instances[instance].router.interval
-        found |= {deadline + PROPAGATION, deadline + interval // 2, deadline + interval - PROPAGATION}
-        found |= {deadline + interval + PROPAGATION - late % interval for late in noticed}
-    return sorted(found) or [states[0].sim.now + PROPAGATION]
+    for instance in held:
+        deadline, interval = state.sim.states[instance].deadline or 0, cluster.instances[instance].router.interval
+        found |= {deadline + interval // 2, deadline + interval - PROPAGATION}
+        found |= {deadline + PROPAGATION + -late % interval for late in noticed}
+    return sorted(found) or [state.sim.now + PROPAGATION]
 
 
 def simulate(initial: Settled, member: str, failure: Failure, at: int) -> Dict[str, Outcome]:
