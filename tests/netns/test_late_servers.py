@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Servers that answer their checks late are not lost: while no server is up, clients get them, and nobody is refused.
 
-Both engines, with the pace that they have by default. One who says no, or never answers, is not late.
+Both engines, with the pace that they have by default. One who says no, or never answers, is not late. Lasting
+connections end with a server that has gone, where that is wanted, and never with one that is late.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import threading
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import balancer
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, pace
-from support.netns.links import PORT, temporary_link
+from support.netns.links import PORT, sh, temporary_link
 from support.netns.namespaces import inside
 from support.proxy.masters import Running
 from support.rendering import haproxy as render
@@ -25,18 +26,23 @@ from support.waiting import LIMIT_S, until
 ONE, OTHER = "one", "other"
 LATE_S = 1
 ENOUGH = 40  # connections
-# Answers GET /health as it was told last, in a line of "STATUS SECONDS", and anything else at once with its name.
+# Answers GET /health as it was told last, in a line of "STATUS SECONDS", STAY with its name each time, and all
+# else once with it. Answers each line that it is told with the number of requests of GET /health so far.
 SERVER = """
 import socketserver, sys, threading, time
-name, told = sys.argv[1], [200, 0.0]
+name, told, asked_for = sys.argv[1], [200, 0.0], []
 class Answer(socketserver.BaseRequestHandler):
     def handle(self):
         try:
             asked = self.request.recv(4096)
             if not asked:
                 return
+            while asked.startswith(b"STAY"):
+                self.request.sendall(name.encode())
+                asked = self.request.recv(4096)
             status, seconds = told
             if asked.startswith(b"GET /health"):
+                asked_for.append(1)
                 time.sleep(seconds)
             else:
                 status = 200
@@ -51,11 +57,12 @@ print("ready", flush=True)
 for line in sys.stdin:
     status, seconds = line.split()
     told[:] = int(status), float(seconds)
-    print("told", flush=True)
+    print(len(asked_for), flush=True)
 """
 READY = PORT + 1
 MONITOR = {"name": "ready", "port": READY, "at_least": {"web": 2}}
 FIRST_RELEASE = {"interval": 2, "fall": 3}
+HALF_LATE = (200, 0.5)  # for a check, and soon enough that several can be waited for
 QUICK, LATE, NO, HUNG = (200, 0), (200, LATE_S), (503, 0), (200, 10 * LIMIT_S)
 # What needs the folders and users of the package.
 ELSEWHERE = ("user", "group", "chroot", "log", "stats")
@@ -66,13 +73,14 @@ class Pages:
 
     def __init__(self, servers):
         self._servers = servers
+        self.asked = {}  # how often each had been asked when it was told its answer
 
     def answer(self, **how):
         for name, (status, seconds) in how.items():
             server = self._servers[name]
             server.stdin.write(f"{status} {seconds}\n")
             server.stdin.flush()
-            assert server.stdout.readline() == "told\n"
+            self.asked[name] = int(server.stdout.readline())
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +217,84 @@ class Clients:
     def find(self, *names):
         """Wait until these servers, and no others, have answered for a while; "" is nobody."""
         until(lambda: {*self.answers[-ENOUGH:]} == {*names})
+
+
+class Lasting:
+    """Lasting connections of a client, by the server that each has got."""
+
+    def __init__(self, link):
+        self._connections = {}
+        while {*self._connections} != {ONE, OTHER}:
+            with inside(link.client.namespace):
+                connection = socket.create_connection((link.lb1.addresses[0], PORT), LIMIT_S)
+            self._connections[self._ask(connection)] = connection
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_fault):
+        for connection in self._connections.values():
+            connection.close()
+
+    def answers(self, name):
+        return self._ask(self._connections[name]) == name
+
+    def has_ended(self, name):
+        """Wait until a connection ends."""
+        return self._read(self._connections[name]) == ""
+
+    def send(self, name):
+        self._connections[name].sendall(b"STAY")
+
+    def _ask(self, connection):
+        try:
+            connection.sendall(b"STAY")
+        except OSError:
+            return ""
+        return self._read(connection)
+
+    def _read(self, connection):
+        try:
+            return connection.recv(4096).decode()
+        except ConnectionError:
+            return ""
+
+
+@BOTH
+@pytest.mark.parametrize("check", [{"shutdown_sessions": True}, {"tcp_user_timeout": 2}])
+def test_a_late_server_keeps_its_lasting_connections(link, pages, tmp_path, engine, check):
+    with engine(link, tmp_path, **check) as running, Lasting(link) as lasting:
+        until(lambda: running.states() == {ONE: "up", OTHER: "up"})
+        pages.answer(one=HALF_LATE)
+        before = pages.asked[ONE]
+
+        def has_missed_enough():
+            pages.answer(one=HALF_LATE)
+            return pages.asked[ONE] > before + pace.FALL
+
+        until(has_missed_enough)
+        assert lasting.answers(ONE) and lasting.answers(OTHER)
+
+
+@BOTH
+def test_with_a_server_that_says_no_end_its_lasting_connections_where_that_is_wanted(link, pages, tmp_path, engine):
+    with engine(link, tmp_path, shutdown_sessions=True), Lasting(link) as lasting:
+        pages.answer(one=NO)
+        assert lasting.has_ended(ONE) and lasting.answers(OTHER)
+
+
+@BOTH
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_lasting_connections_end_whose_server_acknowledges_nothing_any_more(link, pages, tmp_path, engine, is_busy):
+    lost = link.members[1]
+    with engine(link, tmp_path, tcp_user_timeout=1), Lasting(link) as lasting:
+        sh("ip", "-n", link.bridge, "link", "set", lost.port, "nomaster")
+        try:
+            if is_busy:
+                lasting.send(ONE)
+            assert lasting.has_ended(ONE) and lasting.answers(OTHER)
+        finally:
+            sh("ip", "-n", link.bridge, "link", "set", lost.port, "master", "br0")
 
 
 @BOTH

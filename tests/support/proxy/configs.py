@@ -32,6 +32,7 @@ WEB = {
         "verify": True,
         "shutdown_sessions": True,
         "slow_start": 60,
+        "tcp_user_timeout": 2.5,
     },
     "maxconn": 500,
     "send_proxy": True,

@@ -91,6 +91,7 @@ CHECK = {
     **proxy.CHECK,
     "slow_start": Field(_not_here, 0),
     "shutdown_sessions": Field(_not_here, False),
+    "tcp_user_timeout": Field(_not_here, 0),
     "late_timeout": Field(_not_here, 0),
 }
 SCHEMAS = proxy.Schemas(SERVICE, SERVER, CHECK)

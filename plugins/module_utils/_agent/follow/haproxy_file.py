@@ -16,6 +16,8 @@ SECTIONS = (
     *("program", "ring", "http-errors", "log-forward", "fcgi-app", "crt-store", "log-profile", "traces", "acme"),
 )
 SERVER = re.compile(r"(?P<indent>\s*)server\s+(?P<name>\S+)\s+(?P<at>\S+)(?P<options>.*)")
+# What the runtime API of HAProxy up to 3.0 refuses, and a server gets with the next reload.
+NOT_WHILE_RUNNING = re.compile(r"(^|\s)tcp-ut\s+\S+")
 AT = re.compile(r"\[?(?P<address>[0-9A-Fa-f:.]+?)\]?(?::(?P<port>\d{1,5}))?")
 
 
@@ -45,7 +47,7 @@ class Backend(NamedTuple):
 
     def arguments(self) -> str:
         """Return the options of a server that the runtime API adds: it takes none from default-server."""
-        return " ".join(f"{self.defaults} {self.options}".split())
+        return " ".join(NOT_WHILE_RUNNING.sub(" ", f"{self.defaults} {self.options}").split())
 
 
 def each(text: str, targets: Sequence[Target]) -> Iterator[Target]:

@@ -137,6 +137,7 @@ CHECK = {
     "rise": Field(integer(1, 100), _HEALTH["rise"]),
     "slow_start": fields.duration(0, 3600, _HEALTH["slow_start"]),
     "shutdown_sessions": Field(boolean, _HEALTH["shutdown_sessions"]),
+    "tcp_user_timeout": fields.duration(0, 3600, _HEALTH["tcp_user_timeout"]),
     "steps": Field(list_of(anything), []),
 }
 # The types of check that a key is for, unless it is for all.
@@ -149,7 +150,7 @@ STEP = {
     "type": Field(one_of(settings.TCP, settings.HTTP, settings.HTTPS)),
     **{key: CHECK[key]._replace(default=None) for key in ("port", "path", "host", "sni", "status")},
 }
-CHECK_TIMES = ("interval", "fast_interval", "timeout", "late_timeout", "slow_start")
+CHECK_TIMES = ("interval", "fast_interval", "timeout", "late_timeout", "slow_start", "tcp_user_timeout")
 
 MONITOR = {
     "name": Field(_name, required=True),

@@ -62,6 +62,7 @@ class Health(NamedTuple):
     ca: str = ""  # https: a file of authorities; the system's if empty
     shutdown_sessions: bool = False  # whether a server that goes down loses its sessions (on-marked-down)
     slow_start: int = 0  # how long a server that comes up takes to reach its weight
+    tcp_user_timeout: int = 0  # how long a server may acknowledge nothing until its sessions end; 0: the kernel's time
     steps: Tuple[Step, ...] = ()  # what is checked in sequence, instead of the one port; port 0 is the server's own
 
 
@@ -90,6 +91,24 @@ def in_use(servers: Sequence[Any]) -> List[Any]:
         if found:
             return [server for server in found if not server.backup] or found[:1]
     return []
+
+
+def probes(user_timeout: int) -> Tuple[int, int]:
+    """Return after how many idle seconds a connection is probed, and the seconds between two probes."""
+    return max(1, user_timeout // (2 * MILLION)), max(1, user_timeout // (10 * MILLION))
+
+
+def keep_alive(user_timeout: int) -> Tuple[Tuple[int, int, int], ...]:
+    """Return the options of a socket that ends when its peer acknowledges nothing for that long, data nor probe."""
+    if not user_timeout:
+        return ()
+    idle, interval = probes(user_timeout)
+    return (
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, idle),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, interval),
+        (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, user_timeout // 1000),
+    )
 
 
 class Condition(NamedTuple):

@@ -57,9 +57,11 @@ class Rules(NamedTuple):
     rise: int
     checks: bool  # whether servers are checked at all
     asks: bool  # whether a check asks for an answer, which a process that hangs does not give
-    ends_sessions: bool  # of a server that goes down
     slow_start: float
     late: float  # how long a check may take while no server is in time; 0: as long as otherwise
+    silence: float  # after which lasting connections end whose server acknowledges nothing; 0: they hang
+    ends_cut: float = 0  # how long a server is lost before its lasting connections are ended; 0: they are not
+    ends_hung: float = 0
 
     def down_after(self, each: float) -> float:
         """Return how long a server is lost before it is down.
@@ -88,11 +90,17 @@ class Loss(NamedTuple):
 def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rules:
     """Return the rules of an engine for a service, or a route of it, as `read_services` returns them."""
     check = backend["check"]
-    lines = [] if engine == engines.AGENT else backend["backend_lines"]
+    is_native = engine != engines.AGENT
+    lines = backend["backend_lines"] if is_native else []
     own = {found[1]: values.seconds(found[2])[0] for found in map(OWN_TIMEOUT.fullmatch, lines) if found}
     limits = timeouts._replace(**{key: value for key, value in own.items() if value})
     steps = max(1, len(check["steps"]))
-    if engine == engines.AGENT:
+    has_second = pace.has_fallback(backend, limits.check) and not fallback.sets_pace(backend, lines)
+    if is_native and has_second:
+        check = fallback.haproxys(check)
+        has_second = check == backend["check"]
+        backend = {**backend, "check": check}
+    if not is_native:
         run = pace.agents_limit(backend, limits.connect, limits.check)
         attempt, answer = run, steps * run
         # Without a pause of its own it counts the interval from the beginning of the run before.
@@ -101,9 +109,8 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         pause = check["fast_interval"] or check["interval"]
         attempt = min(limits.connect, check["interval"])
         answer = steps * pace.haproxys_limit(backend, limits.check)
-    has_fallback = pace.has_fallback(backend, limits.check) and not fallback.sets_pace(backend, lines)
     kinds = {step["type"] for step in check["steps"]} or {check["type"]}
-    return Rules(
+    rules = Rules(
         interval=check["interval"],
         pause=pause,
         connect=limits.connect,
@@ -113,10 +120,20 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         rise=check["rise"],
         checks=check["type"] != "none",
         asks=bool(kinds & {"http", "https"}),
-        ends_sessions=check["shutdown_sessions"],
         slow_start=check["slow_start"],
-        late=pace.LATE_S if has_fallback else 0,
+        late=pace.LATE_S if has_second else 0,
+        silence=check["tcp_user_timeout"],
     )
+    return _with_ends(rules) if check["shutdown_sessions"] and rules.checks else rules
+
+
+def _with_ends(rules: Rules) -> Rules:
+    """Return the rules where sessions end with their server: with the agent, once its second check has failed."""
+    last, connect, answer = rules, rules.check_connect, rules.check_answer
+    if rules.late:
+        last = rules._replace(interval=3 * rules.interval, pause=rules.interval, fall=min(2, rules.fall))
+        connect, answer = rules.connect, rules.late
+    return rules._replace(ends_cut=last.down_after(connect), ends_hung=last.down_after(answer) if rules.asks else 0)
 
 
 def losses(rules: Rules, weights: Sequence[int]) -> List[Loss]:
@@ -131,10 +148,20 @@ def losses(rules: Rules, weights: Sequence[int]) -> List[Loss]:
 def _cut(rules: Rules, share: int) -> Loss:
     window = _ms(rules.down_after(rules.check_connect)) if rules.checks else FOR_GOOD
     note = "" if rules.checks else "nothing checks it: set check.type to tcp, http or https"
-    lasting = f"end after {window} ms" if rules.ends_sessions and rules.checks else "hang until they time out"
+    lasting = _lasting(rules, rules.ends_cut)
     if share == 100:
         return Loss(CUT, 0, 100, FOR_GOOD, _ms(rules.connect), lasting, "it is the only one")
     return Loss(CUT, share, 0, window, _ms(rules.connect), lasting, note)
+
+
+def _lasting(rules: Rules, ends: float) -> str:
+    """Return what becomes of lasting connections.
+
+    :param ends: after how many seconds the balancer ends them; 0: it does not
+    """
+    if rules.silence and not 0 < ends < rules.silence:
+        return f"end after some {rules.silence:g} s"
+    return f"end after {_ms(ends)} ms" if ends else "hang until they time out"
 
 
 def _ends(rules: Rules, share: int) -> Loss:
@@ -149,7 +176,7 @@ def _hangs(rules: Rules, share: int) -> Loss:
         note = "a tcp check does not see it: http or https would" if rules.checks else "nothing checks it"
         return Loss(HANGS, 0, share, FOR_GOOD, 0, "hang until they time out", note)
     window = _ms(rules.down_after(rules.check_answer)) if share < 100 else FOR_GOOD
-    lasting = f"end after {window} ms" if rules.ends_sessions and share < 100 else "hang until they time out"
+    lasting = _lasting(rules._replace(silence=0), rules.ends_hung)
     return Loss(HANGS, 0, share, window, 0, lasting, "" if share < 100 else "it is the only one")
 
 
@@ -161,8 +188,7 @@ def _back(rules: Rules, share: int) -> Loss:
 
 def _late(rules: Rules) -> Loss:
     """All servers answer their checks, and none in time."""
-    window = _ms(rules.down_after(rules.check_answer))
-    lasting = f"end after {window} ms" if rules.ends_sessions and rules.checks else "go on"
+    lasting = f"end after {_ms(rules.ends_hung)} ms" if rules.ends_hung and not rules.late else "go on"
     if rules.late:
         note = f"those that answer within {rules.late:g} s get connections while none is in time"
         return Loss(LATE, lasting=lasting, note=note)

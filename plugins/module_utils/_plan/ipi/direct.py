@@ -28,7 +28,7 @@ PLACE = "ipi_plane"
 # Seconds. A proxy passes what one master refuses on to the next one. Here its clients see that until it is noticed.
 LONGEST_INTERVAL = 1
 PACE = {"interval": LONGEST_INTERVAL, "fall": 2}
-ONLY_PROXIED = {"slow_start": 0, "shutdown_sessions": False}  # of a preset's check
+ONLY_PROXIED = {"slow_start": 0, "shutdown_sessions": False, "tcp_user_timeout": 0}  # of a preset's check
 
 
 def read(

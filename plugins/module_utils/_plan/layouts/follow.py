@@ -82,7 +82,7 @@ def read(
     if wrong or not names:
         return None
     servers = list(known[names[0]]["servers"])
-    fallbacks = {name: fallback.name_of(name) for name in names if pace.is_usual(known[name])}
+    fallbacks = {name: fallback.name_of(name) for name in names if pace.may_have_second_backend(known[name])}
     others = sorted(set(balancers))
     return Follow(list(dict.fromkeys(names)), servers, list(api), list(vips), others, settings, fallbacks)
 

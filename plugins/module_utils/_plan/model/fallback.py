@@ -3,7 +3,7 @@
 """The backends of haproxy.cfg: one for each service and route, and the fallback of those with the usual pace. Pure.
 
 A fallback has the same servers under a check that waits for longer. A frontend uses it while none of them passes the
-first check.
+first check. Where sessions end with their server, the check that waits for longer is the only one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from typing import Any, Dict, Iterable, Iterator, List, Mapping
 
 from ..._agent.config.schema import Faults
+from ..._agent.proxy import settings
 from . import pace, values
 from .services import backends
 
@@ -42,13 +43,22 @@ def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
     lines = [*tuning["defaults_lines"], *given["backend_lines"]]
     answer = values.seconds(tuning["timeout_check"])[0]
     is_limited = answer != pace.ANSWER_S or any(map(OWN_ANSWER.match, lines))
-    has_fallback = pace.has_fallback(given, answer) and not sets_pace(given, lines) and not is_limited
+    is_usual = pace.has_fallback(given, answer) and not sets_pace(given, lines) and not is_limited
+    check = haproxys(given["check"]) if is_usual else given["check"]
+    has_fallback = is_usual and check == given["check"]
     needs_limit = given["check"]["type"] != "none" and not has_fallback and not is_limited
     return {
-        **{key: given[key] for key in ("name", "balance", "check", "send_proxy", "backend_lines", "servers")},
+        **{key: given[key] for key in ("name", "balance", "send_proxy", "backend_lines", "servers")},
+        "check": check,
+        "probes": settings.probes(round(check["tcp_user_timeout"] * settings.MILLION)),
         "timeout_check": pace.LATE if needs_limit else "",
         "fallback": name_of(given["name"]) if has_fallback else "",
     }
+
+
+def haproxys(check: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the check of the first backend, which has the usual pace unless sessions end with it."""
+    return pace.of_fallback(check) if check["shutdown_sessions"] else check
 
 
 def sets_pace(backend: Mapping[str, Any], lines: Iterable[str]) -> bool:
@@ -82,5 +92,5 @@ def names_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], 
         f"{place} has the name '{name_of(each['name'])}', which HAProxy's fallback of {each['name']} has: "
         "choose another one."
         for each in every
-        if pace.is_usual(each) and name_of(each["name"]) in taken
+        if pace.may_have_second_backend(each) and name_of(each["name"]) in taken
     ]

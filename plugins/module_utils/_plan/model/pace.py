@@ -8,6 +8,10 @@ may take here: so a server is down only after six checks without an answer, whic
 Neither must a slow server. Whoever answers later than such a check allows may be lost or only late, and nobody knows
 within these two seconds. So there is a second check of each server, the fallback's, which waits for longer. While no
 server passes the first one, those that pass the second one get the connections.
+
+Neither must a slow server lose the connections that it has. With `shutdown_sessions` they end when it is down, and the
+agent does that when the second check has failed. HAProxy ends those of a backend with that backend's own check: so
+there the second check is the only one.
 """
 
 from __future__ import annotations
@@ -89,6 +93,11 @@ def has_fallback(backend: Mapping[str, Any], answer: float) -> bool:
     :param answer: how long the answer to a check may take
     """
     return bool(backend["check"]["type"] != "none" and is_usual(backend) and answer == ANSWER_S)
+
+
+def may_have_second_backend(backend: Mapping[str, Any]) -> bool:
+    """Return whether HAProxy may have a fallback for a backend, if neither raw lines nor timeouts set the limits."""
+    return is_usual(backend) and not backend["check"]["shutdown_sessions"]
 
 
 def of_fallback(check: Mapping[str, Any]) -> Dict[str, Any]:

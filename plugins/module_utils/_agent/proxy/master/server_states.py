@@ -286,13 +286,8 @@ class Health:
         return {
             "state": entry.state,
             "weight": entry.weight(self._loop.now()),
-            "shutdown": entry.service.health.shutdown_sessions and self._is_replaced(entry),
+            "shutdown": entry.service.health.shutdown_sessions and entry.state in (DOWN, MAINT),
         }
-
-    def _is_replaced(self, entry: ServerState) -> bool:
-        """Return whether its sessions are better off elsewhere."""
-        others = self._by_service[entry.service.name]
-        return entry.state in (DOWN, MAINT) or (entry.state == LATE and any(other.state == UP for other in others))
 
     def _report_outage(self, service: str) -> None:
         """Log once when a service has lost all of its servers, and when it has one again."""

@@ -28,6 +28,7 @@ class Server:
         "address",
         "family",
         "may_self_connect",
+        "options",
         "backup",
         "maxconn",
         "full_weight",
@@ -50,6 +51,7 @@ class Server:
         self.address: Tuple[str, int] = (server.address, server.port)
         self.family = socket.AF_INET6 if ":" in server.address else socket.AF_INET
         self.may_self_connect = server.port >= EPHEMERAL
+        self.options = settings.keep_alive(service.health.tcp_user_timeout)  # of the sockets that connect to it
         self.backup, self.full_weight = server.backup, server.weight
         self.weight: float = server.weight  # a part of the full one during a slow start
         self.maxconn = share(server.maxconn) if server.maxconn else 0

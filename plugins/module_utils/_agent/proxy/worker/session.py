@@ -139,6 +139,8 @@ class Session(Handler):
             connection = SocketType(target.family, STREAM, 0)
             self.server = Endpoint(self, connection)
             connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+            for option in target.options:
+                connection.setsockopt(*option)
             if self.client.pending:
                 # Then the first data complete the handshake: one packet less, and the server wakes up only once.
                 connection.setsockopt(IPPROTO_TCP, TCP_QUICKACK, 0)

@@ -47,19 +47,22 @@ def test_a_file_with_the_wanted_servers_stays_as_it_is(text):
 
 def test_a_server_that_joins_is_written_like_the_others_and_behind_them(text):
     after = rendered(text, A, B, C, Server("master-3", "10.0.0.7"))
-    line = "    server master-3 10.0.0.7:6443 weight 256"
+    line = "    server master-3 10.0.0.7:6443 weight 256 tcp-ut 10000ms"
     assert difference(text, after) == ([], [line])
     lines = after.splitlines()
-    assert lines[lines.index(line) - 1] == "    server master-1 10.0.0.99:6443 weight 256"
+    assert lines[lines.index(line) - 1] == "    server master-1 10.0.0.99:6443 weight 256 tcp-ut 10000ms"
 
 
 def test_a_server_that_leaves_is_removed_and_nothing_else(text):
-    assert difference(text, rendered(text, A, B)) == (["    server master-2 10.0.0.90:6443 weight 256"], [])
+    assert difference(text, rendered(text, A, B)) == (
+        ["    server master-2 10.0.0.90:6443 weight 256 tcp-ut 10000ms"],
+        [],
+    )
 
 
 def test_a_server_at_another_address_keeps_its_place_and_options(text):
     after = rendered(text, A, B, C._replace(address="fd00::7"))
-    assert difference(text, after)[1] == ["    server master-2 [fd00::7]:6443 weight 256"]
+    assert difference(text, after)[1] == ["    server master-2 [fd00::7]:6443 weight 256 tcp-ut 10000ms"]
     number = {line.split()[1]: at for at, line in enumerate(after.splitlines()) if line.startswith("    server ")}
     assert sorted(number, key=number.get) == ["master-0", "master-2", "master-1"]
 
@@ -71,11 +74,14 @@ def test_what_joins_and_leaves_comes_back_to_the_same_text(text):
 
 def test_a_runtime_server_gets_the_options_of_default_server_as_well(text):
     found = haproxy_file.read(text, MASTERS)
-    assert found.arguments() == (
-        "check inter 200ms fall 6 rise 3 check-ssl verify none "
-        "slowstart 60000ms on-marked-down shutdown-sessions weight 256"
-    )
+    assert found.arguments() == ("check inter 200ms fall 6 rise 3 check-ssl verify none slowstart 60000ms weight 256")
     assert found.port == 6443
+
+
+@pytest.mark.parametrize("options, kept", [("tcp-ut 10s", ""), ("check tcp-ut 9 weight 3", "check weight 3")])
+def test_a_runtime_server_goes_without_what_haproxy_refuses_there_until_the_next_reload(options, kept):
+    text = f"backend masters\n  server a 10.0.0.1:6443 {options}\n"
+    assert haproxy_file.read(text, MASTERS).arguments() == kept
 
 
 def test_a_runtime_server_gets_the_options_of_the_defaults_section_as_well():

@@ -52,6 +52,7 @@ def test_a_good_configuration_is_read_in_microseconds():
             verify=True,
             shutdown_sessions=True,
             slow_start=60 * SECOND,
+            tcp_user_timeout=SECOND * 5 // 2,
         ),
         maxconn=500,
         send_proxy=True,

@@ -72,7 +72,7 @@ def test_a_cluster_by_its_default_preset_keeps_the_same_promises(engine):
     assert (found_ones[CUT].worst, found_ones[ENDS].late) == (1050, 0)
     assert found_ones[CUT].window <= 2500 and found_ones[HANGS].window <= 3000
     assert found_ones[BACK].note.endswith("its full share 60 s later")
-    assert found_ones[CUT].lasting == f"end after {found_ones[CUT].window} ms"
+    assert found_ones[CUT].lasting == "end after some 10 s" and found_ones[LATE].lasting == "go on"
 
 
 @BOTH
@@ -153,10 +153,48 @@ def test_whoever_sets_the_pace_or_the_limit_of_checks_is_told_which_limit_fails_
     assert late.note == f"where a check takes longer than {limit:g} s"
 
 
+@pytest.mark.parametrize("engine, cut, hung", [(engines.NATIVE, 3400, 21300), (engines.AGENT, 2900, 20800)])
+@pytest.mark.parametrize("names", [["192.0.2.31"], ["192.0.2.31", "192.0.2.32"]])
+def test_sessions_that_end_with_their_server_end_once_it_does_not_answer_late_either(engine, cut, hung, names):
+    given = found(engine, names=names, check={"type": "http", "shutdown_sessions": True})
+    assert (given[CUT].lasting, given[HANGS].lasting) == (f"end after {cut} ms", f"end after {hung} ms")
+    assert given[LATE].lasting == ("go on" if engine == engines.AGENT else f"end after {hung} ms")
+
+
+def test_haproxy_which_has_one_check_where_sessions_end_is_forecast_with_that_one():
+    given = found(check={"type": "http", "shutdown_sessions": True})
+    assert (given[CUT].window, given[HANGS].window) == (3400, 21300)
+    assert given[LATE].note == "where a check takes longer than 10 s"
+
+
 @BOTH
-def test_lasting_connections_of_late_servers_end_where_those_of_lost_ones_do(engine):
-    late = found(engine, check={"type": "http", "shutdown_sessions": True})
-    assert late[LATE].lasting == late[HANGS].lasting and late[LATE].lasting.startswith("end after")
+def test_who_sets_the_pace_has_sessions_end_when_that_check_says_so(engine):
+    given = found(engine, check={"type": "http", "shutdown_sessions": True, **FORMER})
+    for event in (CUT, HANGS):
+        assert given[event].lasting == f"end after {given[event].window} ms"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "check, cut, hung",
+    [
+        ({"tcp_user_timeout": 10}, "end after some 10 s", "hang until they time out"),
+        ({"tcp_user_timeout": 1, "shutdown_sessions": True}, "end after some 1 s", "end after"),
+        ({"tcp_user_timeout": 10, "shutdown_sessions": True}, "end after ", "end after"),
+        ({"tcp_user_timeout": 10, "type": "none"}, "end after some 10 s", "hang until they time out"),
+        ({"shutdown_sessions": True, "type": "none"}, "hang until they time out", "hang until they time out"),
+    ],
+)
+def test_a_server_that_acknowledges_nothing_loses_its_connections_and_one_that_hangs_does_not(engine, check, cut, hung):
+    given = found(engine, check={"type": "http", **check})
+    assert given[CUT].lasting.startswith(cut) and given[HANGS].lasting.startswith(hung)
+    assert ("some" in given[CUT].lasting) == ("some" in cut)
+
+
+@BOTH
+def test_a_hung_server_that_no_check_sees_keeps_its_connections(engine):
+    given = found(engine, check={"type": "tcp", "shutdown_sessions": True})
+    assert given[HANGS].lasting == "hang until they time out" and given[CUT].lasting.startswith("end after")
 
 
 def test_a_services_own_timeouts_count():

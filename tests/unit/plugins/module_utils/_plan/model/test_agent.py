@@ -36,6 +36,7 @@ EVERYTHING = {
                 "fast_interval": 0.2,
                 "slow_start": 60,
                 "shutdown_sessions": True,
+                "tcp_user_timeout": 15,
             },
             "servers": [
                 {"name": "one", "address": "192.0.2.31", "port": 6443, "weight": 3, "maxconn": 20},
@@ -116,6 +117,7 @@ def test_the_agent_reads_all_of_it_as_it_was_meant():
     assert (health.type, health.path, health.port, health.interval) == ("https", "/readyz", 6444, 500_000)
     assert (health.fall, health.rise, web.health.type, web.health.fall) == (2, 4, "tcp", 6)
     assert (health.timeout, health.slow_start, health.shutdown_sessions) == (750_000, 60_000_000, True)
+    assert health.tcp_user_timeout == 15_000_000
     assert (health.host, health.sni, health.status) == ("api.example", "sni.example", ("200", "204"))
     assert (health.verify, health.ca) == (True, "/etc/ca.pem")
     assert api.allow == ("192.0.2.0/24",)

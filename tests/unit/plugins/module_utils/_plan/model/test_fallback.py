@@ -13,7 +13,7 @@ SPARE = {"address": "192.0.2.33", "backup": True, "maxconn": 7, "options": ["coo
 
 
 def service(**changes):
-    check = {"type": "http", "path": "/healthz", "slow_start": 30, "shutdown_sessions": True}
+    check = {"type": "http", "path": "/healthz", "slow_start": 30, "tcp_user_timeout": 20}
     return {"name": "web", "port": 80, "mode": "http", "servers": ["192.0.2.31", SPARE], "check": check, **changes}
 
 
@@ -34,17 +34,47 @@ def test_a_fallback_has_the_servers_and_the_check_of_its_service_and_more_time()
     usual, second = found["backend web"], found["backend web-fallback"]
     assert [line for line in usual if line not in second] == [
         "default-server check inter 200ms fall 6 rise 2",
-        "default-server slowstart 30000ms on-marked-down shutdown-sessions send-proxy-v2",
+        "default-server slowstart 30000ms send-proxy-v2",
         "id 7",
         "guid a",
-        "server 192.0.2.33 192.0.2.33:80 weight 1 maxconn 7 backup cookie spare guid one",
+        "server 192.0.2.33 192.0.2.33:80 weight 1 maxconn 7 backup tcp-ut 20000ms cookie spare guid one",
     ]
     assert [line for line in second if line not in usual] == [
         "timeout check 10s",
         "default-server check inter 1100ms fall 2 rise 2",
-        "default-server fastinter 200ms slowstart 30000ms on-marked-down shutdown-sessions send-proxy-v2",
-        "server 192.0.2.33 192.0.2.33:80 weight 1 maxconn 7 backup cookie spare",
+        "default-server fastinter 200ms slowstart 30000ms send-proxy-v2",
+        "server 192.0.2.33 192.0.2.33:80 weight 1 maxconn 7 backup tcp-ut 20000ms cookie spare",
     ]
+
+
+def test_where_sessions_end_with_their_server_the_check_that_waits_for_longer_is_the_only_one():
+    found = sections(service(check={"type": "http", "shutdown_sessions": True}))
+    assert "backend web-fallback" not in found and found["frontend web"][-1] == "default_backend web"
+    assert [line for line in found["backend web"] if line.startswith(("timeout", "default-server"))] == [
+        "timeout check 10s",
+        "default-server check inter 1100ms fall 2 rise 2",
+        "default-server fastinter 200ms on-marked-down shutdown-sessions",
+    ]
+
+
+def test_who_says_how_often_servers_are_asked_keeps_that_where_sessions_end_with_them():
+    found = sections(service(check={"type": "http", "shutdown_sessions": True, "interval": 3}))
+    assert "default-server check inter 3000ms fall 3 rise 2" in found["backend web"]
+
+
+@pytest.mark.parametrize("seconds, idle, interval", [(1, 1, 1), (2.5, 1, 1), (10, 5, 1), (60, 30, 6)])
+def test_a_server_that_acknowledges_nothing_is_probed_before_its_time_is_over(seconds, idle, interval):
+    found = sections(service(check={"tcp_user_timeout": seconds}))
+    for backend in (found["backend web"], found["backend web-fallback"]):
+        assert ["option srvtcpka", f"srvtcpka-idle {idle}s", f"srvtcpka-intvl {interval}s"] == [
+            line for line in backend if "srvtcpka" in line
+        ]
+        for server in [line for line in backend if line.startswith("server ")]:
+            assert f" tcp-ut {1000 * seconds:.0f}ms" in server  # HAProxy ignores it among those of default-server
+
+
+def test_without_a_time_the_kernel_decides_when_a_server_has_gone():
+    assert not [line for line in sections(service(check={}))["backend web"] if "tcp" in line and "mode" not in line]
 
 
 def test_a_frontend_uses_it_while_no_server_of_the_first_one_is_up():

@@ -326,11 +326,10 @@ def test_orders_count_for_a_late_server():
     assert case.admin_state("web/a", "ready") == [("web/a", update("late"))]
 
 
-def test_sessions_of_a_late_server_end_only_while_another_one_is_up():
+def test_sessions_of_a_late_server_end_once_it_is_down():
     case = late_case(shutdown_sessions=True)
-    assert case.found("web/a", False) == [("web/a", update("late", shutdown=True))]
-    assert case.found("web/b", False) == [("web/b", update("late", weight=1))]
-    assert case.found("web/b/late", False) == [("web/b", update("down", weight=1, shutdown=True))]
+    assert case.found("web/a", False) == [("web/a", update("late"))]
+    assert case.found("web/a/late", False) == [("web/a", update("down", shutdown=True))]
 
 
 def test_a_failed_connection_to_a_late_server_has_its_second_check_made_at_once():

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker.servers import Pool, Table
@@ -27,6 +29,23 @@ def table_of(*servers):
 def chosen(a_pool, times: int = 10):
     found = (a_pool.choose("192.0.2.9") for _each in range(times))
     return {server.name if server else None for server in found}
+
+
+@pytest.mark.parametrize("seconds, idle, interval", [(1, 1, 1), (2.5, 1, 1), (10, 5, 1), (60, 30, 6)])
+def test_the_kernel_takes_what_ends_connections_to_a_server_that_acknowledges_nothing(seconds, idle, interval):
+    health = settings.Health(tcp_user_timeout=round(seconds * settings.MILLION))
+    (server,) = pool(A, health=health).servers
+    with socket.socket() as connection:
+        for option in server.options:
+            connection.setsockopt(*option)
+        names = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_USER_TIMEOUT")
+        found = [connection.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in names]
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert found == [idle, interval, 1000 * seconds]
+
+
+def test_without_a_time_a_connection_is_as_the_kernel_makes_it():
+    assert pool(A).servers[0].options == ()
 
 
 def test_all_that_are_up_are_chosen():
