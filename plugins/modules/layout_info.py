@@ -68,7 +68,8 @@ EXAMPLES = r"""
 RETURN = r"""
 unserved:
   description:
-    - A sentence for each service of which no server is up. That is no fault of the layout.
+    - A sentence for each service of which no server is up, or known to be up after O(limit) seconds. That is no fault
+      of the layout.
     - Empty without O(servers).
   type: list
   elements: str
@@ -176,7 +177,7 @@ def main():
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
     own = {info["address"] for info in seen["addresses"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
-    unserved = member.unserved(reader) if module.params["servers"] else []
+    unserved = member.unserved(reader, module.params["limit"]) if module.params["servers"] else []
     msg = "\n".join(faults)
     module.exit_json(faults=faults, msg=msg, holders=holders, held=held, checks=checks, unserved=unserved)
 

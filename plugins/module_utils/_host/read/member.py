@@ -37,6 +37,7 @@ from .reader import Reader
 FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
 ASK = "onprem.lb.site starts onprem-lb-answers.service again, which writes it"
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
+FIRST_CHECKS_PAUSE = 0.2  # seconds between two looks at a balancer that has just started
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
 WILDCARDS = ("0.0.0.0", "::")
 ACTIVE = "Active"
@@ -97,9 +98,16 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
     }
 
 
-def unserved(reader: Reader) -> List[str]:
-    """Return a sentence for each service of which no server is up, and one if the balancer does not say."""
+def unserved(reader: Reader, limit: float) -> List[str]:
+    """Return a sentence for each service of which no server is up, and one if the balancer does not say.
+
+    :param limit: for how many seconds to wait for the first checks of a balancer that has just started
+    """
+    end = time.monotonic() + limit
     own = _own(reader)[3]
+    while not balancer.is_known(own.servers) and time.monotonic() < end:
+        time.sleep(FIRST_CHECKS_PAUSE)
+        own = _own(reader)[3]
     return [*balancer.unserved(own.servers), *([own.silent] if own.silent else [])]
 
 

@@ -127,6 +127,6 @@ def test_what_shows_only_after_a_while_is_waited_for(monkeypatch, key):
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_services_without_a_server_are_said_if_asked_for_and_are_no_fault(monkeypatch, asked):
-    monkeypatch.setattr(layout_info.member, "unserved", lambda _reader: ["No server of web is up."])
+    monkeypatch.setattr(layout_info.member, "unserved", lambda _reader, _limit: ["No server of web is up."])
     found = run(layout_info, {"plan": PLAN, "servers": asked}, Host(HELD))
     assert (found["unserved"], found["faults"]) == (["No server of web is up."] if asked else [], [])

@@ -75,6 +75,7 @@ def _server(state: ServerState, counters: Counters, now: int) -> Report:
         "maxconn": server.maxconn,
         "weight": {"configured": server.weight, "effective": state.weight(now)},
         "state": state.state,
+        "certain": state.certain,
         "since": state.since,
         "order": state.admin_state,
         "check": state.last_check,

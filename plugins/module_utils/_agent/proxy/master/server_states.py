@@ -53,7 +53,7 @@ class ServerState:
         self.late_check = late_check_of(self.check, service) if self.check else None
         self.healthy = True  # until a check, which starts at once, finds otherwise
         self.answers_late = bool(self.late_check)  # the same, of its second check
-        self.checked = False  # whether its check has had a result
+        self.checked = self.late_checked = False  # whether its checks have had a result
         self.run: Optional[Run] = None  # the latest of its check
         self.run_at: Optional[float] = None
         self.admin_state = READY
@@ -72,7 +72,7 @@ class ServerState:
     @property
     def certain(self) -> bool:
         """Whether its state is more than an assumption."""
-        return self.checked or not self.check
+        return not self.check or (self.checked and (self.healthy or self.late_checked or not self.late_check))
 
     @property
     def usable(self) -> bool:
@@ -108,6 +108,7 @@ class ServerState:
             "order": self.admin_state,
             "healthy": self.healthy,
             "answers_late": self.answers_late,
+            "late_judged": self.late_checked,
             "since": self.since,
             "judged": self.checked,
             "run": list(self.run or ()),
@@ -122,6 +123,7 @@ class ServerState:
         if before == mine[: len(before)] and bool(before) == bool(mine):  # an older version lacks the last fields
             self.healthy, self.checked, self.since = known["healthy"], known["judged"], known["since"]
             self.answers_late = known.get("answers_late", True) and bool(self.late_check)
+            self.late_checked = known.get("late_judged", False)
             self.run, self.run_at = Run(*known["run"]) if known["run"] else None, known["run_at"]
             self.ramp_up_since = known["rising"] if self.service.health.slow_start else None
 
@@ -131,6 +133,7 @@ class ServerState:
         if self.check == before.check:
             self.healthy, self.checked, self.since = before.healthy, before.checked, before.since
             self.answers_late = bool(self.late_check) and (before.answers_late or not before.late_check)
+            self.late_checked = before.late_checked
             self.run, self.run_at = before.run, before.run_at
             self.ramp_up_since = before.ramp_up_since if self.service.health.slow_start else None
 
@@ -229,7 +232,7 @@ class Health:
 
     def _take_late(self, entry: ServerState, result: Result) -> None:
         """Apply a change of a second check's state."""
-        before, entry.answers_late = entry.state, result.up
+        before, entry.answers_late, entry.late_checked = entry.state, result.up, True
         if entry.state != before:
             self._change(entry, result.detail, slowly=False)
 

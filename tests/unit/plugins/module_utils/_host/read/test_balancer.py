@@ -63,6 +63,57 @@ def test_the_fallbacks_are_those_of_the_configuration(golden):
     assert all(f"{service}-fallback" == fallback for fallback, service in found.items())
 
 
+JUST_STARTED = """\
+# pxname,svname,qcur,status,check_status,
+web,a,0,UP 1/6,INI,
+web,b,0,UP 1/6,* INI,
+web,c,0,UP,L4OK,
+web,d,0,DOWN,L4CON,
+web,e,0,MAINT,INI,
+web,f,0,no check,,
+web-fallback,d,0,UP 1/2,* INI,
+"""
+
+
+def test_a_server_that_haproxy_takes_for_up_before_its_first_check_has_ended_is_not_known_to_be():
+    found = [state for _service, _name, state in balancer.of_statistics(JUST_STARTED, CONFIG)]
+    assert found == [balancer.NEW, balancer.NEW, "up", balancer.NEW, "maint", "unchecked"]
+    assert balancer.summary(balancer.of_statistics(JUST_STARTED, CONFIG))["up"] == 2
+
+
+@pytest.mark.parametrize(
+    "state, certain, read",
+    [
+        ("up", True, "up"),
+        ("up", False, balancer.NEW),
+        ("late", False, balancer.NEW),
+        ("late", True, "late"),
+        ("maint", False, "maint"),
+        ("up", None, "up"),
+    ],
+)
+def test_a_server_that_the_agent_takes_for_up_before_its_first_check_has_ended_is_not_known_to_be(state, certain, read):
+    server = {"name": "a", "state": state, **({} if certain is None else {"certain": certain})}
+    assert balancer.of_report({"services": [{"name": "web", "servers": [server]}]}) == [("web", "a", read)]
+
+
+@pytest.mark.parametrize(
+    "states, is_known, says",
+    [
+        (["down", balancer.NEW], False, "Whether a server of web is up is not known: the first check of 1 has"),
+        ([balancer.NEW, balancer.NEW], False, "Whether a server of web is up is not known: the first check of 2 has"),
+        (["up", balancer.NEW], True, ""),
+        (["late", balancer.NEW], True, ""),
+        (["down", "drain"], True, "No server of web is up (0 of 2)"),
+    ],
+)
+def test_what_no_check_has_said_yet_is_said_to_be_unknown(states, is_known, says):
+    servers = [("other", "x", "up"), *(("web", f"s{number}", state) for number, state in enumerate(states))]
+    assert balancer.is_known(servers) == is_known
+    found = balancer.unserved(servers)
+    assert [sentence[: len(says)] for sentence in found] == ([says] if says else [])
+
+
 def test_a_summary_counts_and_names_those_without_connections():
     found = balancer.summary(balancer.of_statistics(STATISTICS))
     assert (found["total"], found["up"]) == (8, 3)

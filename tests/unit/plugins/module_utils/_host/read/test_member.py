@@ -8,6 +8,7 @@ import json
 import pathlib
 import socket
 import time
+import types
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
@@ -368,4 +369,23 @@ def test_a_balancer_that_does_not_say_which_servers_are_up_is_named_beside_the_s
     own = member.Own(servers=[("web", "a", "down")], silent="haproxy does not answer at /run/x.")
     monkeypatch.setattr(member, "_own", lambda _reader: ("native", [], {}, own))
     sentences = ["No server of web is up (0 of 1), so its clients get no answer.", "haproxy does not answer at /run/x."]
-    assert member.unserved(None) == sentences
+    assert member.unserved(None, 1) == sentences
+
+
+@pytest.mark.parametrize(
+    "checked, says", [(2, "No server of web is up (0 of 1)"), (9, "Whether a server of web is up")]
+)
+def test_a_balancer_that_has_just_started_is_asked_until_its_first_checks_have_ended(monkeypatch, checked, says):
+    looks = iter(range(100))
+
+    def own(_reader):
+        state = "down" if next(looks) >= checked else balancer.NEW
+        return "native", [], {}, member.Own(servers=[("web", "a", state)])
+
+    clock = iter(range(100))
+    monkeypatch.setattr(member, "_own", own)
+    monkeypatch.setattr(
+        member, "time", types.SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _seconds: None)
+    )
+    (sentence,) = member.unserved(None, 5)
+    assert sentence.startswith(says)

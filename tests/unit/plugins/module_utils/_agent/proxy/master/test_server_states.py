@@ -299,6 +299,20 @@ def test_a_server_that_fails_its_first_check_alone_is_late():
     assert case.found("web/a", True, "status 200") == [("web/a", update("up"))]
 
 
+def test_a_server_is_certain_once_the_checks_have_spoken_that_its_state_follows_from():
+    case = late_case()
+    certain = [case.health["web/a"].certain]
+    for name, up in (("web/a", True), ("web/a", False), ("web/a/late", True)):
+        case.found(name, up)
+        certain.append(case.health["web/a"].certain)
+    assert certain == [False, True, False, True]
+    known = json.loads(json.dumps(case.health.to_json()))
+    assert HealthCase(service(**LATE), remembered=known).health["web/a"].certain
+    case.health.apply([service(**LATE)._replace(maxconn=7)])
+    assert case.health["web/a"].certain and not case.health["web/b"].certain
+    assert HealthCase(service(type="none")).health["web/a"].certain
+
+
 def test_the_second_check_alone_changes_nothing():
     case = late_case()
     assert case.found("web/a/late", False) == [] and case.states()["web/a"] == "up"
