@@ -25,7 +25,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
     several,
     subnets,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import wanted
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
@@ -73,22 +73,22 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
     return progress
 
 
-def layout_plans(given, layout, left_out=()):
-    return as_data(_forecast(_read(given), layout, left_out))
+def layout_plans(given, layout, left_out=(), drills=()):
+    return as_data(_forecast(_read(given), layout, left_out, drills))
 
 
-def layout_forecast(given, layout, left_out=()):
+def layout_forecast(given, layout, left_out=(), drills=()):
     given = _read(given)
-    found = _forecast(given, layout, left_out)
+    found = _forecast(given, layout, left_out, drills)
     compares = layout == "ipi" and not found.faults
     comparison = ipi.compare_presets(given, progress_of("The presets' forecasts")) if compares else []
     return {**as_data(found._replace(plans=[])), "comparison": comparison}
 
 
-def _forecast(given, layout, left_out):
+def _forecast(given, layout, left_out, drills):
     """Return the plans of members that `_read` has returned."""
-    progress = progress_of(f"The forecast of {len(given)} members")
-    return several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress), left_out)
+    progress, kept = progress_of(f"The forecast of {len(given)} members"), drill_records.read(drills, time.time())
+    return several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress, kept=kept), left_out)
 
 
 def layout_faults(given, layout, left_out=()):

@@ -8,6 +8,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
+from support.drills import ASKED
 from support.playbooks import play
 
 INVENTORY = "[probe]\nclient\n[pair]\nlb1\nlb2\n"
@@ -30,6 +31,7 @@ SEEN = {
 }
 FORECAST = {"before": "lb1", "after": "lb2", "back": "lb1", "outage_ms": 3072, "back_ms": 60, "two_holders_ms": 0}
 RESULT = {
+    **ASKED,
     "vip": "192.0.2.10",
     "event": "host_cut",
     "forecast": FORECAST,

@@ -7,6 +7,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import repor
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds as drill
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from support.drills import ASKED
 from support.plans.pairs import pair
 
 MEMBERS = pair()
@@ -45,6 +46,7 @@ def results(*seens, event="haproxy_killed", limit=72, moves=True, member="lb1", 
     line["two_holders_ms"] = 0
     return [
         {
+            **ASKED,
             "vip": "192.0.2.10",
             "event": event,
             "forecast": {**line, **forecast},
@@ -270,7 +272,7 @@ def test_the_table_has_a_line_for_each_event_and_its_columns_stand_in_line():
     found = report.report([*results(seen()), *results(seen(3000), event="host_cut", limit=3072)])
     assert len(found["table"]) == 4
     assert len({len(line) for line in found["table"]}) == 1
-    assert "| haproxy killed | lb1    | lb2   | 20 ms" in found["table"][2]
+    assert "| haproxy killed | TLS at 8443 | lb1    | lb2   | 20 ms" in found["table"][2]
 
 
 def test_a_failure_that_the_holder_survives_beside_another_lasts_as_long_as_the_plan_says():
@@ -288,16 +290,18 @@ def test_the_table_says_how_many_lasting_connections_a_row_cost():
 def test_the_table_says_how_often_a_row_was_repeated_and_why():
     first = results(seen(two_holders_ms=30.0))
     again = [{**item, "member": "lb1", "seen": seen()} for item in again_of(first)]
-    for rounds, cells in (
-        (results(seen()), ["0/0 ms", "0/1", "0", ""]),
+    because = "two members held the VIP for 30.0 ms, the plan says at most 0 ms."
+    for rounds, head, cells in (
+        (results(seen()), ["two holders/plan", "faulty/rounds"], ["0/0 ms", "0/1"]),
         (
             [*first, *again],
-            ["30/0 ms", "1/3", "2", "two members held the VIP for 30.0 ms, the plan says at most 0 ms."],
+            ["two holders/plan", "faulty/rounds", "repeated", "because"],
+            ["30/0 ms", "1/3", "2", because],
         ),
     ):
-        head, _line, line = report.report(rounds)["table"]
-        columns = [[cell.strip() for cell in text.strip("|").split("|")][-4:] for text in (head, line)]
-        assert columns == [["two holders/plan", "faulty/rounds", "repeated", "because"], cells]
+        lines = report.report(rounds)["table"]
+        columns = [[cell.strip() for cell in text.strip("|").split("|")][-len(head) :] for text in lines[::2]]
+        assert columns == [head, cells]
 
 
 def over_budget(*seens, budget=100, own=None, event="haproxy_killed"):
