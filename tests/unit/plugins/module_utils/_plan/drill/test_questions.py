@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_preset
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pair_presets import PRESETS as PAIR_PRESETS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, events
-from support.plans.clusters import ADDRESSES, BOOTSTRAP, cluster
+from support.plans.clusters import BOOTSTRAP, cluster
 from support.plans.pairs import pair
 
 VIP = "192.0.2.10"
@@ -86,9 +86,9 @@ def test_a_drill_of_a_cluster_asks_the_api_with_tls_and_the_router_with_http(eng
 
 
 def test_the_machine_config_server_of_a_bootstrap_is_not_asked_while_the_api_can_be():
-    plan = planned(
-        _ipi.LAYOUT, cluster(*ADDRESSES, *BOOTSTRAP, bootstrap="bootstrap-0", machine_networks=["10.0.0.0/24"])
-    )
+    masters = ["master-0", "master-1", *BOOTSTRAP]
+    settings = {"masters": masters, "bootstrap": "bootstrap-0", "machine_networks": ["10.0.0.0/24"]}
+    plan = planned(_ipi.LAYOUT, cluster(*masters, **settings))
     assert ["10.0.0.200", 22623] in plan["targets"]
     assert [each["port"] for each in questions.questions([plan]) if each["vip"] == "10.0.0.200"] == [6443]
 

@@ -337,6 +337,56 @@ def test_an_event_may_have_a_budget_of_its_own_or_none():
     assert told.endswith("drill_budgets.haproxy_killed is 50 ms.")
 
 
+def not_measured(*seens, budget=0, **more):
+    words = {"port": 5000, "words": "connects only"}
+    given = [{**item, "question": words, "measured": False} for item in results(*seens, event="haproxy_hung", **more)]
+    return report.report(given, budget)
+
+
+def test_where_the_probe_does_not_measure_an_event_the_row_says_so_and_has_no_figure():
+    found = not_measured(seen(0.0), limit=2622)
+    (one,) = found["rows"]
+    none = ("outage_ms", "worst_ms", "unserved_ms", "response_gap_ms")
+    assert [one[key] for key in none] == [None] * 4 and one["outages_ms"] == one["took_ms"] == []
+    head, _line, cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in found["table"]]
+    told = dict(zip(head, cells))
+    assert [told[name] for name in ("asks", "outage", "no answer", "worst", "plan")] == [
+        "connects only",
+        *["not measured"] * 3,
+        "2622 ms",
+    ]
+
+
+def test_what_is_not_measured_breaks_no_bound_but_the_holders_are_still_judged():
+    assert not_measured(seen(9000.0))["faults"] == []
+    (told,) = not_measured(seen(0.0, after="lb3"))["faults"]
+    assert told.endswith("the VIP was on lb3, the plan says lb2.")
+
+
+def test_a_budget_of_what_is_not_measured_fails_and_says_what_would_measure_it():
+    assert not_measured(seen(0.0), budget=500)["faults"] == [
+        "192.0.2.10, haproxy_hung: for how long the VIP was not served is not measured (connects only), drill_budget "
+        "is 500 ms: set drill_send to a text that the service answers."
+    ]
+
+
+def test_the_worst_round_is_the_longest_wait_for_an_answer_too():
+    found = row(seen(20, gap=60), seen(20, gap=400))
+    assert (found["outage_ms"], found["took_ms"], found["worst_ms"]) == (20, [45, 385], 385)
+    reload = row(seen(0.0, gap=30, after="lb1"), event="haproxy_reloaded", limit=0, moves=False)
+    assert (reload["worst_ms"], reload["faults"]) == (0, [])
+
+
+def test_a_row_says_what_was_asked_and_who_might_hold_the_vip():
+    found = row(seen())
+    assert (found["asks"], found["members"]) == ("TLS at 8443", {"lb1": "native", "lb2": "native"})
+
+
+def test_each_round_has_a_row_of_its_own():
+    found = report.each_round(results(seen(20), seen(70)))
+    assert [(each["outage_ms"], each["rounds"]) for each in found] == [(20, 1), (70, 1)]
+
+
 def test_members_are_known_by_all_their_addresses_on_the_wire():
     (found,) = drill.rounds([planned()], MEMBERS, ["host_cut"], 1)
     assert found["members"][0] == {"name": "lb1", "macs": ["02:00:00:00:00:01"]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import drilled as _drilled
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import ipi as _ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
@@ -71,7 +72,7 @@ def test_each_bound_that_was_broken_is_marked(layout, engine):
 @every_kind
 def test_what_was_measured_with_another_engine_is_not_shown_and_that_is_said(layout, engine):
     bare = forecast(layout, engine=engine)
-    other = {name: "another" for name in bare.members}
+    other = dict.fromkeys(bare.members, "another")
     found = forecast(layout, drilled(bare, members=other), engine=engine)
     assert bounds(found) == bounds(bare)
     said = [line for line in found.table if "1 drill of it not shown" in line]
@@ -86,8 +87,6 @@ def test_without_a_drill_nothing_is_said_of_drills(layout, engine):
 def test_what_units_have_measured_is_not_shown_for_static_pods():
     plan = forecast("ipi")
     pods = plan._replace(members={name: each._replace(pods={"x": "y"}) for name, each in plan.members.items()})
-    from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import drilled as _drilled
-
     assert any("drilled" in line for line in _drilled.beside(plan, plan.outages, drilled(plan)))
     assert not any("drilled" in line for line in _drilled.beside(pods, plan.outages, drilled(plan)))
 
