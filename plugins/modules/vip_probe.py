@@ -49,8 +49,8 @@ options:
       that the service answers, and not only that the kernel accepts connections for it.
     type: str
   tls:
-    description: Whether to begin TLS when connected, with a ClientHello. An attempt then succeeds only if something
-      comes back, which may be an alert. Not together with O(send).
+    description: Whether to begin TLS when connected, with a ClientHello. An attempt then succeeds only if TLS comes
+      back, which may be an alert. Not together with O(send).
     type: bool
     default: false
     version_added: 1.1.0
@@ -324,6 +324,7 @@ def settings_of(params):
         timeout_ms=params["timeout_ms"],
         duration_ms=params["duration"] * 1000.0,
         send=client_hello.of(params["server_name"] or "") if params["tls"] else (params["send"] or "").encode(),
+        tls=params["tls"],
         gateway_errors_fail=params["gateway_errors_fail"],
         lasting=params["lasting"],
         names={mac.lower(): member["name"] for member in params["members"] for mac in member["macs"]},

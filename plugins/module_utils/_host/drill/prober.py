@@ -30,6 +30,7 @@ MAX_OPEN = 512
 NEVER_MS = -1e9
 # With which status a balancer says that no server answers (RFC 9110, 15.6.3 to 15.6.5).
 GATEWAY_ERROR = re.compile(rb"HTTP/\d\.\d 50[234]")
+TLS_RECORD = re.compile(rb"[\x15\x16]\x03")  # an alert or a handshake (RFC 8446, 5.1)
 STATUS_LINE = 16  # bytes of an answer that are read: to where the status ends, and some more
 
 
@@ -56,6 +57,7 @@ class Settings:
     timeout_ms: float = 300.0
     duration_ms: float = 10000.0
     send: bytes = b""
+    tls: bool = False  # whether only TLS is an answer
     gateway_errors_fail: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     settle: Optional[Goal] = None
@@ -237,6 +239,8 @@ class Prober:
         """Return the outcome of an attempt by the first bytes of its answer."""
         if not answer:
             return "closed"
+        if self.settings.tls and not TLS_RECORD.match(answer):
+            return "not TLS"
         return "unavailable" if self.settings.gateway_errors_fail and GATEWAY_ERROR.match(answer) else "ok"
 
     def _close(self, descriptor: int, now: float, outcome: str) -> None:

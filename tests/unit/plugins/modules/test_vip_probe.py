@@ -76,12 +76,12 @@ def test_tls_begins_with_a_client_hello_that_names_the_server(world, name):
     run(vip_probe, {**GIVEN, "tls": True, **({"server_name": name} if name else {}), "gateway_errors_fail": True})
     sent = world["settings"].send
     assert (sent[0], name.encode() in sent, b"api.example" in sent) == (0x16, True, bool(name))
-    assert world["settings"].gateway_errors_fail
+    assert world["settings"].gateway_errors_fail and world["settings"].tls
 
 
 def test_by_default_nothing_is_sent_and_any_answer_counts(world):
     run(vip_probe, GIVEN)
-    assert (world["settings"].send, world["settings"].gateway_errors_fail) == (b"", False)
+    assert (world["settings"].send, world["settings"].tls, world["settings"].gateway_errors_fail) == (b"", False, False)
 
 
 @pytest.mark.parametrize(
