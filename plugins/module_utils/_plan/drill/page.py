@@ -147,7 +147,7 @@ def _event(
     return Event(
         title=f"{_name(row['event'])}, {row['vip']}",
         verdict=BAD if own else GOOD,
-        words=[*_words(row, results), *([_capital(compared["words"])] if compared else [])],
+        words=[*_words(row, results), *_before(compared)],
         broken=own or row["broken"],
         rounds=_each_round(results),
         round=_which(results, slowest),
@@ -168,8 +168,11 @@ def _each_round(results: Sequence[Dict[str, Any]]) -> List[List[str]]:
     return _table([["round", *(head[at] for at in wanted)], *numbered])
 
 
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def _before(compared: Optional[Dict[str, Any]]) -> List[str]:
+    """Say what the drills before this one measured."""
+    if not compared:
+        return []
+    return [compared["words"] if compared["slower"] else f"Before: {compared['before']['words']}."]
 
 
 def _which(results: Sequence[Dict[str, Any]], slowest: Dict[str, Any]) -> str:
@@ -185,7 +188,7 @@ def _words(row: Dict[str, Any], results: Sequence[Dict[str, Any]]) -> List[str]:
     gone = f"was gone for {exact(row['outage_ms'])}" if row["outage_ms"] else "was served throughout"
     gone = "may have been gone: that was not measured" if row["outage_ms"] is None else gone
     words = [
-        f"{moved}. The VIP {gone}; the plan allows {exact(row['limit_ms'])}. The probe asked: {row['asks']}.",
+        f"{moved}. The VIP {gone}; the plan allows {exact(row['limit_ms'])}. Probe: {row['asks']}.",
         f"Of {row['tried']} connections {row['failed'] or 'none'} failed.",
     ]
     lasting = [item["seen"]["lasting"] for item in results if item["seen"].get("lasting")]
