@@ -24,7 +24,7 @@ def plan(event):
     line = {"event": event, "vip": VIP, "before": "lb1", "after": "lb2", "back": "lb1", "outage_ms": 72, "back_ms": 60}
     router = {"instances": [{"interface": "eth0", "addresses": [f"{VIP}/32"], "preempt_delay": 0}]}
     carrier = {"engine": "native", "router": router, "balancer": {"services": "[]", "redirect": None}}
-    carriers = {name: carrier for name in ("lb1", "lb2")}
+    carriers = dict.fromkeys(("lb1", "lb2"), carrier)
     outages = [{**line, "two_holders_ms": 0}]
     return {"outages": outages, "targets": [[VIP, 80]], "members": carriers, "advert_interval": 1, "vips": []}
 
