@@ -4,7 +4,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import history, page, report, returns, rounds
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import (
+    history,
+    page,
+    questions,
+    report,
+    returns,
+    rounds,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 
 
@@ -34,11 +41,13 @@ class FilterModule:
 
     def filters(self):
         return {
+            "drill_ask": questions.ask,
             "drill_asked": rounds.asked,
             "drill_history": drill_history,
             "drill_held_back": rounds.held_back,
             "drill_not_returned": returns.differences,
             "drill_page": drill_page,
+            "drill_questions": questions.questions,
             "drill_refusals": rounds.refusals,
             "drill_report": report.report,
             "drill_rounds": rounds.rounds,

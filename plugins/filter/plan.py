@@ -5,7 +5,8 @@
 Each member that a filter takes is ``{name, address, members, settings, host}``: the names of its pair's members in
 order, the role's variables without the prefix (which may be JSON), and what `host_info` returned, or None where it was
 not read. One that does not answer is ``silent``. ``left_out`` are the hosts of the inventory's other pairs, each
-``[name, pair_members, pair_vips, pair_vrid]``: no new VIP gets a VRID that theirs may have.
+``[name, pair_members, pair_vips, pair_vrid]``: no new VIP gets a VRID that theirs may have. ``drills``
+are the records that the lookup `drill_history` returns: what they measured stands beside the forecast.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome, planner, several
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import subnets
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import wanted
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 
@@ -74,20 +75,20 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
     return progress
 
 
-def layout_plans(given, layout, left_out=()):
+def layout_plans(given, layout, left_out=(), drills=()):
     """Return ``{faults, plans, lines}``, the plans as data."""
-    return as_data(_forecast(_read(given), layout, left_out))
+    return as_data(_forecast(_read(given), layout, left_out, drills))
 
 
-def layout_forecast(given, layout, left_out=()):
+def layout_forecast(given, layout, left_out=(), drills=()):
     """Return ``{faults, lines, snippets}``: what is planned, without the plans, which are large."""
-    return as_data(_forecast(_read(given), layout, left_out)._replace(plans=[]))
+    return as_data(_forecast(_read(given), layout, left_out, drills)._replace(plans=[]))
 
 
-def _forecast(given, layout, left_out):
+def _forecast(given, layout, left_out, drills):
     """Return the plans of members that `_read` has returned."""
-    progress = progress_of(f"The forecast of {len(given)} members")
-    return several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress), left_out)
+    progress, kept = progress_of(f"The forecast of {len(given)} members"), drill_records.read(drills, time.time())
+    return several.draw(LAYOUTS[layout], given, functools.partial(planner.plan, progress=progress, kept=kept), left_out)
 
 
 def layout_faults(given, layout, left_out=()):

@@ -16,7 +16,7 @@ description:
   - It does not judge which of them are records.
 options:
   _terms:
-    description: The folder. One that does not exist has no files.
+    description: The folder, seen from where the user is. One that does not exist has no files, and neither has V('').
     required: true
 """
 
@@ -46,7 +46,7 @@ class LookupModule(LookupBase):
 
     def run(self, terms, variables=None, **kwargs):
         self.set_options(var_options=variables, direct=kwargs)
-        return [record for term in terms for record in read(Path(term))]
+        return [record for term in terms if term for record in read(Path(term).expanduser())]
 
 
 def read(folder):

@@ -48,6 +48,22 @@ options:
     description: Text to send when connected. An attempt then succeeds only if at least one byte comes back. That proves
       that the service answers, and not only that the kernel accepts connections for it.
     type: str
+  tls:
+    description: Whether to begin TLS when connected, with a ClientHello. An attempt then succeeds only if TLS comes
+      back, which may be an alert. Not together with O(send).
+    type: bool
+    default: false
+    version_added: 1.1.0
+  server_name:
+    description: The name of the server in the ClientHello of O(tls). None is sent by default.
+    type: str
+    version_added: 1.1.0
+  gateway_errors_fail:
+    description: Whether an attempt has failed that is answered with the status 502, 503 or 504 of HTTP, with which a
+      balancer says that no server answers.
+    type: bool
+    default: false
+    version_added: 1.1.0
   lasting:
     description: How many connections to open before, and to leave open and silent until the end. RV(lasting) says how
       many of them ended. A server that closes silent connections sooner ends them, too.
@@ -146,8 +162,8 @@ slow:
   returned: success
   type: int
 failures:
-  description: How many connections failed in which way (C(timeout), C(refused), C(reset), C(closed), C(slow), or the
-    name of the error).
+  description: How many connections failed in which way (C(timeout), C(refused), C(reset), C(closed), C(unavailable),
+    C(slow), or the name of the error).
   returned: success
   type: dict
 outages:
@@ -238,7 +254,7 @@ series:
     - What became of each connection, one word for each interval of O(interval_ms).
     - A number is the latency of an answer, in tenths of a millisecond.
     - C(-) is a sample that was skipped, C(t) a timeout, C(r) a connection that was refused, C(x) one that was reset,
-      C(c) closed, C(s) slow, C(e) another error.
+      C(c) closed, C(u) unavailable, C(s) slow, C(e) another error.
   returned: success
   type: str
   sample: 7 6 7 - t t r 12 7
@@ -262,7 +278,7 @@ longest_stall_ms:
 
 import ipaddress
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import prober
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import client_hello, prober
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import neighbours
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 
@@ -289,6 +305,9 @@ ARGUMENTS = {
     "timeout_ms": {"type": "float", "default": 300},
     "duration": {"type": "float", "default": 10},
     "send": {"type": "str"},
+    "tls": {"type": "bool", "default": False},
+    "server_name": {"type": "str"},
+    "gateway_errors_fail": {"type": "bool", "default": False},
     "lasting": {"type": "int", "default": 0},
     "members": {"type": "list", "elements": "dict", "default": [], "options": MEMBER},
     "settle": {"type": "dict", "options": SETTLE},
@@ -304,7 +323,9 @@ def settings_of(params):
         interval_ms=params["interval_ms"],
         timeout_ms=params["timeout_ms"],
         duration_ms=params["duration"] * 1000.0,
-        send=(params["send"] or "").encode(),
+        send=client_hello.of(params["server_name"] or "") if params["tls"] else (params["send"] or "").encode(),
+        tls=params["tls"],
+        gateway_errors_fail=params["gateway_errors_fail"],
         lasting=params["lasting"],
         names={mac.lower(): member["name"] for member in params["members"] for mac in member["macs"]},
         settle=settle and prober.Goal(holder=settle["holder"] or "", successes=settle["successes"]),
@@ -344,7 +365,7 @@ def neighbour_prober(module):
 
 @ending_in_words
 def main():
-    module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = Module(argument_spec=ARGUMENTS, mutually_exclusive=[("send", "tls")], supports_check_mode=True)
     settings = settings_of(module.params)
     refusal = prober.refusal(settings)
     if refusal:

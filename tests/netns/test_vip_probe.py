@@ -317,6 +317,41 @@ def test_a_service_that_listens_but_does_not_answer_fails_if_the_probe_sends_dat
     assert report["failures"] == {"timeout": report["tried"]}
 
 
+def test_a_service_that_listens_but_does_not_answer_fails_if_the_probe_begins_tls(link):
+    link.lb1.python(MUTE, PORT).stdout.readline()
+    link.lb1.take_over(VIP)
+    report = result(probing(link, tls=True, server_name="a.example", timeout_ms=100))
+    assert report["failures"] == {"timeout": report["tried"]}
+
+
+# Answers with an alert of TLS where a ClientHello begins, and else with a status of HTTP.
+ASKED = """
+import socket, sys
+server = socket.create_server(("::", int(sys.argv[1])), family=socket.AF_INET6, dualstack_ipv6=True, backlog=4000)
+print("ready", flush=True)
+while True:
+    try:
+        with server.accept()[0] as connection:
+            hello = connection.recv(4096).startswith(bytes((0x16, 3, 1)))
+            connection.sendall(bytes((0x15, 3, 3, 0, 2, 2, 40)) if hello else b"HTTP/1.1 503 Service Unavailable")
+    except OSError:
+        pass
+"""
+
+
+def test_an_alert_is_an_answer_and_a_balancer_without_a_server_is_one_unless_that_is_to_fail(link):
+    link.lb1.python(ASKED, PORT).stdout.readline()
+    link.lb1.take_over(VIP)
+    request = {"send": "GET / HTTP/1.1", **PATIENT}
+    for asked, outcome in (
+        ({"tls": True, **PATIENT}, {}),
+        (request, {}),
+        ({**request, "gateway_errors_fail": True}, {"unavailable"}),
+    ):
+        report = result(probing(link, **asked))
+        assert (report["tried"] > 0, set(report["failures"])) == (True, set(outcome))
+
+
 def test_a_listener_that_passes_its_socket_to_a_new_process_costs_no_attempt(serving):
     """This is how HAProxy reloads: the new process has the socket before the old one ends."""
     serving.lb2.take_over(VIP)

@@ -19,6 +19,12 @@ NAMES = {mac: name for name, mac in MACS.items()}
 VIP = "192.0.2.10"
 STARTED = 1769860800.25  # 2026-01-31T12:00:00.250Z
 STEP_MS = 5.0
+# What a round has of the probe's question, and of the members.
+ASKED = {
+    "question": {"port": 8443, "words": "TLS at 8443"},
+    "measured": True,
+    "targets": {name: {"engine": "native", "interface": "eth0"} for name in MACS},
+}
 
 
 class Shape(NamedTuple):
@@ -68,7 +74,7 @@ def _result(shape: Shape, chance: random.Random) -> dict[str, Any]:
     return {
         "vip": VIP,
         "event": shape.event,
-        "port": 8443,
+        **ASKED,
         "members": [{"name": name, "macs": [mac]} for name, mac in MACS.items()],
         "forecast": {
             "before": "lb1",

@@ -16,6 +16,7 @@ HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
 SLOW_BACKEND, CONNTRACK_FULL, DISK_FULL = "slow_backend", "conntrack_full", "disk_full"
 STRANGER_WITH_VIP = "stranger_with_vip"
+API_FAILING = "api_failing"  # of a cluster, by commands of the user
 
 EVENTS = (
     HAPROXY_KILLED,
@@ -50,6 +51,8 @@ ON_REQUEST = (
     LINK_FLAPPING,
     HOST_REBOOTED,
 )
+# Failures in which connections are accepted that nobody serves, or serves late: only an answer shows it.
+ACCEPTING = (HAPROXY_HUNG, SLOW_BACKEND, API_FAILING)
 SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
 SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
 FULL_FOR_MS = 6000  # how long a drill lets a disk be full: longer than a few checks

@@ -10,7 +10,16 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 OK, SKIPPED = "ok", "skipped"
-LETTERS = {SKIPPED: "-", "timeout": "t", "refused": "r", "reset": "x", "closed": "c", "slow": "s", "error": "e"}
+LETTERS = {
+    SKIPPED: "-",
+    "timeout": "t",
+    "refused": "r",
+    "reset": "x",
+    "closed": "c",
+    "unavailable": "u",
+    "slow": "s",
+    "error": "e",
+}
 OUTCOMES = {letter: outcome for outcome, letter in LETTERS.items()}
 
 

@@ -88,6 +88,7 @@ def test_a_drill_without_a_round_is_refused(tmp_path):
 LINE = {"event": "port_down", "vip": "192.0.2.10", **dict.fromkeys(("before", "after", "back"), "lb1"), "outage_ms": 0}
 MEMBER = {
     "engine": "native",
+    "balancer": {"services": "[]", "redirect": None},
     "router": {"instances": [{"interface": "lo", "addresses": ["192.0.2.10/32"], "preempt_delay": 0}]},
 }
 PLAN = {"outages": [LINE], "targets": [["192.0.2.10", 80]], "members": {"lb1": MEMBER}, "advert_interval": 1}

@@ -8,6 +8,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
+from support.drills import ASKED
 from support.playbooks import play
 
 INVENTORY = "[probe]\nclient\n[pair]\nlb1\nlb2\n"
@@ -30,6 +31,7 @@ SEEN = {
 }
 FORECAST = {"before": "lb1", "after": "lb2", "back": "lb1", "outage_ms": 3072, "back_ms": 60, "two_holders_ms": 0}
 RESULT = {
+    **ASKED,
     "vip": "192.0.2.10",
     "event": "host_cut",
     "forecast": FORECAST,
@@ -65,14 +67,16 @@ def records(folder):
 
 
 def record(outage):
-    row = {"vip": "192.0.2.10", "event": "host_cut", "outage_ms": outage}
-    return {"path": "drills/x.json", "text": json.dumps({"format": 1, "at": "", "rows": [row]}), "wrong": ""}
+    members = dict.fromkeys(("lb1", "lb2"), "native")
+    row = {"vip": "192.0.2.10", "event": "host_cut", "outage_ms": outage, "limit_ms": 3072, "members": members}
+    text = {"format": 1, "at": "9999-01-01T00:00:00Z", "rows": [{**row, "asks": "TLS at 8443"}]}
+    return {"path": "drills/x.json", "text": json.dumps(text), "wrong": ""}
 
 
 def test_a_drill_as_planned_is_kept_beside_the_user_and_prints_its_table(tmp_path):
     (tmp_path / "drills").mkdir()
     code, said = drilled(tmp_path)
-    assert code == 0 and "| 192.0.2.10 | host cut | lb1 | lb2 | 150 ms" in said
+    assert code == 0 and "| 192.0.2.10 | host cut | TLS at 8443 | lb1 | lb2 | 150 ms" in said
     (kept,) = records(tmp_path)
     found = json.loads(kept.read_text())
     assert found["members"]["lb1"]["versions"] == {"haproxy": "2.6.12"} and found["members"]["lb2"]["versions"] == {}

@@ -23,7 +23,8 @@ def member(name, number):
 def plan(event):
     line = {"event": event, "vip": VIP, "before": "lb1", "after": "lb2", "back": "lb1", "outage_ms": 72, "back_ms": 60}
     router = {"instances": [{"interface": "eth0", "addresses": [f"{VIP}/32"], "preempt_delay": 0}]}
-    carriers = {name: {"engine": "native", "router": router} for name in ("lb1", "lb2")}
+    carrier = {"engine": "native", "router": router, "balancer": {"services": "[]", "redirect": None}}
+    carriers = dict.fromkeys(("lb1", "lb2"), carrier)
     outages = [{**line, "two_holders_ms": 0}]
     return {"outages": outages, "targets": [[VIP, 80]], "members": carriers, "advert_interval": 1, "vips": []}
 
@@ -59,6 +60,25 @@ def test_the_members_are_asked_locked_drilled_and_released():
     play = drilled()
     assert [(call.on, call.check) for call in play.of("drill_event")][:2] == [("lb1", True), ("lb1", False)]
     assert between_locks(play) == ["lb1 drill_event haproxy_killed"]
+
+
+def probed(play):
+    return [(call.given.get("send", "")[:5], call.given.get("tls", False)) for call in play.of("vip_probe")]
+
+
+def test_what_is_answered_is_asked_in_each_round():
+    assert probed(drilled()) == [("GET /", False)] * 3
+    assert probed(drilled(drill_send="PING")) == [("PING", False)] * 3
+
+
+def test_what_is_not_answered_is_not_asked_and_the_row_says_that_the_probe_connects_only():
+    def answer(call):
+        return {**SEEN, "failed_attempts": SEEN["tried"], "failures": {}} if "send" in call.given else SEEN
+
+    play = drilled("haproxy_hung", {"vip_probe": answer}, drill_budget=500)
+    assert probed(play) == [("GET /", False), *[("", False)] * 2]
+    assert "not measured" in str(play.said) and "connects only: no answer to HTTP at 80" in str(play.said)
+    assert "set drill_send to a text that the service answers." in str(play.faults())
 
 
 def test_an_event_that_a_member_cannot_have_is_refused_before_anything_is_locked():

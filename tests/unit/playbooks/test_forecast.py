@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from support.playbooks import play
 
@@ -24,6 +26,39 @@ def test_it_refuses_what_would_not_fail_over_also_for_a_part_of_the_pair(tmp_pat
     code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--limit", "lb2", *weak)
     assert code != 0
     assert "its 100 ties with lb2's 100, so the VIP would never move: make the weight larger than 2" in said
+
+
+MEASURED = {
+    "vip": "192.0.2.10",
+    "event": "host_cut",
+    "limit_ms": 3072,
+    "outage_ms": 3045.0,
+    "members": {"lb1": "native", "lb2": "native"},
+}
+
+
+def forecast_beside(folder, name, **variables):
+    (folder / name).mkdir()
+    record = {"format": 1, "at": "9999-01-01T00:00:00Z", "rows": [MEASURED]}
+    (folder / name / "x.json").write_text(json.dumps(record))
+    (folder / name / "package.json").write_text("{}")
+    code, said = play(folder, PAIR, "onprem.lb.forecast", "-e", json.dumps(variables))
+    assert code == 0, said
+    return " ".join(said.split())
+
+
+def test_what_drills_measured_stands_beside_the_forecast_from_the_folder_of_their_history(tmp_path):
+    measured = "measured 3045 ms, at worst 3045 ms (1 drill on 9999-01-01)"
+    said = forecast_beside(tmp_path, "drills")
+    assert said.count(measured) == 1 and "drills/package.json is passed over: it is no record of a drill." in said
+    assert measured in forecast_beside(tmp_path, "kept", drill_history="kept")
+    assert measured not in forecast_beside(tmp_path, "others", drill_history="")
+
+
+def test_a_history_that_cannot_be_read_is_warned_of_and_hinders_no_forecast(tmp_path):
+    (tmp_path / "drills").write_text("")
+    code, said = play(tmp_path, PAIR, "onprem.lb.forecast")
+    assert code == 0 and "drill_history is 'drills': Not a directory. Name a folder" in " ".join(said.split())
 
 
 CLUSTER = """

@@ -23,7 +23,7 @@ class Attempt(NamedTuple):
 
     start_ms: float
     end_ms: float
-    outcome: str  # ok, slow (answered after its timeout), timeout, refused, reset, closed, or an errno
+    outcome: str  # ok, slow (answered after its timeout), or how it failed
 
 
 @dataclass

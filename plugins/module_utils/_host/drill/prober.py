@@ -10,6 +10,7 @@ import errno
 import ipaddress
 import math
 import os
+import re
 import select
 import socket
 import struct
@@ -27,6 +28,10 @@ LATE_ANSWER_MS = 1500.0
 # Half of the usual limit of 1024 open files.
 MAX_OPEN = 512
 NEVER_MS = -1e9
+# With which status a balancer says that no server answers (RFC 9110, 15.6.3 to 15.6.5).
+GATEWAY_ERROR = re.compile(rb"HTTP/\d\.\d 50[234]")
+TLS_RECORD = re.compile(rb"[\x15\x16]\x03")  # an alert or a handshake (RFC 8446, 5.1)
+STATUS_LINE = 16  # bytes of an answer that are read: to where the status ends, and some more
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class Settings:
     timeout_ms: float = 300.0
     duration_ms: float = 10000.0
     send: bytes = b""
+    tls: bool = False  # whether only TLS is an answer
+    gateway_errors_fail: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
     settle: Optional[Goal] = None
     settle_limit_ms: float = 30000.0
@@ -221,12 +228,20 @@ class Prober:
                 attempt.connected = True
                 attempt.sock.send(self.settings.send)
                 self.poller.modify(descriptor, select.EPOLLIN)
-            elif attempt.connected and not attempt.sock.recv(1):
-                self._close(descriptor, now, "closed")
+            elif attempt.connected:
+                self._close(descriptor, now, self._judged(attempt.sock.recv(STATUS_LINE)))
             else:
                 self._close(descriptor, now, "ok")
         except OSError as error:
             self._close(descriptor, now, _outcome(error.errno or 0))
+
+    def _judged(self, answer: bytes) -> str:
+        """Return the outcome of an attempt by the first bytes of its answer."""
+        if not answer:
+            return "closed"
+        if self.settings.tls and not TLS_RECORD.match(answer):
+            return "not TLS"
+        return "unavailable" if self.settings.gateway_errors_fail and GATEWAY_ERROR.match(answer) else "ok"
 
     def _close(self, descriptor: int, now: float, outcome: str) -> None:
         late = descriptor in self.late

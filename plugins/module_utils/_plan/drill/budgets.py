@@ -8,13 +8,19 @@ from typing import Any, Dict, List, Mapping
 
 
 def over(rows: List[Dict[str, Any]], own_budgets: Mapping[str, float]) -> List[str]:
-    """Return a sentence for each row of a report that was over its budget."""
+    """Return a sentence for each row of a report that was over its budget, or of which nobody knows that."""
     return [
-        f"{row['vip']}, {row['event']}: the VIP was not served for {row['unserved_ms']:g} ms, "
-        f"{_variable(row, own_budgets)} is {row['budget_ms']:g} ms."
+        f"{row['vip']}, {row['event']}: {_cost(row)}, {_variable(row, own_budgets)} is {row['budget_ms']:g} ms"
+        f"{': set drill_send to a text that the service answers' if row['unserved_ms'] is None else ''}."
         for row in rows
-        if row["budget_ms"] and row["unserved_ms"] > row["budget_ms"]
+        if row["budget_ms"] and (row["unserved_ms"] is None or row["unserved_ms"] > row["budget_ms"])
     ]
+
+
+def _cost(row: Dict[str, Any]) -> str:
+    if row["unserved_ms"] is None:
+        return f"for how long the VIP was not served is not measured ({row['asks']})"
+    return f"the VIP was not served for {row['unserved_ms']:g} ms"
 
 
 def of(event: str, budget: float, own_budgets: Mapping[str, float]) -> float:

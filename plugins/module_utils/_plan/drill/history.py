@@ -8,17 +8,14 @@ import datetime
 import hashlib
 import json
 import math
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..._agent import VERSION
+from ..model import drill_records
 
-FORMAT = 1
-LAST = 20  # drills that an event is compared with
-FEWEST = 5  # of which there must be so many: the percentiles of fewer say nothing
+FEWEST = 5  # drills: the percentiles of fewer say nothing
 HIGH = 95
 SECRETS = ("auth_pass", "password", "stats_password")
-
-Record = Dict[str, Any]
 
 
 class Comparison(NamedTuple):
@@ -28,24 +25,26 @@ class Comparison(NamedTuple):
     event: str
     outage_ms: float
     drills: int
-    median_ms: float
-    high_ms: float
+    before: drill_records.Measured
+    high_ms: Optional[float]
     slower: bool
 
     @property
     def words(self) -> str:
-        than = f"the {HIGH}th percentile of your last {self.drills} drills, {self.high_ms:g} ms"
-        return f"{self.outage_ms:g} ms is slower than {than}." if self.slower else f"{self.outage_ms:g} ms; {than}."
+        if self.slower:
+            than = f"the {HIGH}th percentile of your last {self.drills} drills, {self.high_ms:g} ms"
+            return f"{self.outage_ms:g} ms is slower than {than}."
+        return f"{self.outage_ms:g} ms; before, {self.before.words}; the plan says at most {self.before.limit_ms:g} ms."
 
 
 class History(NamedTuple):
     """What a drill adds to the history, and what the history says of it.
 
     :ivar file: the name under which the record is kept
-    :ivar lines: sentences for the user: what was slower than before, and which files are no records
+    :ivar lines: sentences for the user: how each event compares, and which files are no records
     """
 
-    record: Record
+    record: Dict[str, Any]
     file: str
     comparisons: List[Dict[str, Any]]
     lines: List[str]
@@ -59,23 +58,25 @@ def history(report: Dict[str, Any], about: Dict[str, Any], kept: Sequence[Dict[s
         `layout_plans` returns them, and what `member_info` returned on each member before and after, by name
     :param kept: the files in the folder of the history, each ``{path, text, wrong}``
     """
-    records, unread = _read(kept)
-    found = [each for each in (_compare(row, records, float(about["interval_ms"])) for row in report["rows"]) if each]
-    slower = [f"{each.vip}, {each.event}: {each.words}" for each in found if each.slower]
+    known = drill_records.read(kept, float(about["at"]))
+    found = [each for each in (_compare(row, known, float(about["interval_ms"])) for row in report["rows"]) if each]
     record = _record(report, about)
     return History(
         record=record,
         file=f"{record['at'].replace('-', '').replace(':', '')}-{about['layout']}-{next(iter(record['members']))}.json",
-        comparisons=[{**each._asdict(), "words": each.words} for each in found],
-        lines=[*slower, *unread],
+        comparisons=[
+            {**each._asdict(), "before": {**each.before._asdict(), "words": each.before.words}, "words": each.words}
+            for each in found
+        ],
+        lines=[*(f"{each.vip}, {each.event}: {each.words}" for each in found), *known.unread],
     )
 
 
-def _record(report: Dict[str, Any], about: Dict[str, Any]) -> Record:
+def _record(report: Dict[str, Any], about: Dict[str, Any]) -> Dict[str, Any]:
     at = datetime.datetime.fromtimestamp(int(about["at"]), datetime.timezone.utc)
     return {
-        "format": FORMAT,
-        "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "format": drill_records.FORMAT,
+        "at": at.strftime(drill_records.TIME),
         "layout": about["layout"],
         "inventory_sha256": digest(about["plans"]),
         "collection": VERSION,
@@ -120,77 +121,18 @@ def _without_secrets(value: Any) -> Any:
     return [_without_secrets(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _read(kept: Sequence[Dict[str, Any]]) -> Tuple[List[Record], List[str]]:
-    """Return the records, the oldest first, and a sentence for each file that is none."""
-    records: List[Record] = []
-    unread: List[str] = []
-    for file in kept:
-        record, wrong = _parsed(file)
-        if wrong:
-            unread.append(f"{file['path']} is passed over: {wrong}.")
-        else:
-            records.append(record)
-    return sorted(records, key=_time), unread
-
-
-def _time(record: Record) -> str:
-    return str(record["at"])
-
-
-def _parsed(file: Dict[str, Any]) -> Tuple[Record, str]:
-    """Return the record that a file has, or what is wrong with it."""
-    if file["wrong"]:
-        return {}, file["wrong"]
-    try:
-        found = json.loads(file["text"])
-    except (ValueError, RecursionError):
-        return {}, "it is no JSON"
-    if not isinstance(found, dict) or "format" not in found:
-        return {}, "it is no record of a drill"
-    if found["format"] != FORMAT:
-        return {}, f"its format is {found['format']!r}, and this version knows {FORMAT}"
-    return (found, "") if _is_record(found) else ({}, "it is no record of a drill")
-
-
-def _is_record(found: Dict[str, Any]) -> bool:
-    rows = found.get("rows")
-    return isinstance(found.get("at"), str) and isinstance(rows, list) and all(map(_is_row, rows))
-
-
-def _is_row(row: Any) -> bool:
-    return (
-        isinstance(row, dict)
-        and {"vip", "event"} <= set(row)
-        and isinstance(row.get("outage_ms"), (int, float))
-        and math.isfinite(row["outage_ms"])
-    )
-
-
-def _compare(row: Dict[str, Any], records: List[Record], interval_ms: float) -> Optional[Comparison]:
-    """Compare an event with its last drills; there must be enough of them.
+def _compare(row: Dict[str, Any], kept: drill_records.Kept, interval_ms: float) -> Optional[Comparison]:
+    """Compare an event with its last drills.
 
     An outage is measured to one interval of the probe. A smaller difference says nothing.
     """
-    before = list(_outages(row, records))[-LAST:]
-    if len(before) < FEWEST:
+    subject = drill_records.Subject(row["vip"], row["event"], row["members"], row["limit_ms"], row["asks"])
+    before = drill_records.measured(kept, subject)
+    if row["outage_ms"] is None or before is None:
         return None
-    high = percentile(before, HIGH)
-    return Comparison(
-        row["vip"],
-        row["event"],
-        row["outage_ms"],
-        len(before),
-        percentile(before, 50),
-        high,
-        row["outage_ms"] > high + interval_ms,
-    )
-
-
-def _outages(row: Dict[str, Any], records: List[Record]) -> Iterator[float]:
-    for record in records:
-        for past in record["rows"]:
-            if (past["vip"], past["event"]) == (row["vip"], row["event"]):
-                yield past["outage_ms"]
+    high = percentile(before.each_ms, HIGH) if len(before.each_ms) >= FEWEST else None
+    slower = high is not None and row["outage_ms"] > high + interval_ms
+    return Comparison(row["vip"], row["event"], row["outage_ms"], len(before.each_ms), before, high, slower)
 
 
 def percentile(values: Sequence[float], rank: int) -> float:

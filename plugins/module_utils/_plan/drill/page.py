@@ -11,6 +11,7 @@ from .figures import bars, lanes, latency, rounds, strip
 from .figures.scales import exact
 
 GOOD, BAD = "good", "bad"
+OF_THE_EVENT = ("VIP", "event", "asks", "worst", "plan", "faulty/rounds", "repeated")
 
 
 class Event(NamedTuple):
@@ -20,6 +21,7 @@ class Event(NamedTuple):
     verdict: str  # GOOD or BAD
     words: List[str]
     broken: List[str]
+    rounds: List[List[str]]  # a table; nothing where there was one
     round: str
     bars: bars.Bars
     strip: Optional[strip.Strip]
@@ -58,7 +60,7 @@ def page(results: Sequence[Dict[str, Any]], found: Dict[str, Any], history: Dict
         words=_verdict(found, history),
         head=_head(history["record"], results),
         tones=[(tone, name) for name, tone in tone_of.items()],
-        table=_table(found["rows"]),
+        table=_table(report.cells(found["rows"])),
         events=events,
         notes=history["lines"],
     )
@@ -67,14 +69,16 @@ def page(results: Sequence[Dict[str, Any]], found: Dict[str, Any], history: Dict
 def _verdict(found: Dict[str, Any], history: Dict[str, Any]) -> List[str]:
     rows = found["rows"]
     failed = [row for row in rows if _failed(row, found["faults"])]
-    worst = max(rows, key=lambda row: float(row["worst_ms"]))
+    measured = [row for row in rows if row["worst_ms"] is not None]
     slower = sum(each["slower"] for each in history["comparisons"])
     judged = f"{len(failed)} of {_events(len(rows))} failed" if failed else f"{_events(len(rows))} went as planned"
-    words = [
-        f"{judged}.",
-        f"The longest outage was {exact(worst['worst_ms'])}, at {_name(worst['event'])}; the plan allows "
-        f"{exact(worst['limit_ms'])}.",
-    ]
+    words = [f"{judged}."]
+    if measured:
+        worst = max(measured, key=lambda row: float(row["worst_ms"]))
+        allowed = f"the plan allows {exact(worst['limit_ms'])}."
+        words.append(f"The longest outage was {exact(worst['worst_ms'])}, at {_name(worst['event'])}; {allowed}")
+    unknown = len(rows) - len(measured)
+    words += [f"For {_events(unknown)} the outage was not measured."] if unknown else []
     return [*words, f"{_events(slower)} took longer than before."] if slower else words
 
 
@@ -98,12 +102,20 @@ def _head(record: Dict[str, Any], results: Sequence[Dict[str, Any]]) -> List[Tup
         ("Date", f"{date} {clock} UTC"),
         ("Layout", record["layout"]),
         ("Events", ", ".join(dict.fromkeys(_name(row["event"]) for row in record["rows"]))),
-        ("Rounds", str(sum(row["rounds"] for row in record["rows"]))),
+        ("Rounds", _rounds(record["rows"])),
         ("Probe", f"a new connection every {' or '.join(f'{each:g}' for each in intervals)} ms"),
         *((name, _member(member)) for name, member in record["members"].items()),
         ("Software", f"onprem.lb {record['collection']}, ansible-core {record['ansible']}"),
         ("Inventory, SHA-256", record["inventory_sha256"]),
     ]
+
+
+def _rounds(rows: Sequence[Dict[str, Any]]) -> str:
+    """Say how often each event happened on a VIP."""
+    if {row["rounds"] for row in rows} == {1}:
+        return "one of each event"
+    counted = ", ".join(f"{_name(row['event'])} {row['rounds']}" for row in rows)
+    return f"{sum(row['rounds'] for row in rows)}: {counted}"
 
 
 def _member(member: Dict[str, Any]) -> str:
@@ -115,9 +127,8 @@ def _member(member: Dict[str, Any]) -> str:
     return "; ".join([versions or "versions not known", *states])
 
 
-def _table(rows: List[Dict[str, Any]]) -> List[List[str]]:
-    """Return the lines of the table, without the columns that say nothing in any line."""
-    lines = report.cells(rows)
+def _table(lines: List[List[str]]) -> List[List[str]]:
+    """Return the lines of a table without the columns that say nothing in any line."""
     wanted = [at for at, column in enumerate(zip(*lines)) if not set(column[1:]) <= {"", "0"}]
     return [[line[at] for at in wanted] for line in lines]
 
@@ -136,14 +147,32 @@ def _event(
     return Event(
         title=f"{_name(row['event'])}, {row['vip']}",
         verdict=BAD if own else GOOD,
-        words=[*_words(row, results), *([compared["words"]] if compared and compared["slower"] else [])],
+        words=[*_words(row, results), *_before(compared)],
         broken=own or row["broken"],
+        rounds=_each_round(results),
         round=_which(results, slowest),
         bars=bars.bars(row, compared),
         strip=strip.strip(drawn, tone_of) if drawn.answers else None,
         lanes=lanes.lanes(drawn, tone_of) if drawn.holdings else None,
         latency=latency.latency(drawn, tone_of) if drawn.answers else None,
     )
+
+
+def _each_round(results: Sequence[Dict[str, Any]]) -> List[List[str]]:
+    """Return a table with a line for each round, without what is the same for the whole event."""
+    if len(results) == 1:
+        return []
+    head, *lines = report.cells(report.each_round(list(results)))
+    wanted = [at for at, name in enumerate(head) if name not in OF_THE_EVENT]
+    numbered = [[str(number), *(line[at] for at in wanted)] for number, line in enumerate(lines, 1)]
+    return _table([["round", *(head[at] for at in wanted)], *numbered])
+
+
+def _before(compared: Optional[Dict[str, Any]]) -> List[str]:
+    """Say what the drills before this one measured."""
+    if not compared:
+        return []
+    return [compared["words"] if compared["slower"] else f"Before: {compared['before']['words']}."]
 
 
 def _which(results: Sequence[Dict[str, Any]], slowest: Dict[str, Any]) -> str:
@@ -157,8 +186,9 @@ def _words(row: Dict[str, Any], results: Sequence[Dict[str, Any]]) -> List[str]:
     before, after = (" or ".join(row[key]) or "an unknown member" for key in ("before", "after"))
     moved = f"{before} kept the VIP" if before == after else f"{after} took over from {before}"
     gone = f"was gone for {exact(row['outage_ms'])}" if row["outage_ms"] else "was served throughout"
+    gone = "may have been gone: that was not measured" if row["outage_ms"] is None else gone
     words = [
-        f"{moved}. The VIP {gone}; the plan allows {exact(row['limit_ms'])}.",
+        f"{moved}. The VIP {gone}; the plan allows {exact(row['limit_ms'])}. Probe: {row['asks']}.",
         f"Of {row['tried']} connections {row['failed'] or 'none'} failed.",
     ]
     lasting = [item["seen"]["lasting"] for item in results if item["seen"].get("lasting")]

@@ -29,12 +29,12 @@ def rounds(
     """
     macs = [{"name": member["name"], "macs": _macs(member["host"]["addresses"])} for member in members]
     every = [(line, plan) for plan in plans for line in plan["outages"]]
-    ports = {address: port for plan in reversed(plans) for address, port in reversed(plan["targets"])}
+    served = {address for plan in plans for address, _port in plan["targets"]}
     return [
-        {**_round(line, plan), "port": ports[line["vip"]], "members": macs, "repeat": repeat + 1}
+        {**_round(line, plan), "members": macs, "repeat": repeat + 1}
         for event in events
         for line, plan in every
-        if line["event"] == event and line["vip"] in ports
+        if line["event"] == event and line["vip"] in served
         for repeat in range(repeats)
     ]
 

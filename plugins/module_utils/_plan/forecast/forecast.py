@@ -341,7 +341,8 @@ def _vips(members: Dict[str, Any]) -> List[Dict[str, Any]]:
 def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
     """Return the forecast in lines: each VIP's holder in every failure, the longest outage, and the holder after it.
 
-    With `lasting` a VIP also says what becomes of the connections that are open then.
+    With ``drilled`` a line also says what drills have measured, and with `lasting` a VIP what becomes of the
+    connections that are open then.
     """
     lines, cluster = [], cluster_of(plan)
     for vip in plan["vips"]:
@@ -358,6 +359,10 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
 
 
 def _text(line: Dict[str, Any]) -> str:
+    return f"{_forecast_text(line)}; {line['drilled']}" if "drilled" in line else _forecast_text(line)
+
+
+def _forecast_text(line: Dict[str, Any]) -> str:
     moves = f"{line['before']} -> {line['after']}" if line["before"] != line["after"] else line["before"]
     text = f"  {line['event'].replace('_', ' '):<20} {moves:<24} at most {line['outage_ms']:>5} ms"
     length = "while it lasts" if "lasts_ms" in line else f"for {line['two_holders_ms']} ms"

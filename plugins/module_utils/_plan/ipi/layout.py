@@ -32,7 +32,6 @@ from .presets import Check
 DOWN = "haproxy_down"
 CHECKS = "ipi_checks"
 CHECK = {**checks.CHECK, "vips": Field(one_of("api", "ingress"))}  # of the user's, besides the preset's
-API_FAILING = "api_failing"  # an event of a drill, as in `drill_commands`
 ROUTER_PORTS = [80, 443]
 # Milliseconds. A server that dies loses its open connections; haproxy passes each new one to another server.
 LOST_WITH_A_SERVER = 60
@@ -219,12 +218,12 @@ class Ipi(NamedTuple):
         blind_to_api = [check.name for check in checks_of_api if not check.sees_local_api]
         keeps_vip = len(blind_to_api) == len(checks_of_api)  # when the API server of its holder dies
         draining = ["router_draining"] if presets.fails_on_draining(preset) else []
-        api_server = {"instances": api_vips, "fatal": [API_FAILING], "harmless": {}}
+        api_server = {"instances": api_vips, "fatal": [events.API_FAILING], "harmless": {}}
         return {
             "haproxy": {
                 "instances": api_vips,
                 "fatal": [events.HAPROXY_KILLED, events.HAPROXY_STOPPED],
-                "harmless": {**RELOADS, **({API_FAILING: LOST_WITH_A_SERVER} if keeps_vip else {})},
+                "harmless": {**RELOADS, **({events.API_FAILING: LOST_WITH_A_SERVER} if keeps_vip else {})},
                 "blind_trackers": blind_to_haproxy,
             },
             "haproxy hangs": {**HANGING, "instances": api_vips, "blind_trackers": [*blind_to_haproxy, DOWN]},

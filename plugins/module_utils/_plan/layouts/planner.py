@@ -20,7 +20,7 @@ from ..change import changed_checks, delivery, meanwhile, order, still_asked, tr
 from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
 from ..change.undo import undo
-from ..forecast import forecast, servers
+from ..forecast import drilled, forecast, servers
 from ..members import engine_choice, identity, openings, silent, static_pods, unused
 from ..members.departed import departed, record
 from ..members.engine_choice import Choice
@@ -36,7 +36,7 @@ from ..members.hosts import (
 )
 from ..members.openings import Clients
 from ..members.subnets import Placement, placeholder_host
-from ..model import agent, answers, values
+from ..model import agent, answers, drill_records, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
@@ -103,10 +103,16 @@ class Judged(NamedTuple):
         return {name: len(vips) for name, vips in held_vips(self.members, self.found.vips).items()}
 
 
-def plan(layout: Layout, given: List[Member], progress: forecast.Progress = forecast.unseen) -> Plan:
+def plan(
+    layout: Layout,
+    given: List[Member],
+    progress: forecast.Progress = forecast.unseen,
+    kept: drill_records.Kept = drill_records.NONE,
+) -> Plan:
     """Return the plan of a layout, or the faults of one that fails in some single failure.
 
     :param progress: as `forecast.forecast` takes it
+    :param kept: what drills have measured
     """
     drafted = draft(layout, given)
     if drafted.faults:
@@ -114,7 +120,12 @@ def plan(layout: Layout, given: List[Member], progress: forecast.Progress = fore
     result = forecast.forecast(forecast_input(drafted), progress)
     if result["faults"]:
         return _refused(layout, result["faults"])
-    table = [*forecast.table(forecast_input(drafted), result["outages"]), *servers.of_plan(drafted, given)]
+    outages = drilled.beside(drafted, result["outages"], kept)
+    table = [
+        *forecast.table(forecast_input(drafted), outages),
+        *drilled.left_out(drafted, outages, kept),
+        *servers.of_plan(drafted, given),
+    ]
     return drafted._replace(outages=result["outages"], table=table)
 
 

@@ -51,6 +51,7 @@ def world(monkeypatch):
         ({**GIVEN, "interval_ms": 0}, "interval_ms and timeout_ms must be at least 1."),
         ({**GIVEN, "until": {"holder": "lb9"}}, "lb9 is to hold the address, but it is not one of the members"),
         ({**GIVEN, "settle": {"for": 1}}, "module: settle.for. Supported parameters include"),
+        ({**GIVEN, "send": "x", "tls": True}, "parameters are mutually exclusive: send|tls"),
         ({**GIVEN, "seconds": 1}, "module: seconds. Supported parameters include"),
     ],
 )
@@ -68,6 +69,19 @@ def test_the_address_is_probed_and_its_holder_asked_for_in_both_modes(world, che
     assert settings.names == {"02:00:00:00:00:0a": "lb1"} and settings.settle is None
     assert settings.until == prober.Goal(holder="lb1", quiet_ms=500, minimum_ms=1500, path="/run/done")
     assert (holders.interface, holders.version, holders.closed) == ("eth0", 4, True)
+
+
+@pytest.mark.parametrize("name", ["", "api.example"])
+def test_tls_begins_with_a_client_hello_that_names_the_server(world, name):
+    run(vip_probe, {**GIVEN, "tls": True, **({"server_name": name} if name else {}), "gateway_errors_fail": True})
+    sent = world["settings"].send
+    assert (sent[0], name.encode() in sent, b"api.example" in sent) == (0x16, True, bool(name))
+    assert world["settings"].gateway_errors_fail and world["settings"].tls
+
+
+def test_by_default_nothing_is_sent_and_any_answer_counts(world):
+    run(vip_probe, GIVEN)
+    assert (world["settings"].send, world["settings"].tls, world["settings"].gateway_errors_fail) == (b"", False, False)
 
 
 @pytest.mark.parametrize(

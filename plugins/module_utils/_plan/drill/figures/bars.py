@@ -11,13 +11,13 @@ from .scales import LEFT, WIDTH, Linear, Tick, duration, exact, nice
 HEIGHT, PITCH, TOP = 14.0, 22.0, 4.0
 ROOM = 1.3  # of the axis beyond the longest bar, for its figure
 LEAST_MS = 10.0
-END = {"measured": "worst", "before": "95th percentile"}  # what the thin line ends at
+THIN = ("measured", "before")  # those with a thin line, to the worst round
 
 
 class Bar(NamedTuple):
     """A quantity.
 
-    :ivar to: where a thin line ends that goes on from the bar: the worst round, the 95th percentile
+    :ivar to: where a thin line ends that goes on from the bar: the worst round
     """
 
     tone: str
@@ -43,12 +43,15 @@ def bars(row: Dict[str, Any], comparison: Optional[Dict[str, Any]]) -> Bars:
 
     :param comparison: of this row with the drills before, as `history.history` returns it
     """
-    given = [("measured", "measured", row["outage_ms"], row["worst_ms"]), ("forecast", "forecast", row["limit_ms"], 0)]
+    given = [("forecast", "forecast", row["limit_ms"], 0)]
+    if row["outage_ms"] is not None:
+        given.insert(0, ("measured", "measured", row["outage_ms"], row["worst_ms"]))
     if row["budget_ms"]:
         given.append(("budget", "budget", row["budget_ms"], 0))
     if comparison:
-        before = f"last {comparison['drills']} drills"
-        given.append(("before", before, comparison["median_ms"], comparison["high_ms"]))
+        before, count = comparison["before"], comparison["drills"]
+        name = f"last {count} drills" if count > 1 else "last drill"
+        given.append(("before", name, before["median_ms"], before["worst_ms"]))
     axis = Linear(nice(max(LEAST_MS, *(max(value, to) for _tone, _name, value, to in given)) * ROOM))
     drawn = [_bar(axis, TOP + at * PITCH, *each) for at, each in enumerate(given)]
     ticks = [Tick(axis.x(at), duration(at) if at else "0") for at in axis.ticks()]
@@ -57,6 +60,6 @@ def bars(row: Dict[str, Any], comparison: Optional[Dict[str, Any]]) -> Bars:
 
 def _bar(axis: Linear, y: float, tone: str, name: str, value: float, to: float) -> Bar:
     end = max(value, to)
-    words = exact(value) if end == value else f"{exact(value)}, {END[tone]} {exact(end)}"
+    words = exact(value) if end == value else f"{exact(value)}, worst {exact(end)}"
     width, right = round(axis.x(value) - LEFT, 2), axis.x(end)
-    return Bar(tone, y, name, width, right, words if tone in END else f"at most {words}", right + 8)
+    return Bar(tone, y, name, width, right, words if tone in THIN else f"at most {words}", right + 8)

@@ -145,6 +145,25 @@ def test_with_something_to_send_only_an_answer_is_a_success():
         assert set(outcomes(world.run(settings(send=b"GET /")))) == {outcome}
 
 
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "500 Internal Server Error", "503 Service Unavailable"])
+@pytest.mark.parametrize("fail", [False, True])
+def test_a_balancer_that_says_that_no_server_answers_fails_where_that_is_wanted(status, fail):
+    world = World(good)
+    world.reply = (1, f"HTTP/1.1 {status}"[:16].encode())
+    seen = world.run(settings(send=b"GET /", gateway_errors_fail=fail))
+    assert set(outcomes(seen)) == {"unavailable" if fail and status.startswith("503") else "ok"}
+
+
+@pytest.mark.parametrize(
+    "answer, outcome", [(b"\x16\x03\x03", "ok"), (b"\x15\x03\x01", "ok"), (b"HTTP/1.0 400", "not TLS"), (b"", "closed")]
+)
+def test_where_tls_begins_only_tls_is_an_answer(answer, outcome):
+    """A server of HTTP may take the bytes of a ClientHello for a bad request, or wait for the end of their line."""
+    world = World(good)
+    world.reply = (1, answer)
+    assert set(outcomes(world.run(settings(send=b"hello", tls=True)))) == {outcome}
+
+
 def test_no_more_than_a_bounded_number_of_attempts_is_open():
     world = World(lambda _at: None)
     seen = world.run(settings(interval_ms=1.0, timeout_ms=500.0, duration_ms=5000.0))

@@ -124,7 +124,7 @@ ROW = {"outage_ms": 15.0, "worst_ms": 20.0, "limit_ms": 72, "budget_ms": 0}
 
 
 def test_the_forecast_is_under_the_measured_bar_and_all_are_on_one_scale():
-    found = bars.bars({**ROW, "budget_ms": 50.0}, {"drills": 20, "median_ms": 10.0, "high_ms": 36.0})
+    found = bars.bars({**ROW, "budget_ms": 50.0}, {"drills": 20, "before": {"median_ms": 10.0, "worst_ms": 36.0}})
     assert [each.name for each in found.bars] == ["measured", "forecast", "budget", "last 20 drills"]
     assert [each.y for each in found.bars] == sorted(each.y for each in found.bars)
     unit = found.bars[1].width / 72
@@ -134,8 +134,13 @@ def test_the_forecast_is_under_the_measured_bar_and_all_are_on_one_scale():
         "15 ms, worst 20 ms",
         "at most 72 ms",
         "at most 50 ms",
-        "10 ms, 95th percentile 36 ms",
+        "10 ms, worst 36 ms",
     ]
+
+
+def test_what_is_not_measured_has_no_bar():
+    found = bars.bars({**ROW, "outage_ms": None, "worst_ms": None}, None)
+    assert [each.name for each in found.bars] == ["forecast"]
 
 
 def test_nothing_measured_and_nothing_allowed_can_be_drawn():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import os
 import re
 from xml.etree import ElementTree
@@ -106,10 +107,94 @@ def test_the_verdict_is_in_words(budget, verdict, said):
     assert (over in words(page)) == bool(budget)
 
 
+def tables(page):
+    return [[[cell.text for cell in line] for line in table.iter(f"{XHTML}tr")] for table in page.iter(f"{XHTML}table")]
+
+
 def test_the_table_has_a_line_for_each_event_and_no_column_that_says_nothing(page):
-    (head, *lines) = [[cell.text for cell in line] for line in page.iter(f"{XHTML}tr")]
-    assert head[:4] == ["VIP", "event", "before", "after"] and not {"repeated", "because"} & set(head)
+    head, *lines = tables(page)[0]
+    assert head[:5] == ["VIP", "event", "asks", "before", "after"] and not {"repeated", "because"} & set(head)
     assert [line[1] for line in lines] == ["haproxy killed", "keepalived stopped", "host cut", "haproxy reloaded"]
+
+
+def test_an_event_of_several_rounds_has_a_line_for_each(page):
+    _events, rounds = tables(page)
+    assert rounds[0][:5] == ["round", "before", "after", "outage", "no answer"] and "worst" not in rounds[0]
+    assert [line[:4] for line in rounds[1:]] == [[str(at), "lb1", "lb2", ms] for at, ms in ROUNDS]
+
+
+ROUNDS = [(1, "15 ms"), (2, "20 ms"), (3, "15 ms")]
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (slice(None), "6: haproxy killed 3, keepalived stopped 1, host cut 1, haproxy reloaded 1"),
+        (slice(2, None), "one"),
+    ],
+)
+def test_the_head_says_how_many_rounds_each_event_had(given, said):
+    page = words(ElementTree.fromstring(rendered(drills.recorded()[given])))
+    assert f"Rounds{said}" in page
+
+
+def test_each_cell_names_its_column_where_the_page_is_narrow(html, page):
+    assert "td::before { content: attr(data-column)" in html
+    for table in page.iter(f"{XHTML}table"):
+        head = [cell.text for cell in table.iter(f"{XHTML}th")]
+        for line in table.find(f"{XHTML}tbody"):
+            assert [cell.get("data-column") for cell in line] == head
+
+
+LETTER, SPACE = 7.3, 8  # pixels, of a wide font of .76rem
+CUT = re.compile(r"[ -]|/(?=[a-z])")  # where a browser may begin a new line
+
+
+def test_the_widest_table_is_whole_where_its_lines_are_no_blocks():
+    """What a browser cannot break decides how narrow a column can be; names and addresses can be broken anywhere."""
+    results = [{**each, "event": "keepalived_stopped"} for each in drills.recorded()[:3]]
+    for each in results:
+        each["question"]["words"] = "connects only: no answer to drill_send at 65535"
+        each["seen"]["takeover"].update(outage_ms=60000.0, response_gap_ms=60000.0)
+    html = rendered([*results[:1], *({**each, "because": "late"} for each in results[1:])])
+    (rem,) = re.findall(r"@media \(max-width: (\d+)rem\)", html)
+    assert f"max-width: {rem}rem; padding" in html and "td.named { overflow-wrap: anywhere; }" in html
+    for table in ElementTree.fromstring(html).iter(f"{XHTML}table"):
+        columns = zip(*table.iter(f"{XHTML}tr"))
+        wide = sum(max(map(widest, column)) * LETTER + SPACE for column in columns)
+        assert wide <= 16 * int(rem) - 40, wide
+
+
+def widest(cell):
+    return 0 if cell.get("class") == "named" else max(map(len, CUT.split(cell.text or "")))
+
+
+def test_a_gap_of_the_probe_is_in_the_legend(page):
+    (legend,) = [each for each in page.iter(f"{XHTML}ul") if each.get("class") == "legend"]
+    assert "blank: no connection was tried, because the host of the probe was busy" in words(legend)
+
+
+def test_what_was_not_measured_is_no_zero_on_the_page():
+    (hung,) = drills.recorded()[:1]
+    hung.update(event="haproxy_hung", measured=False, question={"port": 5000, "words": "connects only"})
+    page = ElementTree.fromstring(rendered([hung]))
+    said = words(page)
+    assert "For 1 event the outage was not measured." in said and "The longest outage was" not in said
+    assert "may have been gone: that was not measured" in said and "Probe: connects only." in said
+    assert [text.text for text in shapes(figures(page, "bars")[0], "text", "name")] == ["forecast"]
+
+
+def test_what_was_measured_before_stands_beside_the_promise():
+    results = drills.recorded()[4:5]
+    found = FILTERS["drill_report"](results)
+    before = {"format": 1, "at": "2026-01-30T00:00:00Z", "rows": [{**found["rows"][0], "outage_ms": 3000.0}]}
+    before["rows"][0]["took_ms"] = [3000.0, 3100.0]
+    kept = [{"path": "x.json", "text": json.dumps(before), "wrong": ""}]
+    page = FILTERS["drill_page"](results, found, FILTERS["drill_history"](found, ABOUT, kept))
+    page = ElementTree.fromstring(rendering.render("drill", "report.html.j2", drill_page=page))
+    bars = [text.text for text in shapes(figures(page, "bars")[0], "text", "figure")]
+    assert bars == ["3045 ms", "at most 3072 ms", "3050 ms, worst 3100 ms"]
+    assert "Before: measured 3050 ms, at worst 3100 ms (1 drill on 2026-01-30): THE BOUND WAS BROKEN" in words(page)
 
 
 def test_lasting_connections_are_told(page):

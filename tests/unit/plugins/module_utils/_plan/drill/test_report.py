@@ -7,6 +7,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import repor
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import rounds as drill
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from support.drills import ASKED
 from support.plans.pairs import pair
 
 MEMBERS = pair()
@@ -45,6 +46,7 @@ def results(*seens, event="haproxy_killed", limit=72, moves=True, member="lb1", 
     line["two_holders_ms"] = 0
     return [
         {
+            **ASKED,
             "vip": "192.0.2.10",
             "event": event,
             "forecast": {**line, **forecast},
@@ -270,7 +272,7 @@ def test_the_table_has_a_line_for_each_event_and_its_columns_stand_in_line():
     found = report.report([*results(seen()), *results(seen(3000), event="host_cut", limit=3072)])
     assert len(found["table"]) == 4
     assert len({len(line) for line in found["table"]}) == 1
-    assert "| haproxy killed | lb1    | lb2   | 20 ms" in found["table"][2]
+    assert "| haproxy killed | TLS at 8443 | lb1    | lb2   | 20 ms" in found["table"][2]
 
 
 def test_a_failure_that_the_holder_survives_beside_another_lasts_as_long_as_the_plan_says():
@@ -288,16 +290,18 @@ def test_the_table_says_how_many_lasting_connections_a_row_cost():
 def test_the_table_says_how_often_a_row_was_repeated_and_why():
     first = results(seen(two_holders_ms=30.0))
     again = [{**item, "member": "lb1", "seen": seen()} for item in again_of(first)]
-    for rounds, cells in (
-        (results(seen()), ["0/0 ms", "0/1", "0", ""]),
+    because = "two members held the VIP for 30.0 ms, the plan says at most 0 ms."
+    for rounds, head, cells in (
+        (results(seen()), ["two holders/plan", "faulty/rounds"], ["0/0 ms", "0/1"]),
         (
             [*first, *again],
-            ["30/0 ms", "1/3", "2", "two members held the VIP for 30.0 ms, the plan says at most 0 ms."],
+            ["two holders/plan", "faulty/rounds", "repeated", "because"],
+            ["30/0 ms", "1/3", "2", because],
         ),
     ):
-        head, _line, line = report.report(rounds)["table"]
-        columns = [[cell.strip() for cell in text.strip("|").split("|")][-4:] for text in (head, line)]
-        assert columns == [["two holders/plan", "faulty/rounds", "repeated", "because"], cells]
+        lines = report.report(rounds)["table"]
+        columns = [[cell.strip() for cell in text.strip("|").split("|")][-len(head) :] for text in lines[::2]]
+        assert columns == [head, cells]
 
 
 def over_budget(*seens, budget=100, own=None, event="haproxy_killed"):
@@ -331,6 +335,56 @@ def test_an_event_may_have_a_budget_of_its_own_or_none():
     assert over_budget(seen(900), own={"haproxy_killed": 0}) == []
     (told,) = over_budget(seen(900), budget=0, own={"haproxy_killed": "50"})
     assert told.endswith("drill_budgets.haproxy_killed is 50 ms.")
+
+
+def not_measured(*seens, budget=0, **more):
+    words = {"port": 5000, "words": "connects only"}
+    given = [{**item, "question": words, "measured": False} for item in results(*seens, event="haproxy_hung", **more)]
+    return report.report(given, budget)
+
+
+def test_where_the_probe_does_not_measure_an_event_the_row_says_so_and_has_no_figure():
+    found = not_measured(seen(0.0), limit=2622)
+    (one,) = found["rows"]
+    none = ("outage_ms", "worst_ms", "unserved_ms", "response_gap_ms")
+    assert [one[key] for key in none] == [None] * 4 and one["outages_ms"] == one["took_ms"] == []
+    head, _line, cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in found["table"]]
+    told = dict(zip(head, cells))
+    assert [told[name] for name in ("asks", "outage", "no answer", "worst", "plan")] == [
+        "connects only",
+        *["not measured"] * 3,
+        "2622 ms",
+    ]
+
+
+def test_what_is_not_measured_breaks_no_bound_but_the_holders_are_still_judged():
+    assert not_measured(seen(9000.0))["faults"] == []
+    (told,) = not_measured(seen(0.0, after="lb3"))["faults"]
+    assert told.endswith("the VIP was on lb3, the plan says lb2.")
+
+
+def test_a_budget_of_what_is_not_measured_fails_and_says_what_would_measure_it():
+    assert not_measured(seen(0.0), budget=500)["faults"] == [
+        "192.0.2.10, haproxy_hung: for how long the VIP was not served is not measured (connects only), drill_budget "
+        "is 500 ms: set drill_send to a text that the service answers."
+    ]
+
+
+def test_the_worst_round_is_the_longest_wait_for_an_answer_too():
+    found = row(seen(20, gap=60), seen(20, gap=400))
+    assert (found["outage_ms"], found["took_ms"], found["worst_ms"]) == (20, [45, 385], 385)
+    reload = row(seen(0.0, gap=30, after="lb1"), event="haproxy_reloaded", limit=0, moves=False)
+    assert (reload["worst_ms"], reload["faults"]) == (0, [])
+
+
+def test_a_row_says_what_was_asked_and_who_might_hold_the_vip():
+    found = row(seen())
+    assert (found["asks"], found["members"]) == ("TLS at 8443", {"lb1": "native", "lb2": "native"})
+
+
+def test_each_round_has_a_row_of_its_own():
+    found = report.each_round(results(seen(20), seen(70)))
+    assert [(each["outage_ms"], each["rounds"]) for each in found] == [(20, 1), (70, 1)]
 
 
 def test_members_are_known_by_all_their_addresses_on_the_wire():
