@@ -29,7 +29,16 @@ OLD_PYTHON = re.compile(
     r"(?:minimum of Python version|requires Python) (?P<wanted>[\d.]*\d)|future feature annotations|SyntaxError"
 )
 OLDEST_PYTHON = "3.8"  # of this collection; ansible-core may want a newer one
-PASSWORD_WANTED = re.compile(r"Missing \w+ password|password is required")
+# What Ansible, sudo or su says where nobody becomes root, and the mend.
+REFUSED = {
+    re.compile(r"(Missing|Incorrect) \w+ password|password is required|Authentication failure"): (
+        "give the password with --ask-become-pass."
+    ),
+    re.compile(r"not in the sudoers file|is not allowed to (execute|run sudo)|may not run sudo"): (
+        "allow that there with visudo, or set ansible_user to one who may become root."
+    ),
+    re.compile(r"\bsudo: (command )?not found"): "install sudo there, or set ansible_become_method.",
+}
 UNORDERED = ("free", "host_pinned")  # strategies, of Ansible or of a plugin, in which hosts do not wait for each other
 
 Record = Dict[str, Any]
@@ -106,9 +115,10 @@ def failure(result: Dict[str, Any]) -> str:
 
 
 def cause(text: str) -> str:
-    """Return a message of Ansible or of sudo in one line, with what to do about a password that is wanted."""
+    """Return a message of Ansible or of sudo in one line, with what to do where nobody becomes root."""
     line = " ".join(text.split())
-    return f"{line}: give it with --ask-become-pass." if PASSWORD_WANTED.search(line) else line
+    mends = [mend for refused, mend in REFUSED.items() if refused.search(line)]
+    return f"{line.rstrip('.')}: {mends[0]}" if mends else line
 
 
 def record_of(pid: int, purpose: str) -> Record:

@@ -132,6 +132,7 @@ class FilterModule:
             "layout_plans": with_faults(layout_plans, no_plans),
             "layout_in_force": wanted.is_in_force,
             "layout_outcome": outcome.lines,
+            "layout_removed": outcome.removed,
             "layout_steps": outcome.steps,
             "layout_tried": changed_checks.tried,
             "layout_unproved": order.unproved,

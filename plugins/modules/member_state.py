@@ -13,7 +13,8 @@ author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - A state is every file that this collection writes on a member, which of its units run and start at boot, and its
-    openings in the firewall. The last five states are kept in C(/var/lib/onprem.lb/states), which only root may read.
+    openings in the firewall. The last five states of runs are kept in C(/var/lib/onprem.lb/states), which
+    only root may read, and the last five that rollbacks and restores have left.
   - A run saves the state before its first change, and arms a timer of the host itself. Unless the run postpones or
     confirms it, the member returns to that state, whether the controller can reach it or not.
   - The record of installed packages is no part of a state, and neither are the packages.

@@ -61,7 +61,7 @@ ALSO_PLAYED: Dict[str, str] = {
         haproxy/install haproxy/configure haproxy/selinux keepalived/install keepalived/configure keepalived/selinux""",
     "roles/proof": """
         layout/verify layout/undo/confirm layout/undo/return layout/unlock layout/routers/left_stopped""",
-    "roles/removal": "layout/absent ipi/absent haproxy/remove keepalived/remove agent/remove layout/unused",
+    "roles/removal": "layout/absent haproxy/remove keepalived/remove agent/remove layout/unused",
     "roles/resolver": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
         resolver/remove layout/resolve""",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from support.recorded_hosts import PAIR, PAIR_VARIABLES, Living
@@ -40,6 +41,23 @@ def test_each_member_is_drained_maintained_and_takes_part_again_before_the_next_
     ]
     # The lock goes with the reboot.
     assert play.did("member_lock", "reboot")[2:6] == ["lb2 reboot", "lb2 member_lock", "lb1 reboot", "lb1 member_lock"]
+
+
+@pytest.mark.parametrize("given, seconds", [({}, 600), ({"maintenance_reboot_timeout": "1800"}, 1800)])
+def test_a_reboot_is_waited_for_as_long_as_is_said_also_that_of_a_container(given, seconds):
+    (reboot,) = maintained(**given).of("reboot")
+    assert reboot.given["reboot_timeout"] == seconds
+    # The first is another one after each boot of a kernel, the second after each start of systemd.
+    assert re.fullmatch(
+        r"cat /proc/\S+/boot_id && systemctl show .*UserspaceTimestamp", reboot.given["boot_time_command"]
+    )
+
+
+def test_a_member_that_does_not_come_back_in_time_is_held_back_and_the_variable_is_named():
+    late = {"failed": True, "msg": "Timed out waiting for last boot time check (timeout=600)"}
+    play = maintained(answers={"reboot": late})
+    assert play.code != 0 and moves(play) == [f"lb2 {STOP}", "lb2 reboot"]
+    assert "Reboot it within maintenance_reboot_timeout: Timed out waiting for" in str(play.faults())
 
 
 class Equal(Living):

@@ -122,6 +122,39 @@ def test_a_removal_needs_a_confirmation_and_removes_every_program():
     assert dry.code == 0 and {call.check for call in dry.of("agent")} == {True}
 
 
+def removed(limit=None, check=False, failing=(), **given):
+    def deletes(call):
+        gone = [file["path"] for file in call.given["files"] if file.get("state") == "absent"]
+        return {"changed": True, "paths": gone, "deleted": gone, "failed": call.on in failing, "msg": "no"}
+
+    names = {"os_family": "Debian", "resolved": False, "networkmanager": False}
+    answers = {"host_info": lambda call: host_info(call.on), "resolver_info": names, "config_files": deletes}
+    return played(answers, "remove", limit=limit, check=check, confirm=True, **given)
+
+
+def test_the_end_of_a_removal_says_what_has_gone_and_what_to_run_next():
+    play = removed()
+    said = str(play.said)
+    assert "lb1, lb2: done: delete " in said and "/run/haproxy.down" in said
+    assert "No member is left, so nobody holds their VIPs." in said
+
+
+def test_a_removal_of_one_of_two_is_warned_of_before_it_is_done_and_in_a_dry_run():
+    warning = (
+        "lb1 stays alone: when it fails, nobody holds its VIPs. Set another member up first, or remove it as well."
+    )
+    for check in (False, True):
+        play = removed(limit="lb2", check=check)
+        assert warning in str(play.said)
+        assert str(play.said).index(warning) < str(play.said).index("lb2: to do: " if check else "lb2: done: ")
+    assert warning not in str(removed().said)
+
+
+def test_a_removal_that_fails_on_a_member_names_it_at_the_end():
+    play = removed(failing=["lb2"])
+    assert play.code != 0 and "Not removed: lb2." in str(play.said) and "when lb2 answers, repeat" in str(play.said)
+
+
 def test_a_run_for_one_member_reads_the_other_one_and_changes_it_not():
     play = played(limit="lb2", pair_interface="eth0")
     assert play.code == 0, play.faults()

@@ -27,13 +27,14 @@ def test_new_services_answer_through_the_vips_once_the_last_member_has_migrated(
 
 SYSTEMD, PODS, ROLE = "ansible.builtin.systemd_service", "onprem.lb.member_pods", "ansible.builtin.include_role"
 FILE, INCLUDE, ARCHIVE = "ansible.builtin.file", "ansible.builtin.include_tasks", "onprem.lb.agent_archive"
+WRITES = "onprem.lb.config_files"
 ROUTER, BALANCER, FOLLOW = "onprem-lb-router", "onprem-lb-balancer", "onprem-lb-follow"
 
 
 INTERRUPTED = {"active_units": ["haproxy.service", ROUTER], "enabled_units": []}
 
 
-def moves(file, **known):
+def moves(file, *more, **known):
     """Return what the move of a member calls, in its order."""
     variables = {
         **variables_of("layout"),
@@ -47,7 +48,7 @@ def moves(file, **known):
         "item": "A",
         **known,
     }
-    return calls("layout", variables, SYSTEMD, PODS, ROLE, FILE, ARCHIVE, tasks_from=file)
+    return calls("layout", variables, SYSTEMD, PODS, ROLE, FILE, ARCHIVE, *more, tasks_from=file)
 
 
 def loop_of(file, name):
@@ -82,14 +83,14 @@ def test_the_tables_of_a_pod_that_runs_already_stay_loaded():
 
 
 def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_end():
-    found = moves("pods/to_units.yml")
-    assert [module for module, _given in found] == [PODS, ROLE, FILE, PODS]
+    found = moves("pods/to_units.yml", WRITES)
+    assert [module for module, _given in found] == [PODS, ROLE, WRITES, PODS]
     assert found[0][1] == {"pods": ["A"], "state": "stopped"}
     assert loop_of(
         "pods/to_units.yml",
         "Migrate to units | Stop what follows the cluster, the router, which gives the VIPs up, and then the balancer",
     ) == [FOLLOW, ROUTER, BALANCER]
-    assert found[2][1] == {"path": "/etc/kubernetes/static-pod-resources/onprem-lb", "state": "absent"}
+    assert found[2][1] == {"files": [], "folders": ["/etc/kubernetes/static-pod-resources/onprem-lb"]}
     assert found[3][1] == {"pods": [BALANCER, ROUTER, FOLLOW], "state": "absent"}
 
 

@@ -12,14 +12,15 @@ from support.paths import ROLES
 from support.roles import variables_of
 
 ROLES_OF_A_RUN = ("agent", "direct_server", "haproxy", "ipi", "keepalived", "layout", "resolver")
-TABLE = yaml.safe_load((ROLES / "layout/vars/main/outcome.yml").read_text())["__layout_results"]
+TABLES = yaml.safe_load((ROLES / "layout/vars/main/outcome.yml").read_text())
+REMOVAL = TABLES["__layout_removal_results"]
+TABLE = {**TABLES["__layout_set_up_results"], **REMOVAL}
 # They change no host, or only what lasts until the run has ended.
 READS = """agent_info direct_info host_info layout_info resolver_info assert debug fail meta raw refuse set_fact slurp
 stat validate_argument_spec validate_variables member_lock include_role import_role include_tasks import_tasks"""
 # Of what no run of a layout plays, of its undo, and of what follows the outcome.
 ELSEWHERE = {
     *(
-        "layout/tasks/absent.yml",
         "layout/tasks/unlock.yml",
         "layout/tasks/drop.yml",
         "layout/tasks/routers/left_stopped.yml",
@@ -39,6 +40,7 @@ ALONG = {
     "Remove | Take its packages out of the record",
     "Install | Record the packages that a removal takes away again",
     "Tell | Have NetworkManager read its configuration",
+    "Remove | Cancel what an interrupted run has armed",
     "Remove | Have NetworkManager read its configuration, and write /etc/resolv.conf again",
 }
 
@@ -74,3 +76,12 @@ def test_the_table_names_results_that_tasks_register_and_no_others():
 def test_the_words_name_no_variable_that_ends_with_another_role():
     ended = {name for role in ROLES_OF_A_RUN if role != "layout" for name in variables_of(role)}
     assert ended & set(re.findall(r"\w+", " ".join(TABLE.values()))) == set()
+
+
+def test_the_end_of_a_removal_has_the_words_of_all_that_it_does():
+    """They name nothing that a removal does not read, as it must not fail for a wrong variable of something else."""
+    own = {"layout/tasks/absent.yml", "layout/tasks/units/direct_absent.yml"}
+    removing = [tasks for name, tasks in files() if name in own or name.endswith(("/remove.yml", "_absent.yml"))]
+    registered = {task.get("register") for tasks in removing for task in changing(tasks)}
+    assert {*REMOVAL} == registered
+    assert not re.findall("__layout_(plan|host|pods|me)", str([*REMOVAL.values()]))

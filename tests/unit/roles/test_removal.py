@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
-FILES, WILL, DELETED = "onprem.lb.config_files", "onprem.lb.keepalived_hook", "ansible.builtin.file"
+FILES, WILL = "onprem.lb.config_files", "onprem.lb.keepalived_hook"
 
 
 @pytest.mark.parametrize("layout, variable", [("pair", "pair_services"), ("ipi", "ipi_machine_networks")])
@@ -22,7 +22,8 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
     variables = {
         **defaults,
         **variables_of("layout"),
-        "layout_definition": {"prefix": layout},
+        "layout_definition": {"prefix": layout, "members": []},
+        "ansible_play_hosts_all": [],
         "__layout_host": {"unremovable": {}, "active_units": [], "enabled_units": [], "existing_units": []},
         f"{layout}_down_file": "/run/lb.down",
         variable: trust_as_template("{{ no_such_variable.servers }}"),
@@ -63,6 +64,6 @@ def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_a
     read.update({"takeover": {"keepalived": {"put_back": []}}, "unremovable": {}, "os_family": "Debian"})
     variables.update({"__keepalived_host_read": read, "keepalived_packages": [], "keepalived_config_path": "/x"})
     variables["keepalived_state"] = "absent"
-    removed = calls("keepalived", variables, DELETED, FILES, tasks_from="remove.yml")
+    removed = calls("keepalived", variables, FILES, tasks_from="remove.yml")
     assert removed[-2][1]["files"] == [{"path": variables["__keepalived_unit_path"], "state": "absent"}]
-    assert removed[-1] == (DELETED, {"path": "/usr/local/lib/onprem-lb-keepalived", "state": "absent"})
+    assert removed[-1] == (FILES, {"files": [], "folders": ["/usr/local/lib/onprem-lb-keepalived"]})

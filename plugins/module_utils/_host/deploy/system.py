@@ -152,7 +152,7 @@ class Host:
         # The units come last, so that an interrupted removal can still be recognised by them.
         wanted = [self.paths.configuration, self.paths.library]
         wanted += [self.paths.unit(daemon) for daemon in DAEMONS]
-        return tuple(path for path in wanted if os.path.lexists(path))
+        return tuple(path for path in wanted if files.is_left(path))
 
     def report(self, path: str) -> Optional[Dict[str, Any]]:
         """Return the report of a daemon at its status socket, or None if none answers."""

@@ -11,11 +11,13 @@ from typing import Dict, Iterable
 
 from ..._shared.pods import MANIFESTS
 
+ROOM = 1 << 20  # bytes: more than the largest file that a run writes, an archive of the agent
 MENDS = {
     errno.EROFS: "mount its file system read-write",
     errno.EPERM: "remove the immutable attribute (`chattr -i`) from it or its folder",
     errno.EACCES: "use become",
     errno.ENOSPC: "make room on its file system",
+    errno.EDQUOT: "make room within the quota of its file system",
 }
 
 
@@ -35,7 +37,7 @@ def of_files(paths: Iterable[str]) -> Dict[str, str]:
     """Return, for each file that cannot be replaced, why.
 
     Permissions do not tell, as they mean nothing to root. So the file is opened for writing, though not written, and
-    another one without a name is created in its folder.
+    another one without a name is created in its folder, with room for what a run writes.
     """
     found = {path: _of_file(path) for path in paths}
     return {path: sentence for path, sentence in found.items() if sentence}
@@ -45,7 +47,8 @@ def _of_file(path: str) -> str:
     try:
         if os.path.isfile(path) and not os.path.islink(path):
             os.close(os.open(path, os.O_WRONLY))
-        with tempfile.TemporaryFile(dir=_existing_folder(path)):
+        with tempfile.TemporaryFile(dir=_existing_folder(path)) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM)
             return ""
     except OSError as error:
         mend = MENDS.get(error.errno or 0, "make it writable")

@@ -21,7 +21,6 @@ CONFIGURED = ("installed", "triggers-awaited", "triggers-pending")
 # apt configures these in its next transaction, whatever that installs, and fetches nothing for them.
 UNPACKED = ("unpacked", "half-configured")
 GONE = ("not-installed", "config-files")
-INTERRUPTED = "dpkg was interrupted, so that apt refuses to install or remove anything: run `dpkg --configure -a`."
 
 
 class Package(NamedTuple):
@@ -53,7 +52,7 @@ class Packages(NamedTuple):
     """Some packages, by their names."""
 
     states: Dict[str, Package]
-    interrupted: bool = False  # whether dpkg was: apt then refuses to install or remove anything
+    hindrance: str = ""  # why apt would refuse to install or remove anything; see `dpkg`
 
     def of(self, names: Collection[str]) -> Packages:
         """Return some of them."""
@@ -82,8 +81,8 @@ class Packages(NamedTuple):
 
     def _why_not_installed(self, name: str) -> str:
         package = self.states[name]
-        if self.interrupted:
-            return INTERRUPTED
+        if self.hindrance:
+            return self.hindrance
         if package.must_be_reinstalled:
             return f"{name} is half-installed, because dpkg was interrupted: run `apt-get install --reinstall {name}`."
         if package.is_held and package.must_be_fetched:
@@ -91,14 +90,14 @@ class Packages(NamedTuple):
         return ""
 
     def _why_not_removed(self, name: str) -> str:
-        if self.interrupted:
-            return INTERRUPTED
+        if self.hindrance:
+            return self.hindrance
         if self.states[name].is_held:
             return f"{name} is on hold, so that apt refuses to remove it: run `apt-mark unhold {name}`."
         return ""
 
 
-def read(wanted: Iterable[str], outputs: Iterable[str], interrupted: bool = False) -> Packages:
+def read(wanted: Iterable[str], outputs: Iterable[str]) -> Packages:
     """Read what the programs of QUERIES print.
 
     A package that is there for several architectures has a line for each of them: it is installed if one of them is.
@@ -108,4 +107,4 @@ def read(wanted: Iterable[str], outputs: Iterable[str], interrupted: bool = Fals
         for words in map(str.split, output.splitlines()):
             if len(words) == 4 and words[2] in FLAGS and not states.get(words[0], Package()).is_installed:
                 states[words[0]] = Package(*words[1:])
-    return Packages(states, interrupted)
+    return Packages(states)

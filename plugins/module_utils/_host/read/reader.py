@@ -91,13 +91,19 @@ class Reader:
         links = facts.links_of(vips, addresses)
         return neighbours.holders_on_link(links, wait) if links else {}
 
-    def packages(self, wanted: List[str]) -> packages.Packages:
-        """Return the states of packages. The other family's manager may be there, too, as a tool."""
-        interrupted = bool(self.find("apt-get") and dpkg.was_interrupted())
+    def _packages(self, wanted: List[str]) -> packages.Packages:
+        """Ask the package managers. The other family's may be there, too, as a tool."""
         paths = {program: self.find(program) for program in packages.QUERIES if wanted}
         found = [(path, packages.QUERIES[program]) for program, path in paths.items() if path]
-        outputs = [self.run([path, *arguments, *wanted])[1] for path, arguments in found]
-        return packages.read(wanted, outputs, interrupted)
+        return packages.read(wanted, [self.run([path, *arguments, *wanted])[1] for path, arguments in found])
+
+    def packages(self, wanted: List[str]) -> packages.Packages:
+        """Return the states of packages. Where dpkg is at work, they are as it leaves them."""
+        found = self._packages(wanted)
+        if not self.find("apt-get"):
+            return found
+        hindrance = dpkg.hindrance(waits=bool(found.missing))
+        return (self._packages(wanted) if found.missing else found)._replace(hindrance=hindrance)
 
     def is_as_shipped(self, path: str) -> bool:
         """Return whether a file exists and is the one that a package brought."""

@@ -8,14 +8,14 @@ A state has the ID of the run that saved it, the same on all members. IDs sort b
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterator, List, NamedTuple
 
-from ..._shared.state_ids import ID
+from ..._shared.state_ids import ID, RETURNED
 from ..records import FOLDER, due, read, write
 from . import snapshot
 
 STATES = f"{FOLDER}/states"
-KEPT = 5
+KEPT = 5  # of those that runs have saved, and of those that rollbacks and restores have
 
 
 class Refused(Exception):
@@ -41,9 +41,25 @@ def save(state: State, kept: str = "", folder: str = STATES) -> None:
     data = {**state._asdict(), "saved": snapshot.as_data(state.saved)}
     write(f"{folder}/{state.id}.json", data)
     needed = (state.id, kept, due().get("id"))  # the new one may be the oldest by its name, if a clock was set back
-    for old in ids(folder)[:-KEPT]:
+    for old in [*_beyond(folder)]:
         if old not in needed:
             os.unlink(f"{folder}/{old}.json")
+
+
+def _beyond(folder: str) -> Iterator[str]:
+    """Yield the IDs of the states that are too many. No way back costs the state of a run, which may be wanted next."""
+    ways_back = [each for each in ids(folder) if _is_of_way_back(f"{folder}/{each}.json")]
+    yield from ways_back[:-KEPT]
+    yield from [each for each in ids(folder) if each not in ways_back][:-KEPT]
+
+
+def _is_of_way_back(path: str) -> bool:
+    """Whether a rollback or a restore has saved a state. One that is damaged counts as that of a run."""
+    try:
+        data = read(path)
+    except ValueError:
+        return False
+    return bool(data.get("backup") or RETURNED.fullmatch(str(data.get("purpose"))))
 
 
 def ids(folder: str = STATES) -> List[str]:

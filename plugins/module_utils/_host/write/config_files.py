@@ -15,6 +15,8 @@ from ..read import in_force
 from ..read.reader import Reader
 from . import files, units
 
+MOUNTED = "{} stays, because a file system is mounted there, or further down: unmount it, and delete the folder."
+
 
 class Plan(NamedTuple):
     """What differs on a host from what is wanted.
@@ -78,7 +80,7 @@ def plan(reader: Reader, wanted: Mapping[str, Any]) -> Plan:
     starts = units.starts(wanted_units, found, changed)
     return Plan(
         pending=pending,
-        folders=[path for path in wanted["folders"] if os.path.lexists(path)],
+        folders=[path for path in wanted["folders"] if files.is_left(path)],
         stale=[sentence for each in stale.values() for sentence in each],
         unloaded=_unloaded(wanted["files"], [change.path for change in pending], stale),
         stops=units.stops(wanted_units, found),
@@ -134,6 +136,7 @@ def carry_out(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
     checked = files.replace_all(planned.pending, reader.find, reader.run, move, False, planned.unloaded)
     for path in planned.folders:
         files.remove(path)
+        checked.warnings.extend([MOUNTED.format(path)] if os.path.lexists(path) else [])
     units.take(reader.run, planned.starts)
     return checked
 

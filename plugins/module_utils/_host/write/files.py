@@ -12,10 +12,10 @@ the new one takes its place.
 from __future__ import annotations
 
 import contextlib
+import errno
 import grp
 import os
 import re
-import shutil
 import tempfile
 from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -254,12 +254,36 @@ def _write_candidate(change: Change, beside: bool) -> str:
     return candidate
 
 
+def is_left(path: str) -> bool:
+    """Whether there is something to remove. A mount point stays, so of an empty one there is nothing."""
+    return os.path.lexists(path) and not (_is_mount_point(path) and not os.listdir(path))
+
+
 def remove(path: str) -> None:
-    """Delete a file, a link, or a folder with all that it contains, if it is there."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+    """Delete a file, a link, or a folder with all that it contains, if it is there.
+
+    A folder on which a file system is mounted stays, empty. One that is mounted further down is somebody else's, and
+    stays as it is.
+    """
+    if os.path.islink(path) or not os.path.isdir(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        return
+    for each in (os.path.join(path, name) for name in os.listdir(path)):
+        if not _is_mount_point(each):
+            remove(each)
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
+            raise
+
+
+def _is_mount_point(path: str) -> bool:
+    """Ask the kernel, which knows those of the same file system as well; it escapes blanks in octal."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        mounted = {re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), line.split()[4]) for line in file}
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)) in mounted
 
 
 def refuse_after_return() -> None:

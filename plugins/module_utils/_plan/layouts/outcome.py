@@ -83,6 +83,30 @@ def lines(members: List[Member], outside: List[str], dry: bool, silent: Sequence
     return [*said, "Next: onprem.lb.drill causes each failure, and measures for how long a VIP is gone."]
 
 
+def removed(members: List[Member], failed: Sequence[str], staying: Sequence[str], dry: bool) -> List[str]:
+    """Return what a removal says at its end.
+
+    :param members: as in `lines`, of which it needs the names and the steps
+    :param failed: the names of those on which it has failed, or which did not answer
+    :param staying: those of the members that it leaves as they are
+    """
+    names, others = ", ".join(member["name"] for member in members), ", ".join(staying)
+    said = _changes(members, dry)
+    if failed:
+        said.append(f"Not removed: {', '.join(failed)}.")
+    if dry:
+        return [*said, "Next: the same without --check, and with -e confirm=true."]
+    if failed:
+        return [*said, f"Next: when {', '.join(failed)} answers, repeat the removal there. It may still hold VIPs."]
+    if len(staying) == 1:
+        alone = f"Next: {others} stays alone. Put another member into the inventory in place of {names}"
+        return [*said, f"{alone}, and run onprem.lb.site."]
+    if staying:
+        again = "so that the others no longer send to it"
+        return [*said, f"Next: take {names} out of the inventory, and run onprem.lb.site, {again}."]
+    return [*said, "No member is left, so nobody holds their VIPs. Next: onprem.lb.site sets them up again."]
+
+
 def _holders(members: List[Member]) -> List[str]:
     found = []
     for vip in dict.fromkeys(vip for member in members for vip in member["vips"]):

@@ -23,6 +23,7 @@ SETTINGS = {
     "members": Field(values.words, []),
     "packages": Field(_packages, []),
     "reboot": Field(one_of(NEVER, ALWAYS, IF_NEEDED), NEVER),
+    "reboot_timeout": Field(integer(1, DAY, "a number of seconds"), 600),
     "tasks": Field(text, ""),
     "pause": Field(integer(0, DAY, "a number of seconds"), 0),
     "break_lock": Field(boolean, False),

@@ -9,17 +9,13 @@ IDs sort by time, which is the order of the runs. Two states may have the same c
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
-from ..._shared.state_ids import when
+from ..._shared.state_ids import PURPOSE, RETURNED, when
 from .members import Layout, Member, layouts
 from .steps import incomplete, several
 
 NOTHING = "nothing of this collection"
-PURPOSE = "a rollback to {}"  # of the state that a rollback saves before it begins
-RETURNED = re.compile(PURPOSE.format(r"(\S+)"))
-
 NAMES_STAY = (
     "has had its resolver added or removed since, so its names stay as they are: the next run of onprem.lb.site mends "
     "that."

@@ -175,11 +175,34 @@ def test_a_host_that_cannot_be_reached_is_named_with_the_cause(play):
         "msg": "lb1 cannot be reached as root: ssh: connect to host 192.0.2.11 port 22: Connection refused",
         "answered": False,
     }
-    play.execute = lambda *_arguments, **_others: {"failed": True, "msg": "Missing sudo password"}
-    assert play()["msg"] == "lb1: Missing sudo password: give it with --ask-become-pass."
     play.execute = execute
     with pytest.raises(AnsibleConnectionFailure):
         play("absent")  # the task that releases the lock ignores it
+
+
+PASSWORD = "give the password with --ask-become-pass."
+SUDOERS = "allow that there with visudo, or set ansible_user to one who may become root."
+
+
+@pytest.mark.parametrize(
+    "said, mend",
+    [
+        ("Missing sudo password", PASSWORD),
+        ("Incorrect sudo password", PASSWORD),
+        ("sudo: a password is required", PASSWORD),
+        ("su: Authentication failure", PASSWORD),
+        ("ops is not in the sudoers file.  This incident will be reported.", SUDOERS),
+        ("ops is not in the sudoers file.", SUDOERS),
+        ("Sorry, user ops is not allowed to execute '/bin/sh -c ...' as root on lb1.", SUDOERS),
+        ("Sorry, user ops may not run sudo on lb1.", SUDOERS),
+        ("/bin/sh: 1: sudo: not found", "install sudo there, or set ansible_become_method."),
+    ],
+)
+@pytest.mark.parametrize("channel", ["msg", "module_stderr"])
+def test_where_nobody_becomes_root_the_sentence_has_the_mend(play, said, mend, channel):
+    play.execute = lambda *_arguments, **_others: {"failed": True, channel: f"\n{said}\n"}
+    line = " ".join(said.split()).rstrip(".")
+    assert play()["msg"].endswith(f"{line}: {mend}") and play()["msg"].startswith("lb1: ")
 
 
 def test_a_host_on_which_the_module_fails_is_named(play):

@@ -327,6 +327,14 @@ def test_a_folder_that_was_moved_elsewhere_goes_as_the_link_that_is_left(tmp_pat
     assert not run(config_files, given)["changed"]
 
 
+def test_a_folder_that_stays_because_something_is_mounted_there_is_named(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr(config_files.config_files.files, "remove", lambda _path: None)
+    given = {"files": [], "folders": [str(tmp_path / "folder")]}
+    (said,) = run(config_files, given)["warnings"]
+    assert said.startswith(f"{tmp_path}/folder stays, because a file system is mounted there, or further down: unmount")
+
+
 def test_the_file_of_others_comes_back_where_ours_goes_in_the_same_call(tmp_path):
     path = tmp_path / "a.service"
     path.write_text("# Managed by Ansible, onprem.lb.test.\n")

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
+import subprocess
 import tempfile
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import obstacles
+from support.marks import as_root
 
 
 def refuse(monkeypatch, owner, name, number):
@@ -53,20 +54,48 @@ def test_the_sentence_has_the_mend(monkeypatch, tmp_path, number, sentence):
     assert obstacles.of_files([path]) == {path: f"{path} cannot be written {sentence}"}
 
 
+@pytest.mark.parametrize(
+    "number, mend", [(errno.ENOSPC, "make room on"), (errno.EDQUOT, "make room within the quota of")]
+)
+def test_a_file_system_on_which_a_file_can_be_created_but_not_filled_is_an_obstacle(
+    monkeypatch, tmp_path, number, mend
+):
+    path = str(tmp_path / "haproxy.cfg")
+    refuse(monkeypatch, obstacles.os, "posix_fallocate", number)
+    sentence = f"{path} cannot be written ({os.strerror(number)}): {mend} its file system."
+    assert obstacles.of_files([path]) == {path: sentence}
+
+
+@as_root
+def test_a_file_system_that_is_full_is_an_obstacle(tmp_path):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path], check=True)
+    try:
+        path = str(tmp_path / "haproxy.cfg")
+        assert obstacles.of_files([path]) == {}
+        (tmp_path / "log").write_bytes(bytes((2 << 20) - obstacles.ROOM + 4096))
+        assert obstacles.of_files([path]) == {
+            path: f"{path} cannot be written (No space left on device): make room on its file system."
+        }
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
 def test_an_immutable_file_in_a_folder_that_is_not_is_an_obstacle(monkeypatch, tmp_path):
     there, new = tmp_path / "haproxy.cfg", tmp_path / "keepalived.conf"
     there.write_text("")
-    refuse(monkeypatch, obstacles.os, "open", errno.EPERM)
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: io.BytesIO())
-    assert list(obstacles.of_files([str(there), str(new)])) == [str(there)]
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: file)
+        refuse(monkeypatch, obstacles.os, "open", errno.EPERM)
+        assert list(obstacles.of_files([str(there), str(new)])) == [str(there)]
 
 
 def test_a_link_is_replaced_whatever_becomes_of_its_target(monkeypatch, tmp_path):
     link = tmp_path / "haproxy.cfg"
     link.symlink_to(__file__)
-    refuse(monkeypatch, obstacles.os, "open", errno.EPERM)
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: io.BytesIO())
-    assert obstacles.of_files([str(link)]) == {}
+    with tempfile.TemporaryFile(dir=tmp_path) as file:
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: file)
+        refuse(monkeypatch, obstacles.os, "open", errno.EPERM)
+        assert obstacles.of_files([str(link)]) == {}
 
 
 def test_a_masked_unit_has_a_sentence_with_its_mend():

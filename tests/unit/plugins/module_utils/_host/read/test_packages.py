@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +22,7 @@ from support.programs import Programs
 CONTROL = "Package: {}\nVersion: 1\nArchitecture: all\nMaintainer: Tests <tests@example.com>\nDescription: A test\n"
 KILL = "#!/bin/sh\nkill -9 $PPID\n"
 FAIL = "#!/bin/sh\nexit 1\n"
+LOCKED_BY = r"{}/lock(-frontend)? is locked by {} \(process \d+\), so that apt .*: wait until it has ended, or end it\."
 
 
 class Dpkg:
@@ -216,15 +220,14 @@ def test_with_an_interrupted_dpkg_apt_neither_installs_nor_removes_anything(dpkg
     dpkg.run("--install", dpkg.package("keepalived"))
     killed_while_it_configured(dpkg)
     found = dpkg.read("haproxy", "keepalived")
-    sentence = "dpkg was interrupted, so that apt refuses to install or remove anything: run `dpkg --configure -a`."
-    assert found.uninstallable == {"haproxy": sentence}
-    assert found.unremovable == {"haproxy": sentence, "keepalived": sentence}
+    assert found.uninstallable == {"haproxy": dpkg_module.INTERRUPTED}
+    assert found.unremovable == dict.fromkeys(["haproxy", "keepalived"], dpkg_module.INTERRUPTED)
 
 
 def test_where_nothing_is_missing_an_interrupted_dpkg_is_no_obstacle(dpkg):
     installed(dpkg)
     dpkg.run("--install", dpkg.package("other", postinst=KILL))
-    assert dpkg.read("haproxy").interrupted and dpkg.read("haproxy").uninstallable == {}
+    assert dpkg.read("haproxy").hindrance == dpkg_module.INTERRUPTED and dpkg.read("haproxy").uninstallable == {}
 
 
 @pytest.fixture
@@ -236,7 +239,7 @@ def at_work(dpkg, tmp_path):
     with ThreadPoolExecutor() as pool:
         ends = pool.submit(dpkg.run, "--install", archive)
         try:
-            waiting.until(lambda: dpkg.journal() and dpkg_module.is_at_work())
+            waiting.until(lambda: dpkg.journal() and dpkg_module.locked())
             yield go_on
         finally:
             go_on.touch()
@@ -247,18 +250,54 @@ def test_a_dpkg_that_is_at_work_is_waited_for(dpkg, at_work, monkeypatch):
     pause = time.sleep
     monkeypatch.setattr(dpkg_module.time, "sleep", lambda seconds: (at_work.touch(), pause(seconds)))
     found = dpkg.read("haproxy")
-    assert (found.interrupted, found.missing) == (False, [])
+    assert (found.hindrance, found.missing) == ("", [])
 
 
-def test_it_is_not_waited_for_without_end(dpkg, at_work, monkeypatch):
+def test_it_is_not_waited_for_without_end_and_is_named(dpkg, at_work, monkeypatch):
     monkeypatch.setattr(dpkg_module, "WAIT", 0.0)
-    assert dpkg.read("haproxy").interrupted
+    assert re.fullmatch(LOCKED_BY.format(dpkg.database, "dpkg"), dpkg.read("haproxy").hindrance)
+
+
+@contextlib.contextmanager
+def locked(dpkg):
+    """Another process that has locked the database, as apt does, and has begun nothing."""
+    script = "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, 2); print(flush=True); input()"
+    command = [sys.executable, "-c", script, str(dpkg.database / "lock-frontend")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def test_whoever_has_locked_the_database_is_named_before_a_package_is_removed(dpkg):
+    installed(dpkg)
+    with locked(dpkg) as process:
+        found = dpkg.read("haproxy")
+    assert re.fullmatch(LOCKED_BY.format(dpkg.database, "python.*"), found.unremovable["haproxy"])
+    assert f"(process {process.pid})" in found.hindrance and found.uninstallable == {}
+
+
+def test_whoever_has_locked_the_database_is_waited_for_before_a_package_is_installed(dpkg, monkeypatch):
+    looks = []
+    with locked(dpkg) as process:
+        monkeypatch.setattr(dpkg_module.time, "sleep", lambda _: (looks.append(1), process.kill(), process.wait()))
+        assert dpkg.read("haproxy").uninstallable == {} and looks == [1]
+
+
+def test_whoever_keeps_the_database_locked_is_named_before_a_package_is_installed(dpkg, monkeypatch):
+    monkeypatch.setattr(dpkg_module, "WAIT", 0.0)
+    with locked(dpkg) as process:
+        assert f"(process {process.pid})" in dpkg.read("haproxy").uninstallable["haproxy"]
+
+
+def test_a_process_of_another_container_is_said_to_be_another_one():
+    assert dpkg_module.LOCKED.format("x", dpkg_module._named(0)).startswith("x is locked by another process, so that")
 
 
 def test_a_dpkg_that_is_only_a_tool_interrupts_nobody(dpkg):
     killed_while_it_configured(dpkg)
     programs = Programs({"rpm": "haproxy install ok installed\n"})
-    assert not Reader(programs.run, programs.find).packages(["haproxy", "keepalived"]).interrupted
+    assert not Reader(programs.run, programs.find).packages(["haproxy", "keepalived"]).hindrance
 
 
 def test_a_package_of_two_architectures_is_installed_if_one_of_them_is():

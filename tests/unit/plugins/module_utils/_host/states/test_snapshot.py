@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import snapshot, store
+from ansible_collections.onprem.lb.plugins.module_utils._shared import state_ids
 from support.states import CONFIGS, HAPROXY_UNIT, INSTANCE, KEEPALIVED_UNIT, STOPPED, Systemd, file, native
 
 KEEPALIVED = """
@@ -159,6 +161,38 @@ def test_the_state_to_which_a_member_is_about_to_return_stays_although_it_is_the
     saved(tmp_path, *every[:5])
     store.save(store.State(every[5], "a rollback", native()), oldest, str(tmp_path))
     assert store.ids(str(tmp_path)) == [oldest, *others]
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(5))], ids=lambda order: "".join(map(str, order)))
+def test_a_member_may_return_to_each_of_the_last_five_states_of_runs_one_after_the_other(tmp_path, order):
+    runs = [f"2026012{day}T120000Z" for day in range(5)]
+    saved(tmp_path, *runs)
+    for hour, place in enumerate(order, start=13):
+        assert runs[place] in store.ids(str(tmp_path))
+        left = store.State(f"20260131T{hour}0000Z", state_ids.PURPOSE.format(runs[place]), native())
+        store.save(left, runs[place], str(tmp_path))
+    assert runs == store.ids(str(tmp_path))[:5]
+
+
+def test_the_last_five_that_rollbacks_and_restores_have_saved_are_kept_beside_those_of_runs(tmp_path):
+    *runs, newest = [f"2026012{day}T120000Z" for day in range(6)]
+    saved(tmp_path, *runs)
+    ways_back = [f"2026013{day}T120000Z" for day in range(7)]
+    for each in ways_back[:4]:
+        store.save(store.State(each, state_ids.PURPOSE.format(runs[0]), native()), folder=str(tmp_path))
+    for each in ways_back[4:]:
+        store.save(store.State(each, "a backup", native(), each), folder=str(tmp_path))
+    assert store.ids(str(tmp_path)) == [*runs, *ways_back[2:]]
+    saved(tmp_path, newest)
+    assert store.ids(str(tmp_path)) == [*runs[1:], newest, *ways_back[2:]]
+
+
+def test_a_state_that_is_damaged_is_replaced_as_that_of_a_run(tmp_path):
+    every = [f"2026013{day}T120000Z" for day in range(7)]
+    saved(tmp_path, *every[:5])
+    (tmp_path / f"{every[0]}.json").write_text("{")
+    saved(tmp_path, every[5])
+    assert store.ids(str(tmp_path)) == every[1:6]
 
 
 def test_the_state_that_an_armed_undo_returns_to_is_kept_however_old(tmp_path, monkeypatch):

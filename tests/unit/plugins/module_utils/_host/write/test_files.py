@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files as _files
+from support.marks import as_root
 
 
 class Programs:
@@ -288,3 +291,61 @@ def test_the_folder_of_a_units_drop_ins_goes_with_the_last_one_and_no_other_fold
     assert units.exists() and others.exists()
     apply([wanted(units / "limits.conf", "", state="absent")])
     assert others.exists() and not units.exists()
+
+
+@contextlib.contextmanager
+def mounted(folder, *options):
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", *options, folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_folder_goes_with_all_that_it_has_and_a_link_alone(tmp_path):
+    folder = tmp_path / "ours"
+    (folder / "deep" / "deeper").mkdir(parents=True)
+    (folder / "deep" / "file").touch()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").touch()
+    (folder / "link").symlink_to(tmp_path / "theirs")
+    assert _files.is_left(str(folder))
+    for path in (folder, tmp_path / "nothing"):
+        _files.remove(str(path))
+        assert not _files.is_left(str(path))
+    assert [path.name for path in tmp_path.rglob("*")] == ["theirs", "file"]
+
+
+@as_root
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_a_folder_on_which_a_file_system_is_mounted_stays_empty_and_is_not_removed_again(tmp_path, is_bound):
+    folder, source = tmp_path / "ours here", tmp_path / "source"
+    source.mkdir()
+    with mounted(folder, *(["--bind", source] if is_bound else ["-t", "tmpfs", "tmpfs"])):
+        (folder / "states").mkdir()
+        (folder / "states" / "file").touch()
+        assert _files.is_left(str(folder))
+        _files.remove(str(folder))
+        assert folder.is_dir() and [*folder.iterdir()] == []
+        assert not _files.is_left(str(folder))
+
+
+@as_root
+def test_what_is_mounted_within_a_folder_is_somebody_elses(tmp_path):
+    folder = tmp_path / "ours"
+    with mounted(folder / "deep" / "theirs", "-t", "tmpfs", "tmpfs"):
+        (folder / "file").touch()
+        (folder / "deep" / "theirs" / "file").touch()
+        _files.remove(str(folder))
+        left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+        assert left == ["deep", "deep/theirs", "deep/theirs/file"]
+
+
+def test_a_folder_that_cannot_be_deleted_for_another_reason_fails(tmp_path, monkeypatch):
+    def refused(_path):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "rmdir", refused)
+    with pytest.raises(PermissionError):
+        _files.remove(str(tmp_path))
