@@ -29,8 +29,8 @@ WORD = {
     "pair_vips: a text": (
         refusals.of_pair(vips="[192.0.2.10]"),
         [
-            "pair_vips is '[192.0.2.10]': a list of at least one address is wanted, and this is a text: put double quotes "
-            'around each text in it, as in ["a", "b"].'
+            "pair_vips is '[192.0.2.10]': a list of at least one address is wanted, and this is a text: put double "
+            'quotes around each text in it, as in ["a", "b"].'
         ],
     ),
     "ipi_api_vips is one text (site too)": (
