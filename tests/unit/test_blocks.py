@@ -55,7 +55,7 @@ KINDS = {
     "roles/resolver/README.md": "role",
 }
 REASONS = {
-    "printed": "what a run prints: the tests of each sentence hold it, and test_pictures the forecast",
+    "printed": "what a run prints on hosts; test_pictures compares the forecast",
     "installation": "needs Galaxy and PyPI: tests/cores installs the archive",
     "shell": "test_renewals runs it beside a haproxy",
     "unit": "the agent's own, for who does without the roles: systemd reads it in test_units",
