@@ -50,6 +50,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import yaml
+from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import identity
@@ -65,7 +66,13 @@ class LookupModule(LookupBase):
 
     def run(self, terms: List[str], variables: Any = None, **options: Any) -> List[Dict[str, Any]]:
         raw: Dict[str, Any] = variables or {}
-        prefix, known = terms[0], options["known"]
+        prefix, known = next(iter(terms), ""), options.get("known", [])
+        missing = [name for name in known if name not in raw]
+        if not known or missing:
+            what = f"{', '.join(missing)} is not set here" if missing else "it is given no names"
+            raise AnsibleLookupError(
+                f"layout_member reads the variables in known, and {what}: ask in a play that has the layout's role."
+            )
         host = raw["inventory_hostname"]
         settings = {name[len(prefix) + 1 :]: self._value(raw[name]) for name in known}
         names = identity.names_in(settings, prefix)

@@ -36,6 +36,7 @@ _raw:
 
 from typing import Any, Dict, List
 
+from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.components import COMPONENTS
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
@@ -49,5 +50,10 @@ class LookupModule(LookupBase):
         return [self._settings(role, raw) for role in terms]
 
     def _settings(self, role: str, raw: Dict[str, Any]) -> Dict[str, Any]:
+        if role not in COMPONENTS:
+            raise AnsibleLookupError(f"role_settings is asked for {role!r}: one of {', '.join(COMPONENTS)} is wanted.")
+        missing = [f"{role}_{key}" for key in COMPONENTS[role].configured() if f"{role}_{key}" not in raw]
+        if missing:
+            raise AnsibleLookupError(f"{', '.join(missing)} is not set here: ask in a play that has the role {role}.")
         evaluate = evaluator(self._templar)
         return {key: evaluated(raw[f"{role}_{key}"], evaluate) for key in COMPONENTS[role].configured()}

@@ -50,6 +50,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+checksum:
+  description: The program's SHA-256.
+  type: str
+  returned: success
 python:
   description: The Python that runs this module, and will run the program.
   type: str

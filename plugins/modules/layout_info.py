@@ -115,6 +115,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.read import (
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 ANSWER_TIMEOUT = 0.2  # for answers on the link, in seconds; a neighbour answers within milliseconds
+NEEDED = ("vips", "services", "targets")  # of a plan
 PAUSE = 0.2  # between two checks; a check itself takes longer
 
 
@@ -164,6 +165,11 @@ def main():
         supports_check_mode=True,
     )
     plan = module.params["plan"]
+    missing = [key for key in NEEDED if key not in plan]
+    if missing:
+        module.fail_json(
+            msg=f"plan lacks {', '.join(missing)}: it is what a role of this collection plans for this host."
+        )
     reader = Reader.of(module)
     checks = run_checks(module.params["checks"], plan, reader)
     settled = time.monotonic() + max(plan.get("settle", 0), plan.get("judged", 0))

@@ -83,7 +83,7 @@ EXAMPLES = r"""
 - name: Check that the new cluster clashes with no existing one
   onprem.lb.vrid:
     name: cnf11
-    clusters: [cnf10, vmware]
+    clusters: [cnf12, vmware]
     interface: eth0
     seconds: 3.5
   register: cluster

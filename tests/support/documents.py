@@ -6,15 +6,29 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Dict, List, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Set, Tuple
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[\w+\]: (\S+)$", re.MULTILINE)
 
 
+class Block(NamedTuple):
+    """A block of code, with the language that it names, or ''."""
+
+    line: int
+    language: str
+    code: str
+
+
+def fenced(path: Path) -> List[Block]:
+    """Return all blocks of code of a page."""
+    text = path.read_text()
+    found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [Block(text.count("\n", 0, each.start()) + 1, each[1], each[2]) for each in found]
+
+
 def blocks(path: Path, language: str) -> List[str]:
     """Return the blocks of code of a language; those that name none with an empty one."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
-    return [code for named, code in fenced if named == language]
+    return [block.code for block in fenced(path) if block.language == language]
 
 
 def row(path: Path, first: str) -> Dict[str, str]:
@@ -46,3 +60,13 @@ def headings(path: Path) -> List[Tuple[str, int]]:
     """Return the headings of a page, each with its level."""
     prose = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     return [(heading, len(marks)) for marks, heading in re.findall(r"^(#+) (.+)$", prose, re.MULTILINE)]
+
+
+def argument_spec(options: Dict[str, Any]) -> Dict[str, Any]:
+    """Return options as Ansible's validator takes them, given as they are documented."""
+    kept = ("type", "elements", "choices", "required")
+    found = {name: {key: option[key] for key in kept if key in option} for name, option in options.items()}
+    for name, option in options.items():
+        below = option.get("options") or option.get("suboptions")
+        found[name].update({"options": argument_spec(below)} if below else {})
+    return found

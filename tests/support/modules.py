@@ -14,10 +14,13 @@ from typing import Any, Dict, List, Mapping, Optional
 from unittest import mock
 
 import pytest
+import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
 from support.programs import Programs
+
+OF_ANSIBLE = {"changed", "diff", "invocation", "msg", "warnings"}
 
 
 def run(
@@ -47,6 +50,10 @@ def run(
         module.main()
     result = json.loads(printed.getvalue().strip().splitlines()[-1])
     assert ended.value.code == int(result.get("failed", False))
+    if not result.get("failed"):
+        assert result.keys() <= yaml.safe_load(module.RETURN).keys() | OF_ANSIBLE, (
+            "it returns what it does not document"
+        )
     return {**result, "warnings": warned}
 
 

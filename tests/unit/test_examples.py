@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.inventories import Inventory
 from support.paths import EXAMPLES, README
@@ -34,6 +35,7 @@ STAYS = (
     events.SLOW_BACKEND,
     events.DISK_FULL,
     events.STRANGER_WITH_VIP,
+    ipi.API_FAILING,  # the balancer has the other API servers
 )
 
 

@@ -106,6 +106,7 @@ MAY_IMPORT = {
     "_agent.metrics": (
         *("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
         *("_agent.follow.changes", "_agent.follow.runtime_api"),  # both ask haproxy at its socket
+        *("_agent.follow", "_agent.direct", "_agent.proxy.settings", "_agent.proxy.views"),  # whose reports it shows
     ),
     "_agent.keepalived": (
         *("_agent.checks", "_agent.net", "_agent.runtime", "_agent.vrrp.core.offers", "_agent.vrrp.core.packet"),

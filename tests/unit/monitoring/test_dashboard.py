@@ -10,10 +10,15 @@ import re
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show as direct
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import show as follow
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics as proxy
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import show
 from support.metrics import OF_BLACKBOX_EXPORTER, named, of_agent, of_haproxy
 from support.paths import MONITORING
 
-from .test_rules import ALERTS, promtool
+from .test_rules import EVERY, promtool
 
 BOARD = json.loads((MONITORING / "dashboard.json").read_text())
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
@@ -23,10 +28,11 @@ COLUMNS = 24
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory):
-    return of_agent() | of_haproxy(tmp_path_factory.mktemp("haproxy")) | OF_BLACKBOX_EXPORTER
+    recorded = {rule["record"] for rule in EVERY if "record" in rule}
+    return of_agent() | of_haproxy(tmp_path_factory.mktemp("haproxy")) | OF_BLACKBOX_EXPORTER | recorded
 
 
-@pytest.mark.parametrize("expression", [*EXPRESSIONS, *(alert["expr"] for alert in ALERTS)])
+@pytest.mark.parametrize("expression", [*EXPRESSIONS, *(rule["expr"] for rule in EVERY)])
 def test_each_metric_that_is_named_exists(expression, known):
     assert named(expression) and named(expression) <= known
 
@@ -55,6 +61,19 @@ def test_prometheus_reads_each_expression(tmp_path):
     rules = [{"record": f"one:{number}", "expr": text} for number, text in enumerate(texts)]
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
     promtool("check", "rules", tmp_path / "rules.yml")
+
+
+@pytest.mark.parametrize("module", [show, proxy, direct, follow], ids=lambda module: module.PREFIX)
+def test_what_each_part_of_a_member_reports_has_an_alert_and_a_panel(module):
+    own = {f"{module.PREFIX}_{metric.name}" for metric in module.METRICS}
+    for expressions in (EXPRESSIONS, [rule["expr"] for rule in EVERY]):
+        assert own & {name for text in expressions for name in named(text)}
+
+
+def test_what_a_member_reports_of_itself_has_an_alert_and_all_but_its_router_a_panel():
+    own = {f"{host.PREFIX}_{metric.name}" for metric in host.METRICS}
+    assert own <= {name for rule in EVERY for name in named(rule["expr"])}
+    assert own - {name for text in EXPRESSIONS for name in named(text)} == {"onprem_lb_host_router_answers"}
 
 
 def test_the_panels_stand_side_by_side():

@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
+from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host as metrics_of_host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import writer
-from support.paths import ROLES
+from support.paths import GOLDEN, ROLES
 from support.roles import calls, variables_of
 
 FILES = "onprem.lb.config_files"
@@ -84,6 +86,13 @@ def test_the_command_names_each_certificate_once_and_haproxys_socket(engine, soc
         "/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
         f"--file {FILE}{socket} --certificate '/etc/a b.pem'"
     )
+
+
+def test_a_folder_that_is_gone_is_named_in_its_log(tmp_path, capsys):
+    folder = Path(FILE).parent
+    assert f" -{folder}\n" in (GOLDEN / "metrics.service").read_text(), "systemd would not start it, and not say why"
+    assert cli.main(["metrics", "--file", str(tmp_path / "gone" / "lb.prom")]) == cli.REFUSED
+    assert "gone/lb.prom cannot be written: No such file or directory." in capsys.readouterr().err
 
 
 def test_what_a_drill_records_on_the_members_is_what_is_read_there():

@@ -74,7 +74,7 @@ def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> 
 def read_list(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
     """Read a list of mappings with one schema; names must be unique."""
     if not isinstance(data, list):
-        faults.append(f"{place} is {shown(data)}: a list is wanted.")
+        faults.append(f"{place} is {shown(data)}: {no_list(data, 'a list')}")
         return []
     items = [read(schema, item, place_of(place, at, item), faults) for at, item in enumerate(data)]
     faults.extend(same_names(items, place))
@@ -242,6 +242,13 @@ def one_of(*choices: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
     return check
 
 
+def no_list(value: Any, wanted: str) -> str:
+    """Return the mend for what is no list. A text that looks like one lacks the quotes of JSON."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        return f'{wanted} is wanted, and this is a text: put double quotes around each text in it, as in ["a", "b"].'
+    return f"{wanted} is wanted."
+
+
 def list_of(
     each: Callable[[Any], Tuple[Any, Optional[str]]], at_least: int = 0, key: str = ""
 ) -> Callable[[Any], Tuple[Any, Optional[str]]]:
@@ -249,7 +256,7 @@ def list_of(
 
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         if not isinstance(value, list):
-            return None, "a list is wanted."
+            return None, no_list(value, "a list")
         if len(value) < at_least:
             return None, f"a list of at least {at_least} is wanted."
         found = []

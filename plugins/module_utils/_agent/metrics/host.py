@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What Prometheus is told of a host: its router, its last drill, its certificates. Pure."""
+"""What Prometheus is told of a host: its router, its other parts, its last drill, its certificates. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from ..vrrp.core import machine
 PREFIX = "onprem_lb_host"
 
 
-def text(host: Report, router: Optional[Report]) -> str:
+def text(host: Report, router: Optional[Report], others: str = "") -> str:
     """Return all metrics.
 
-    :param host: ``{written, router_answers, last_drill, certificates}``, the last by path, each a `served.Served`
+    :param host: ``{written, router_answers, parts, last_drill, certificates}``: which `parts` answer, by name, and of
+        each certificate a `served.Served`, by path
     :param router: the agent's report, keepalived's, or None if neither is known
+    :param others: the metrics of the other parts
     """
-    return exposition(PREFIX, METRICS, host) + (_of(router) if router else "")
+    return exposition(PREFIX, METRICS, host) + (_of(router) if router else "") + others
 
 
 def _of(router: Report) -> str:
@@ -48,9 +50,14 @@ def _certificates(field: str) -> Callable[[Report], Iterable[Sample]]:
     return samples
 
 
+def _parts(report: Report) -> Iterable[Sample]:
+    return [({"part": name}, answers) for name, answers in report["parts"].items()]
+
+
 METRICS = (
     Metric("metrics_written_seconds", "When this file was written, since 1970.", of_report(lambda r: r["written"])),
     Metric("router_answers", "Whether the VRRP router answers.", of_report(lambda r: bool(r["router_answers"]))),
+    Metric("part_answers", "Whether a part answers that this host is configured to have.", _parts),
     Metric("last_drill_seconds", "When the last drill ended; 0 if never.", of_report(lambda r: r["last_drill"])),
     Metric("certificate_expires_seconds", "When a certificate that is served expires.", _certificates("expires")),
     Metric("certificate_loaded", "Whether a file has the certificate that is served.", _certificates("loaded")),

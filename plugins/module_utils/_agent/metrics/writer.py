@@ -16,7 +16,7 @@ from ..net.netlink import AddressGone, AddressUpdated, Lost, Netlink
 from ..runtime import status_socket
 from ..runtime.log import Log
 from ..vrrp.settings import Settings
-from . import host, keepalived, served
+from . import host, keepalived, parts, served
 
 EVERY = 60.0  # seconds; keepalived logs each request
 SETTLED = 0.2  # seconds after which a router has noted that it holds an address
@@ -49,13 +49,15 @@ class Writer:
         """Return all metrics as they are now."""
         found = self._router()
         self._last = found or self._last
+        answers, others = parts.read(_text)
         facts = {
             "written": time.time(),
             "router_answers": found is not None,
+            "parts": answers,
             "last_drill": host.last_drill(_json(self._options.drill)),
             "certificates": self._certificates(),
         }
-        return host.text(facts, found or host.silent(self._last))
+        return host.text(facts, found or host.silent(self._last), others)
 
     def _certificates(self) -> Dict[str, served.Served]:
         return served.read(self._options.certificates, served.ask_at(self._options.haproxy_socket), _text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ..._agent.config.schema import Faults, Field, word
+from ..._agent.config.schema import Faults, Field, no_list, word
 from ..._shared.vrid import LAST
 from ..layouts.vips import BASE_VIP, clashes, free_vrid, of_family, read_vip, rotated
 from ..members.hosts import Existing
@@ -23,7 +23,7 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
     """
     given = settings["vips"]
     if not isinstance(given, list) or not given:
-        faults.append(f"pair_vips is {given!r}: a list of at least one address is wanted.")
+        faults.append(f"pair_vips is {given!r}: {no_list(given, 'a list of at least one address')}")
         return []
     vips: List[Vip] = []
     for at, item in enumerate(given):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible.errors import AnsibleLookupError
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.onprem.lb.plugins.lookup import layout_member
@@ -115,3 +116,13 @@ def test_a_variable_that_the_layouts_tasks_set_is_a_fault_where_they_are_given(r
     given = "haproxy_services: []\nhaproxy_maxconn: 5"
     assert read(given, tasks=TASKS)["faults"] == ["haproxy_services has no effect here: set pair_services instead."]
     assert read(given)["faults"] == []
+
+
+@pytest.mark.parametrize(
+    "options, sentence", [({}, "it is given no names"), ({"known": ["pair_vips"]}, "pair_vips is not set here")]
+)
+def test_what_it_cannot_read_is_a_sentence(options, sentence):
+    loader = DataLoader()
+    lookup = layout_member.LookupModule(loader=loader, templar=Templar(loader=loader, variables={}))
+    with pytest.raises(AnsibleLookupError, match=sentence):
+        lookup.run(["pair"], variables={}, **options)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible.errors import AnsibleLookupError
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.onprem.lb.plugins.lookup import role_settings
@@ -34,3 +35,14 @@ def test_templates_are_evaluated_and_what_the_user_sets_comes_first():
 
 def test_what_only_tasks_read_is_not_evaluated():
     assert "packages" not in settings("haproxy", haproxy_packages="{{ undefined_here }}")
+
+
+@pytest.mark.parametrize(
+    "role, sentence",
+    [("pair", "'pair': one of haproxy, keepalived, agent, drill is wanted"), ("haproxy", "haproxy_services")],
+)
+def test_what_it_cannot_read_is_a_sentence(role, sentence):
+    loader = DataLoader()
+    lookup = role_settings.LookupModule(loader=loader, templar=Templar(loader=loader, variables={}))
+    with pytest.raises(AnsibleLookupError, match=sentence):
+        lookup.run([role], variables={})

@@ -55,6 +55,7 @@ def link(monkeypatch):
     [
         ({}, "missing required arguments: plan"),
         ({"plan": "lb1"}, "dictionary requested"),
+        ({"plan": {}}, "plan lacks vips, services, targets: it is what a role of this collection plans for this host."),
         ({"plan": PLAN, "limit": "long"}, "argument 'limit' is of type str"),
         ({"plan": PLAN, "seconds": 1}, "module: seconds. Supported parameters include"),
     ],

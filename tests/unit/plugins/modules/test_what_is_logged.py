@@ -117,6 +117,8 @@ def call(spec, given, end):
     """Return what a module of this spec prints."""
 
     class Own:
+        RETURN = "{}"
+
         @staticmethod
         def main():
             end(Module(argument_spec=spec, supports_check_mode=True))

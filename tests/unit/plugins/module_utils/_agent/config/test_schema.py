@@ -41,3 +41,16 @@ def test_numbers_keep_whole_ones_whole():
 def test_raw_lines_may_be_a_text_or_a_list():
     assert schema.lines("a\nb  \n") == (["a", "b"], None)
     assert schema.lines(["a"]) == (["a"], None)
+
+
+@pytest.mark.parametrize("text", ["[192.0.2.10]", "['192.0.2.10']", ' ["192.0.2.10"'])
+def test_a_text_that_looks_like_a_list_is_told_how_to_become_one(text):
+    mend = 'a list is wanted, and this is a text: put double quotes around each text in it, as in ["a", "b"].'
+    assert schema.list_of(schema.word)(text) == (None, mend)
+    faults = []
+    assert schema.read_list({}, text, "services", faults) == [] and faults[0].endswith(mend)
+
+
+@pytest.mark.parametrize("value", ["192.0.2.10", {}, 1])
+def test_what_is_no_list_at_all_is_told_that_one_is_wanted(value):
+    assert schema.list_of(schema.word)(value) == (None, "a list is wanted.")

@@ -9,7 +9,7 @@ import stat
 import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import dumps, keepalived, served, writer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import dumps, keepalived, parts, served, writer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from support.vrrp.keepalived_dumps import DATA, STATISTICS
 from support.vrrp.reports import REPORT
@@ -103,6 +103,16 @@ def test_the_certificate_is_the_one_that_haproxy_serves_and_whether_the_file_has
         'onprem_lb_host_certificate_loaded{path="/a.pem"} 1',
         'onprem_lb_host_certificate_loaded{path="/b.pem"} 0',
     ]
+
+
+def test_what_the_other_parts_report_is_in_the_same_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        parts, "read", lambda _text: ({"follow": True, "resolver": False}, "onprem_lb_follow_nodes 3\n")
+    )
+    found = text_of(lambda: KEEPALIVED, tmp_path)
+    assert 'onprem_lb_host_part_answers{part="follow"} 1' in found
+    assert 'onprem_lb_host_part_answers{part="resolver"} 0' in found
+    assert "onprem_lb_follow_nodes 3" in found and f"{ACTIVE} 1" in found
 
 
 def test_the_file_is_replaced_as_a_whole_and_all_may_read_it(tmp_path):

@@ -32,11 +32,6 @@ def test_every_key_has_its_default_in_a_table_and_there_are_no_others(heading):
     assert rows(TEXT, heading) == expected(SCHEMAS[heading])
 
 
-def test_the_example_is_a_good_configuration():
-    example = re.search(r"```json\n(.*?)```", TEXT, re.DOTALL).group(1)
-    assert config.parse(example)[1] == []
-
-
 def test_every_field_of_the_report_is_described():
     service = REPORT["services"][0]
     server = service["servers"][0]

@@ -29,6 +29,13 @@ WORD = {
         ["pair_listen is 'soon': a number from 0 to 3600 seconds is wanted."],
     ),
     "pair_vips: {}": (refusals.of_pair(vips={}), ["pair_vips is {}: a list of at least one address is wanted."]),
+    "pair_vips: a text": (
+        refusals.of_pair(vips="[192.0.2.10]"),
+        [
+            "pair_vips is '[192.0.2.10]': a list of at least one address is wanted, and this is a text: put double "
+            'quotes around each text in it, as in ["a", "b"].'
+        ],
+    ),
     "ipi_api_vips is one text (site too)": (
         refusals.of_cluster(api_vips="10.0.0.200"),
         ["ipi_api_vips is '10.0.0.200': a list of at least one address is wanted."],

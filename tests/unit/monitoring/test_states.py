@@ -1,0 +1,153 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each state of a pair has its alerts and no others, each of them once.
+
+`recorded/` has what two members on Debian 12 with HAProxy 2.6 and keepalived 2.2 have shown in each state, as far as an
+alert asks for it, with times as seconds from that moment on; certificates are those of the healthy pair wherever they
+are not the point. The states of DERIVED are made from that, or from reports of the agent.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show as direct
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import show as follow
+from support.direct.reports import REPORT as DIRECT
+from support.follow.reports import REPORT as FOLLOW
+
+from .test_rules import ALERTS, RULES, promtool
+
+FOLDER = Path(__file__).parent / "recorded"
+RECORDED = {file.stem: file.read_text() for file in FOLDER.glob("*.prom")}
+HEALTHY = RECORDED["healthy"]
+STEP, BEFORE, AFTER = 60, 5, 20  # seconds; steps of the healthy pair, and of the state
+LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
+ROUTER = {"vrid": "248", "instance_name": "vip-192.0.2.100"}
+WEB = "/etc/haproxy/web.pem"
+
+
+def of_member(text, name):
+    return "\n".join(line for line in text.splitlines() if f'instance="{name}"' in line)
+
+
+def reported(text):
+    """Return what a daemon of the agent reports in lb1's file, as a scrape has it."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    labelled = [re.sub(r"^(\w+)(?:\{(.*)\})? ", r'\1{instance="lb1:9100",\2} ', line) for line in lines]
+    return "\n".join([HEALTHY, *(line.replace(",}", "}") for line in labelled)])
+
+
+LB1, LB2 = {"instance": "lb1:9100"}, {"instance": "lb2:9100"}
+DERIVED = {
+    "exporter_stopped": HEALTHY.replace(of_member(HEALTHY, "lb1:9100"), ""),
+    "all_silent": "",
+    "last_one_silent": of_member(RECORDED["haproxy_stopped"], "lb2:9100"),
+    "writer_hangs": HEALTHY,
+    "follows": reported(follow.prometheus({**FOLLOW, "problem": None, "balancers": []})),
+    "follows_nobody": reported(follow.prometheus({**FOLLOW, "api": {**FOLLOW["api"], "server": None}})),
+    "direct": reported(direct.prometheus(DIRECT)),
+    "direct_flushed": reported(direct.prometheus({**DIRECT, "table": {**DIRECT["table"], "in_force": False}})),
+}
+FEW = [{"service": "api", **LB1}]
+EXPECTED = {
+    "healthy": {},
+    "undo_pending": {},
+    "hung": {"CheckFails": [{"check": "haproxy_answers", **LB1}]},
+    "cut": {"MetricsAbsent": [LB1]},
+    "split": {"Holders": [ROUTER]},
+    "router_stopped": {"RouterSilent": [LB2]},
+    "routers_stopped": {"Holders": [ROUTER], "RouterSilent": [LB1, LB2]},
+    "haproxy_stopped": {"CannotTakeOver": [{**ROUTER, **LB2}]},
+    "resolver_stopped": {"PartSilent": [{"part": "resolver", **LB2}]},
+    "server_cut": {
+        "FewServers": [{"instance": f"{at}:9000", "proxy": name} for at in ("lb1", "lb2") for name in ("web", "secure")]
+    },
+    "certificates": {
+        "CertificateNotLoaded": [{"path": WEB, **LB1}],
+        "CertificateExpires": [{"path": WEB, **LB2}],
+    },
+    "metrics_stopped": {"MetricsAbsent": [LB1]},
+    "exporter_stopped": {"MetricsAbsent": [LB1]},
+    "all_silent": {"HoldersUnknown": [ROUTER], "MetricsAbsent": [LB1, LB2]},
+    "last_one_silent": {"HoldersUnknown": [ROUTER], "MetricsAbsent": [LB1], "CannotTakeOver": [{**ROUTER, **LB2}]},
+    "writer_hangs": {"MetricsAbsent": [LB1]},
+    "follows": {},
+    "follows_nobody": {"NotFollowing": [LB1]},
+    "direct": {"FewServers": FEW},
+    "direct_flushed": {"FewServers": FEW, "Direct": [LB1]},
+}
+FROZEN = {"writer_hangs": "lb1:9100"}  # whose file is there and no longer written
+
+
+def series_of(state):
+    """Return each series, healthy at first and then as in the state."""
+    before, after = samples(HEALTHY), samples({**RECORDED, **DERIVED}[state])
+    for series in {**before, **after}:
+        frozen = FROZEN.get(state, "-") in series
+        values = [value_of(series, before.get(series), at) for at in range(BEFORE)]
+        values += [value_of(series, after.get(series), BEFORE if frozen else BEFORE + at) for at in range(AFTER)]
+        yield {"series": series, "values": " ".join(values)}
+
+
+def samples(text):
+    found = [LINE.fullmatch(line) for line in text.splitlines() if line]
+    return {f"{each[1]}{{{each[2]}}}": float(each[3]) for each in found}
+
+
+def value_of(series, value, at):
+    """Return a sample; what was written is written anew all the time, and nothing else moves with the clock."""
+    if value is None:
+        return "stale" if at == BEFORE else "_"
+    name = series.partition("{")[0]
+    return f"{value + (at * STEP if name.endswith('_written_seconds') else 0):.15g}"
+
+
+def case(state):
+    def moment(at, alert, found):
+        name = alert["alert"]
+        wanted = [{**alert["labels"], **labels} for labels in found.get(name.replace("OnpremLb", ""), [])]
+        return {
+            "eval_time": f"{at * STEP}s",
+            "alertname": name,
+            "exp_alerts": [{"exp_labels": each} for each in wanted],
+        }
+
+    return {
+        "name": state,
+        "interval": f"{STEP}s",
+        "input_series": list(series_of(state)),
+        "alert_rule_test": [
+            moment(at, alert, found)
+            for at, found in ((BEFORE - 1, {}), (BEFORE + AFTER - 1, EXPECTED[state]))
+            for alert in ALERTS
+        ],
+    }
+
+
+def test_each_state_has_its_alerts_and_no_others_once(tmp_path):
+    rules = yaml.safe_load(RULES.read_text())
+    rules["groups"][0]["interval"] = f"{STEP}s"
+    for rule in rules["groups"][0]["rules"]:
+        rule.pop("annotations", None)  # what each of them says is in `rules/`
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
+    tests = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": f"{STEP}s",
+        "tests": [case(state) for state in EXPECTED],
+    }
+    (tmp_path / "states.yml").write_text(yaml.safe_dump(tests))
+    assert "SUCCESS" in promtool("test", "rules", tmp_path / "states.yml")
+
+
+def test_each_recording_is_played_and_no_state_is_made_up_without_one():
+    assert EXPECTED.keys() == RECORDED.keys() | DERIVED.keys()
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
+def test_each_alert_fires_in_a_state_or_takes_months(alert):
+    fired = {f"OnpremLb{name}" for found in EXPECTED.values() for name in found}
+    assert alert["alert"] in fired | {"OnpremLbDrillOld"}
