@@ -68,11 +68,11 @@ options:
     choices: [alone, first, other]
     default: alone
   after:
-    description: After how many seconds without a sign of life of the controller the member returns.
+    description: After how many seconds without a heartbeat of the controller the member returns.
     type: float
     default: 40
   setting:
-    description: The variable that sets O(after), for the sentence about a sign of life that came too late.
+    description: The variable that sets O(after), for the sentence about a heartbeat that came too late.
     type: str
     default: pair_undo_after
   settle:
@@ -170,7 +170,7 @@ commands:
   elements: str
   returned: with O(state=restored)
 returned_within:
-  description: Within how many seconds of the last sign of life of the controller all members have returned.
+  description: Within how many seconds of the last heartbeat of the controller all members have returned.
   type: int
   returned: with O(state=armed) and O(state=abandoned)
   sample: 55

@@ -33,7 +33,7 @@ class Member:
         self.name, self.role = name, role
         self.files, self.running = "old", "old"
         self.due: Optional[float] = None  # when it returns
-        self.announced: Optional[float] = None  # when a sign of life was
+        self.announced: Optional[float] = None  # when a heartbeat was
         self.begun = self.recorded = self.done = self.confirmed = self.up = self.blocked = self.is_late = self.stays = (
             False
         )
@@ -102,7 +102,7 @@ class World:
         self.members[name].announced = float(self.sim.now)
 
     def postpone(self, name: str) -> bool:
-        """Let a member wait anew, unless the sign of life took too long; return whether it has not begun to return."""
+        """Let a member wait anew, unless the heartbeat took too long; return whether it has not begun to return."""
         member = self.members[name]
         if member.begun or member.done:
             self.begin_again(name)
@@ -114,7 +114,7 @@ class World:
         return True
 
     def late(self) -> bool:
-        """Whether a member has not accepted the last sign of life."""
+        """Whether a member has not accepted the last heartbeat."""
         return any(member.is_late for member in self.members.values())
 
     def begin_again(self, name: str) -> None:

@@ -219,8 +219,8 @@ def test_a_run_that_fails_where_no_member_returns_leaves_it_running(state, start
 
 def test_it_runs_again_before_another_run_can_take_the_lock_and_only_if_this_one_has_stopped_it():
     given = {task["name"]: task for file in ("configure.yml", "unlock.yml") for task in tasks("layout", file)}
-    stops = given["Configure | Stop what follows the cluster while its balancer changes"]
+    stops = given["Configure | Stop follow while the balancer changes"]
     assert stops["register"] == "__layout_follow_paused"
     names = [task["name"] for task in tasks("layout", "unlock.yml")]
-    starts = names.index("Unlock | Let what a failed run has stopped follow the cluster again")
+    starts = names.index("Unlock | Start follow again")
     assert starts < names.index("Unlock | Release what this run has locked")

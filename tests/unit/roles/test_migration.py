@@ -88,7 +88,7 @@ def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_e
     assert found[0][1] == {"pods": ["A"], "state": "stopped"}
     assert loop_of(
         "pods/to_units.yml",
-        "Migrate to units | Stop what follows the cluster, the router, which gives the VIPs up, and then the balancer",
+        "Migrate to units | Stop follow, the router, then the balancer",
     ) == [FOLLOW, ROUTER, BALANCER]
     assert found[2][1] == {"files": [], "folders": ["/etc/kubernetes/static-pod-resources/onprem-lb"]}
     assert found[3][1] == {"pods": [BALANCER, ROUTER, FOLLOW], "state": "absent"}

@@ -31,17 +31,17 @@ ELSEWHERE = {
 ALONG = {
     "Down file | Correct it",
     "Direct | Have systemd load the unit",
-    "Static pods | Have systemd read the drop-in of the router that waits",
+    "Static pods | Have systemd read the router's drop-in",
     "Apply haproxy's kernel settings",
     "Run haproxy's start commands",
     "Remove | Reset its kernel settings",
     "Remove | Delete haproxy's process ID file",
     "Remove | Delete the empty folders of its package",
     "Remove | Take its packages out of the record",
-    "Install | Record the packages that a removal takes away again",
+    "Install | Record the installed packages",
     "Tell | Have NetworkManager read its configuration",
     "Remove | Cancel what an interrupted run has armed",
-    "Remove | Have NetworkManager read its configuration, and write /etc/resolv.conf again",
+    "Remove | Have NetworkManager write /etc/resolv.conf again",
 }
 
 

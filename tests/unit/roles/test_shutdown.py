@@ -62,6 +62,6 @@ def test_a_router_that_a_node_gives_up_is_not_stopped_before_the_others_are_prov
         "unused.yml": "__layout_has_shutdown and not __layout_has_router",
     }
     order = [task["name"] for task in tasks("layout", "unused.yml")]
-    assert order.index("Unused | Stop the router, so that it does not start again") < order.index(
+    assert order.index("Unused | Stop and disable the router") < order.index(
         "Unused | Stop nothing at a shutdown any more"
     )

@@ -71,8 +71,6 @@ def test_no_other_router_is_touched_and_none_in_check_mode():
 
 def test_everything_else_is_in_place_before():
     names = [task["name"] for task in tasks("layout", "configure.yml")]
-    pods = names.index("Configure | Disable the static pods that hold the VIPs so far")
+    pods = names.index("Configure | Disable static pods that hold VIPs")
     assert pods > names.index("Configure | Correct the balancer's down file")
-    assert names[pods + 1 :] == [
-        "Configure | Postpone the return to the settings of before until the new ones are verified"
-    ]
+    assert names[pods + 1 :] == ["Configure | Send a heartbeat before the members are verified"]

@@ -26,13 +26,13 @@ UNITS = "/etc/systemd/system"
 WANTS = f"{UNITS}/multi-user.target.wants"
 BLOCKS = "/run/systemd/system"  # where a router's start is blocked; a reboot ends that
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-ANNOUNCED = f"/run/{NAME}.announced"  # when a sign of life was announced, by the clock that systemd's timers have
+ANNOUNCED = f"/run/{NAME}.announced"  # when a heartbeat was announced, by the clock that systemd's timers have
 
 TIMER = """\
 # Managed by Ansible, onprem.lb.layout.
 [Unit]
 Description=Return of this member to its settings of before, unless a run confirms the new ones
-# Every sign of life starts it anew, and some follow each other within seconds.
+# Every heartbeat starts it anew, and some follow each other within seconds.
 StartLimitIntervalSec=0
 
 [Timer]
@@ -75,7 +75,7 @@ class Refused(Exception):
 
 
 class Late(Refused):
-    """A sign of life came when the member had begun to return."""
+    """A heartbeat came when the member had begun to return."""
 
 
 class Due(NamedTuple):
@@ -84,7 +84,7 @@ class Due(NamedTuple):
     run: str
     id: str
     role: str
-    after: float  # seconds without a sign of life of the controller
+    after: float  # seconds without a heartbeat of the controller
     settle: float
     boot: str = ""
     first: Sequence[str] = ()  # the addresses of the member that is the first one
@@ -121,14 +121,14 @@ def arm(run: Run, wanted: Due, program: bytes) -> None:
 
 
 def announce() -> None:
-    """Record that a sign of life is on its way; see `undoing.is_in_time`."""
+    """Record that a heartbeat is on its way; see `undoing.is_in_time`."""
     write_file(ANNOUNCED, f"{time.monotonic()}\n".encode())
 
 
 def postpone(run: Run, wanted: Due, program: bytes) -> bool:
     """Let the timer begin anew: the controller lives.
 
-    :returns: False if the sign of life took too long. The member keeps the time that it has, and another sign of life
+    :returns: False if the heartbeat took too long. The member keeps the time that it has, and another heartbeat
         may be announced until then
     :raises Refused: if the undo has begun, or is over. It then begins again, because the run may have changed something
     """
@@ -226,7 +226,7 @@ def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
     _begin_again(run, wanted, program)
     seconds = undoing.delay(wanted.role, wanted.after, wanted.settle)
     raise Late(
-        f"For {seconds:g} s no sign of life of the run came in time, so this member returns to its settings of before."
+        f"For {seconds:g} s no heartbeat of the run came in time, so this member returns to its settings of before."
     )
 
 

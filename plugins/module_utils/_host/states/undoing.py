@@ -20,7 +20,7 @@ VIPs nobody takes. Once the first one has kept its new settings, routers that ha
 
 After a boot the time of the others is not known any more. So a ``first`` then waits as an ``other`` does.
 
-No sign of life may let an ``other`` outlast the ``first``, however slow the controller is, and whenever it dies. So the
+No heartbeat may let an ``other`` outlast the ``first``, however slow the controller is, and whenever it dies. So the
 sign is announced to the others, the first one gets it, and then they get it, unless that has taken too long. They keep
 the time that they have then, and another sign may be announced until it has come.
 """
@@ -64,12 +64,12 @@ def later(after: float, settle: float) -> float:
 
 
 def delay(role: str, after: float, settle: float) -> float:
-    """Return how many seconds after the last sign of life of the controller a member acts."""
+    """Return how many seconds after the last heartbeat of the controller a member acts."""
     return after + later(after, settle) if role == FIRST else after
 
 
 def is_in_time(role: str, after: float, settle: float, since: Optional[float]) -> bool:
-    """Whether a member may accept a sign of life: an ``other`` must still act well before the ``first`` does.
+    """Whether a member may accept a heartbeat: an ``other`` must still act well before the ``first`` does.
 
     :param since: how many seconds ago the sign was announced to it; None if it was not
     """
@@ -79,7 +79,7 @@ def is_in_time(role: str, after: float, settle: float, since: Optional[float]) -
 def first_is_over(after: float, settle: float) -> float:
     """Return how many seconds after the time of an ``other`` no run can change the ``first`` any more.
 
-    Either all have accepted the same sign of life, and the time of the first one is over. Or a member has not, and by
+    Either all have accepted the same heartbeat, and the time of the first one is over. Or a member has not, and by
     now it has begun to return, or is about to: it refuses the next sign, and the run ends.
     """
     return 1.5 * later(after, settle)
@@ -88,13 +88,13 @@ def first_is_over(after: float, settle: float) -> float:
 def first_stays(after: float, settle: float) -> float:
     """Return how many seconds after the time of an ``other`` the ``first`` has returned, or has kept its settings.
 
-    It may have had a sign of life that the others have not had, just before their time came.
+    It may have had a heartbeat that the others have not had, just before their time came.
     """
     return after + first_is_over(after, settle) + later(after, settle)
 
 
 def returned_within(role: str, after: float, settle: float) -> int:
-    """Return within how many seconds of the last sign of life of the controller all members have returned."""
+    """Return within how many seconds of the last heartbeat of the controller all members have returned."""
     return int(after + (0 if role == ALONE else first_is_over(after, settle)) + RETURN_S)
 
 

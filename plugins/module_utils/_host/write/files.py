@@ -287,10 +287,10 @@ def _is_mount_point(path: str) -> bool:
 
 
 def refuse_after_return() -> None:
-    """Refuse what a run wants that has given no sign of life for too long."""
+    """Refuse what a run wants that has sent no heartbeat for too long."""
     if records.has_returned():
         raise Refused(
-            "This member has returned to its settings of before, because the run gave no sign of life for too long: "
+            "This member has returned to its settings of before, because the run sent no heartbeat for too long: "
             "repeat onprem.lb.site."
         )
 

@@ -86,7 +86,7 @@ def steps(world):
 
 
 def signs_of_life(world, first, others):
-    """Yield the steps of a sign of life, until all others accept it: they hear of it before the first one gets it."""
+    """Yield the steps of a heartbeat, until all others accept it: they hear of it before the first one gets it."""
     is_accepted = False
     while not is_accepted:
         for name in others:
@@ -96,7 +96,7 @@ def signs_of_life(world, first, others):
         is_accepted = not world.late()
 
 
-COUNT = len(list(steps(World({}))))  # if no sign of life takes too long
+COUNT = len(list(steps(World({}))))  # if no heartbeat takes too long
 STEPS, BEFORE_CONFIRMED = range(COUNT), range(COUNT - len(NAMES))
 SIGN = range(len(NAMES), len(NAMES) + 2 * len(NAMES) - 1)  # the steps of the first one
 BEFORE_CHANGES = range(SIGN.stop)
@@ -105,7 +105,7 @@ BEFORE_CHANGES = range(SIGN.stop)
 def play(world, until=None, pause_at=None, pause=0.0, then_s=STEP_S):
     """Run the steps; return whether the run succeeded. A living controller abandons a run that fails.
 
-    :param then_s: how long each step takes after the first sign of life
+    :param then_s: how long each step takes after the first heartbeat
     """
     for at, (_name, step) in enumerate(steps(world)):
         if at == until:
