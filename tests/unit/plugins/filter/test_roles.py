@@ -42,7 +42,7 @@ def test_a_user_may_not_write_services_as_json():
     found = components.faults({"haproxy_services": text}) + components.faults({"agent_services": text})
     found += pair_layout.plan(pair(services=text)).faults
     assert [fault.split(" ")[0] for fault in found] == ["haproxy_services", "agent_services", "pair_services"]
-    assert all(" wanted." in fault for fault in found)
+    assert all(" is wanted" in fault for fault in found)
 
 
 def test_the_model_becomes_haproxy_cfg():
