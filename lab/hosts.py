@@ -156,6 +156,7 @@ class LabRun:
     net_name: str
     image: str
     key: Path
+    fair_share: Tuple[str, ...]
 
 
 def _start_all(here: Machine, lab: Lab, reference: str) -> Network:
@@ -163,7 +164,8 @@ def _start_all(here: Machine, lab: Lab, reference: str) -> Network:
     with shell.step("start " + " ".join(host.name for host in lab.hosts)):
         net_name = f"{lab.name}-{secrets.token_hex(2)}"
         net = _create_network(here, lab, net_name)
-        lab_run = LabRun(here, lab, net, net_name, reference, _key(lab.cache))
+        fair_share = machine.fair_share(here.podman("info", "--format", "{{.Host.CgroupManager}}").strip())
+        lab_run = LabRun(here, lab, net, net_name, reference, _key(lab.cache), fair_share)
         with ThreadPoolExecutor(len(lab.hosts)) as pool:
             list(pool.map(partial(_start, lab_run), lab.hosts))
     return net
@@ -208,6 +210,7 @@ def _start(lab_run: LabRun, host: Host) -> None:
         *(("--ip6", address6) if address6 else ()),
         *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
         *("--tmpfs", RUN),
+        *lab_run.fair_share,
         *(lab_run.image, "/sbin/init"),
     )
     public = lab_run.key.with_suffix(".pub").read_text().strip()

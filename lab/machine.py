@@ -138,6 +138,16 @@ def containers_conf(facts: Facts) -> Optional[str]:
     return "\n".join(lines) + "\n" if lines else None
 
 
+def fair_share(cgroup_manager: str) -> Tuple[str, ...]:
+    """Return the options of `podman run` with which each host has the CPU weight of one process beside it.
+
+    Where podman makes the cgroups, it puts all containers into one, and they share this weight. systemd's machine.slice
+    weighs as much as all the services together. conmon, which watches a container, stays in the lab's cgroup: its own
+    would be left behind.
+    """
+    return ("--cgroup-parent", "/", "--cgroups", "no-conmon") if cgroup_manager == "cgroupfs" else ()
+
+
 def prepare(cache: Path, build_debian: bool) -> Machine:
     """Make this machine able to run the lab."""
     facts = observe()

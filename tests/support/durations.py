@@ -3,8 +3,8 @@
 """Finds what makes a test depend on how fast the machine is: upper bounds on durations, and sleeps.
 
 Reads the source of tests. A value is *measured* if it comes from a clock of the machine: a call of one, a variable that
-was assigned from one, a function of the same file that returns one. In tests with real sockets a value is also known by
-its name, such as `outage_ms` or `at`, because records of the network carry such times.
+was assigned from one, a function of the same file that returns one, the duration of an outcome. In tests with real
+sockets a value is also known by its name, such as `outage_ms` or `at`, because records of the network carry such times.
 
 An upper bound compares a measured value with one that was not measured. Two moments may be compared: that is an order.
 """
@@ -17,6 +17,7 @@ from typing import Iterator, List, NamedTuple, Set
 
 CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time", "time_ns", "thread_time", "times"}
 CLOCK_MODULES = {"time", "os"}
+OUTCOME = "duration"  # an attribute: how long a check has taken
 REPORT = "report"  # what the tested program has measured, as tests call it
 LIMIT = "LIMIT_S"  # `support.waiting.LIMIT_S`, the one bound: it never came
 MOMENTS = re.compile(r"(.*_)?(at|began|begin|end|since)")
@@ -41,7 +42,8 @@ def find(source: str, names: bool = False) -> List[Found]:
     :param names: values with the name of a duration are measured, too
     """
     module = _Module(ast.parse(source), names)
-    bounds = module.bounds() if names or any(f"{clock}(" in source for clock in CLOCKS) else ()
+    measures = names or any(each in source for each in (*(f"{clock}(" for clock in CLOCKS), f".{OUTCOME}"))
+    bounds = module.bounds() if measures else ()
     return sorted({*bounds, *module.sleeps(), *module.timeouts()})
 
 
@@ -87,6 +89,8 @@ class _Module:
         if isinstance(node, ast.Call):
             return _is_clock(node.func) or _name(node.func) in self.functions
         if isinstance(node, ast.Name) and node.id in variables:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == OUTCOME:
             return True
         return self.names and bool(MOMENTS.fullmatch(_name(node)) or SPANS.fullmatch(_name(node)))
 

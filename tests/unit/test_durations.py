@@ -21,6 +21,7 @@ BOUNDS = {
     "a variable": "took = time.monotonic() - began\n    assert took < 2",
     "one value of a list": "took = [time.monotonic() - began]\n    assert max(took) < 2",
     "about": "took = time.monotonic() - began\n    assert took == pytest.approx(2)",
+    "an outcome's duration": "assert 0 < outcome.duration < SECOND",
     "negated": "assert not time.monotonic() - began < 2 or began",
 }
 ORDERS = {

@@ -9,7 +9,7 @@ import socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import FILE, SCRIPT, Check
 
-from support.agent.loops import SECOND, run_until
+from support.agent.loops import LIMIT, SECOND, run_until
 from support.agent.programs import ME, shell
 
 AGAIN = SECOND // 20  # the interval of checks whose second run is wanted
@@ -49,7 +49,8 @@ def track(tmp_path, number=0):
 
 
 def script(line, name="script", **fields):
-    return Check(name, SCRIPT, **{"interval": AGAIN, "command": shell(line), **fields})
+    """Return a check by a script, which a busy machine may stop for seconds."""
+    return Check(name, SCRIPT, **{"interval": AGAIN, "timeout": LIMIT, "command": shell(line), **fields})
 
 
 def readable(connection):

@@ -29,6 +29,11 @@ def test_a_machine_that_has_everything_is_left_alone():
     assert machine.plan(FRIENDLY, build_debian=True) == machine.Preparation()
 
 
+def test_a_host_is_in_no_group_with_others_where_podman_makes_the_groups():
+    assert machine.fair_share("cgroupfs")[:2] == ("--cgroup-parent", "/")
+    assert machine.fair_share("systemd") == ()
+
+
 def test_missing_programs_become_packages_each_named_once():
     wanted = machine.plan(seen(without=["podman", "ssh", "ssh-keygen"]), build_debian=True)
     assert wanted.packages == ("podman", "openssh-client")

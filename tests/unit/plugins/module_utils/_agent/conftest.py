@@ -9,7 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
+from support.agent.loops import LIMIT
 
 
 @pytest.fixture
@@ -17,6 +19,12 @@ def loop():
     found = Loop()
     yield found
     found.close()
+
+
+@pytest.fixture(autouse=True)
+def patience_with_clients(monkeypatch):
+    """A client that a busy machine stops for seconds is not dropped."""
+    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", LIMIT // 2)
 
 
 @pytest.fixture

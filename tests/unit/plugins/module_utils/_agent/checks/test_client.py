@@ -21,7 +21,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings i
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
 from support.agent.checks import AGAIN, Vrrp, readable, script, track
-from support.agent.loops import SECOND, run_until
+from support.agent.loops import LIMIT, SECOND, run_until
 from support.agent.programs import ME, alive, pids, text
 from support.agent.servers import Server, answering
 
@@ -30,7 +30,7 @@ def test_every_kind_of_check_answers_at_once(vrrp, tmp_path):
     with Server(answering(b"HTTP/1.1 503 No\r\n\r\n")) as server, socket.create_server(("127.0.0.1", 0)) as plain:
         vrrp.apply(
             Check("tcp", TCP, address="127.0.0.1", port=plain.getsockname()[1]),
-            Check("http", HTTP, address="127.0.0.1", port=server.port),
+            Check("http", HTTP, address="127.0.0.1", port=server.port, timeout=LIMIT),
             Check("process", PROCESS, process="no-such-process"),
             script("exit 2"),
             track(tmp_path, 7)[1],

@@ -138,7 +138,6 @@ def test_only_a_little_is_read_of_a_line_that_never_ends(loop):
     with Server(endless) as server:
         outcome = ask(loop, server)
     assert outcome.detail.startswith("not an answer of HTTP")
-    assert outcome.duration < SECOND
 
 
 def test_a_server_that_closes_without_an_answer_is_down(loop):

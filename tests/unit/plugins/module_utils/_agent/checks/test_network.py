@@ -54,7 +54,7 @@ def probe(loop, at, timeout=LIMIT, **others):
 def test_a_server_that_takes_the_connection_is_up(loop, server, no_leak):
     outcome = probe(loop, server.getsockname()).one()
     assert (outcome.success, outcome.detail) == (True, "connected")
-    assert 0 < outcome.duration < SECOND
+    assert 0 < outcome.duration < LIMIT
 
 
 def test_the_connection_is_reset_so_that_nothing_of_it_remains(loop, server):
@@ -72,7 +72,7 @@ def test_a_closed_port_is_down(loop, closed_port, no_leak):
 def test_silence_is_down_when_the_time_is_over(loop, deaf, no_leak):
     outcome = probe(loop, deaf, SECOND // 10).one()
     assert (outcome.success, outcome.detail) == (False, "no connection within 0.1 s")
-    assert SECOND // 10 <= outcome.duration < SECOND
+    assert outcome.duration >= SECOND // 10
 
 
 def test_a_server_that_cannot_be_reached_is_known_before_the_time_is_over(loop, deaf, no_leak):

@@ -21,6 +21,11 @@ def text(path):
         return ""
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    monkeypatch.setattr(served, "TIMEOUT", waiting.LIMIT_S)
+
+
 @pytest.fixture
 def haproxy(tmp_path):
     """A haproxy with a certificate of a service, and two in a folder."""

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.request_server import RequestServer
 from support.agent.clients import while_running
-from support.agent.loops import Time, run_until
+from support.agent.loops import Looks, Time, run_until
 from support.waiting import LIMIT_S, MOMENT_S, pause, until
 
 
@@ -102,7 +102,8 @@ def test_a_client_that_sends_too_much_still_gets_the_reply(loop, listener, serve
 
 
 def test_a_client_that_never_ends_or_never_reads_is_dropped_and_delays_no_other(loop, listener, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_500_000)
+    clock = Looks(tick=1)
+    monkeypatch.setattr(loop, "now", clock)
     served = serve(lambda received, _ended: b"x" * 5_000_000 if b"\n" in received else None)
 
     def visit():
@@ -111,6 +112,8 @@ def test_a_client_that_never_ends_or_never_reads_is_dropped_and_delays_no_other(
             deaf.sendall(b"tell me\n")
             length = len(ask(listener, b"quick\n"))
             left, _writable, _faulty = select.select([silent, slow], [], [], 0)
+            clock.now += request_server.CLIENT_TIMEOUT
+            ask(listener, b"wake up\n")
             return length, left, silent.recv(1), slow.recv(1)
 
     length, left_before, *ends = while_running(loop, visit)

@@ -13,6 +13,7 @@ import threading
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import request_server, status_socket
 from support.agent.clients import while_running
+from support.agent.loops import Looks
 from support.waiting import LIMIT_S
 
 
@@ -50,14 +51,17 @@ def test_a_report_larger_than_a_sockets_buffer_arrives_whole(loop, path, serve):
 
 
 def test_a_client_that_does_not_read_is_dropped_and_delays_no_other(loop, path, serve, monkeypatch):
-    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 1_000_000)
+    clock = Looks(tick=1)
+    monkeypatch.setattr(loop, "now", clock)
     serve(lambda: {"text": "x" * 3_000_000})
 
     def visit():
         with socket.socket(socket.AF_UNIX) as sleeper:
             sleeper.connect(path)
             good = status_socket.fetch(path)["text"]
-            # The loop goes on until the sleeper's turn is over: what it was sent until then is all that there is.
+            clock.now += request_server.CLIENT_TIMEOUT
+            status_socket.fetch(path)  # wakes the loop up
+            # The sleeper's turn is over: what it was sent until then is all that there is.
             poll = select.poll()
             poll.register(sleeper, 0)
             hung_up = bool(poll.poll(10_000))

@@ -17,6 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop impo
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import upgrade
 from support.agent.loops import run_until
 from support.paths import MODULE_UTILS
+from support.waiting import LIMIT_S
 
 BEGIN = """
 import json, os, signal, sys, time
@@ -73,6 +74,7 @@ class Old:
 
 @pytest.fixture
 def old(tmp_path, monkeypatch):
+    monkeypatch.setattr(upgrade, "COMMIT_TIMEOUT", LIMIT_S)
     made = Old(tmp_path, monkeypatch)
     yield made
     made.close()

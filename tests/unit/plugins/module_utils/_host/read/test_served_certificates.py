@@ -13,10 +13,17 @@ import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import served_certificates
+from ansible_collections.onprem.lb.plugins.module_utils._host import served_certificates
+from support.waiting import LIMIT_S
 
 EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
 KUBEADM = "DNS:kubernetes,DNS:kubernetes.default.svc.cluster.local,DNS:cp1,IP:10.96.0.1,IP:192.0.2.21,IP:2001:db8::21"
 MANY = [f"host-{number}.example.com" for number in range(300)]  # a length of two bytes
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    monkeypatch.setattr(served_certificates, "TIMEOUT", LIMIT_S)
 
 
 def made(folder, *options, key=EC):
@@ -145,16 +152,12 @@ def test_each_name_is_asked_for_by_itself(tmp_path):
         assert served_certificates.uncovered([there], ["api.example.com", "api-int.example.com"]) == []
 
 
-def test_of_a_server_that_is_silent_nothing_is_said():
+def test_of_a_server_that_is_silent_nothing_is_said(monkeypatch):
+    monkeypatch.setattr(served_certificates, "TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         mute = [{"address": "127.0.0.1", "port": port}]
-        begin_timeout = served_certificates.TIMEOUT
-        try:
-            served_certificates.TIMEOUT = 0.2
-            assert served_certificates.uncovered(mute, ["api.example.com"]) == []
-        finally:
-            served_certificates.TIMEOUT = begin_timeout
+        assert served_certificates.uncovered(mute, ["api.example.com"]) == []
     assert served_certificates.uncovered(mute, ["api.example.com"]) == []
     assert served_certificates.uncovered([{"address": 5}, "", None, {"port": "x"}], ["api.example.com"]) == []
     assert served_certificates.uncovered("192.0.2.21", ["api.example.com"]) == []

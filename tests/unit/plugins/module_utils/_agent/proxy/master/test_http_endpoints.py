@@ -170,7 +170,6 @@ def _rest(client):
 
 def test_more_silent_clients_than_there_is_room_for_keep_no_check_out(case, port, monkeypatch):
     monkeypatch.setattr(request_server, "MAX_CLIENTS", 10)
-    monkeypatch.setattr(request_server, "CLIENT_TIMEOUT", 10_000_000)
     case.apply(monitor(port))
 
     def visit():
