@@ -8,8 +8,18 @@ from typing import Any, Dict, List, Mapping
 
 from ..model import drill_records
 from ..model.plan import Plan
+from . import forecast
 
 Outages = List[Dict[str, Any]]
+
+
+def table(plan: Dict[str, Any], drafted: Plan, outages: Outages, kept: drill_records.Kept) -> List[str]:
+    """Return the forecast in lines, with what was measured, and what the records have that is not shown.
+
+    :param plan: as `forecast.table` takes it
+    """
+    measured = beside(drafted, outages, kept)
+    return [*forecast.table(plan, measured), *_left_out(drafted, measured, kept)]
 
 
 def beside(drafted: Plan, outages: Outages, kept: drill_records.Kept) -> Outages:
@@ -28,8 +38,7 @@ def _drilled(line: Mapping[str, Any], holders: Mapping[str, str], kept: drill_re
     return {"drilled": found.words} if found else {}
 
 
-def left_out(drafted: Plan, outages: Outages, kept: drill_records.Kept) -> List[str]:
-    """Return what the records have that is not shown, in lines."""
+def _left_out(drafted: Plan, outages: Outages, kept: drill_records.Kept) -> List[str]:
     shown = {line["vip"] for line in outages if "drilled" in line}
     found = {vip.address: drill_records.others(kept, vip.address, vip.address in shown) for vip in drafted.vips}
     return [*(f"{vip}: {text}" for vip, text in found.items() if text), *kept.unread]

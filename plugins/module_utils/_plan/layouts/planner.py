@@ -112,7 +112,7 @@ def plan(
     """Return the plan of a layout, or the faults of one that fails in some single failure.
 
     :param progress: as `forecast.forecast` takes it
-    :param kept: what drills have measured
+    :param kept: the records of drills
     """
     drafted = draft(layout, given)
     if drafted.faults:
@@ -120,13 +120,8 @@ def plan(
     result = forecast.forecast(forecast_input(drafted), progress)
     if result["faults"]:
         return _refused(layout, result["faults"])
-    outages = drilled.beside(drafted, result["outages"], kept)
-    table = [
-        *forecast.table(forecast_input(drafted), outages),
-        *drilled.left_out(drafted, outages, kept),
-        *servers.of_plan(drafted, given),
-    ]
-    return drafted._replace(outages=result["outages"], table=table)
+    measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
+    return drafted._replace(outages=result["outages"], table=[*measured, *servers.of_plan(drafted, given)])
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
