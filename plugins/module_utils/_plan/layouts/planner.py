@@ -31,6 +31,7 @@ from . import (
     meanwhile,
     openings,
     order,
+    other_engine,
     resolver,
     silent,
     static_pods,
@@ -264,6 +265,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     return [
         *silent.sentences(members),
         *found.warnings,
+        *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
         *meanwhile.statements_lost(members, layout.prefix, layout.schema),
