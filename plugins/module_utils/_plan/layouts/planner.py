@@ -49,6 +49,7 @@ from .members import (
     held_vips,
     host_faults,
     known_pass,
+    served_elsewhere,
     unfit_files,
     vrrp_conflicts,
 )
@@ -184,7 +185,8 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     faults += delivery.faults(settings, members, delivered, choices)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices, delivered)
-    faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
+    for member in members:
+        faults += unfit_files(member, layout.prefix, served_elsewhere(member, members))
     return Judged(members, settings, found, choices, delivered)
 
 
@@ -358,6 +360,7 @@ def _balancer(member: Member, judged: Judged) -> Balancer:
     return given._replace(
         services=follow.kept(given.services, found.follow, follow.followed_on(name, judged.members)),
         inventory_servers=follow.inventory_servers(given.services, found.follow),
+        served_elsewhere=served_elsewhere(member, judged.members),
         down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
     )
 
