@@ -4,7 +4,9 @@
     ROUNDS=3 BALANCE=source python3 bench/lost.py
 
 Needs root and haproxy. One of two servers is lost behind each balancer, all at the same time. Sixteen clients open a
-connection each 20 ms in turn, and ask on it. Prints medians over the rounds, each with the worst value.
+connection each 20 ms in turn, and ask on it. As many others have one that lasts, and ask on it twice a second. Prints
+medians over the rounds, each with the worst value; of those that last, after how long the first and the last one of the
+lost server had ended, or "-".
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
 import stage as _collection  # noqa: F401, makes the collection importable
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import SERVER_CHECK
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from balancers import PYTHON, PYZ, Process, build, until
 from support.netns.links import Link, sh
@@ -35,14 +38,18 @@ BALANCER, SERVERS, PORT = "192.0.2.1", ("192.0.2.2", "192.0.2.3"), 8443
 CLIENTS = 16
 ELSEWHERE = ("user ", "group ", "chroot ", "log ", "stats socket ")  # what needs the package's folders and users
 
-# Answers a request with its name, as a web server would.
+# Answers a request as a web server would, and STAY as often as it comes.
 SERVER = """
 import socket, sys, threading
 server = socket.create_server(("", int(sys.argv[1])), backlog=4096)
 print("ready", flush=True)
 def answer(connection):
     try:
-        if connection.recv(4096):
+        asked = connection.recv(4096)
+        while asked.startswith(b"STAY"):
+            connection.sendall(b"here")
+            asked = connection.recv(4096)
+        if asked:
             connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\nConnection: close\\r\\n\\r\\nhere")
     except OSError:
         pass
@@ -51,11 +58,22 @@ while True:
     threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
 """
 # Opens a connection each 20 ms, each from the next address, and prints when each began, how long it took, and whether
-# it was answered; the line "open" comes first.
+# it was answered, and when those that last have ended; the line "open" comes first.
 CLIENT = """
 import asyncio, json, sys, time
 vip, port, seconds, count = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-found, LIMIT = [], 20
+found, ended, LIMIT = [], [], 20
+async def stay(number):
+    try:
+        reader, writer = await asyncio.open_connection(vip, port, local_addr=(f"192.0.2.{150 + number}", 0))
+        while True:
+            writer.write(b"STAY")
+            if not await reader.read(4096):
+                break
+            await asyncio.sleep(0.5)
+    except OSError:
+        pass
+    ended.append(time.monotonic())
 async def ask(number):
     at, answered = time.monotonic(), False
     source = (f"192.0.2.{150 + number % count}", 0)
@@ -68,13 +86,14 @@ async def ask(number):
         pass
     found.append([at, time.monotonic() - at, answered])
 async def main():
+    lasting = [asyncio.ensure_future(stay(number)) for number in range(count)]
     tasks, begun = [], time.monotonic()
     print("open", flush=True)
     for number in range(int(seconds / 0.02)):
         await asyncio.sleep(max(0, begun + number * 0.02 - time.monotonic()))
         tasks.append(asyncio.ensure_future(ask(number)))
     await asyncio.wait(tasks, timeout=LIMIT + 1)
-    print(json.dumps(found), flush=True)
+    print(json.dumps([found, ended]), flush=True)
 asyncio.run(main())
 """
 
@@ -95,12 +114,18 @@ class Contender(NamedTuple):
     engine: str = "haproxy"
     check: Dict[str, Any] = {}
     variables: Dict[str, Any] = {}
+    weight: int = 1
+    is_ours: bool = False
 
 
+# Of a cluster's API servers, without what the events choose.
+CLUSTER = {key: value for key, value in SERVER_CHECK.items() if key not in ("type", "path")}
 # The values of kolla-ansible's haproxy role, kubeadm's ha-considerations.md and OpenShift's on-premises haproxy.cfg.
 CONTENDERS = (
-    Contender("ours, HAProxy"),
-    Contender("ours, agent", "agent"),
+    Contender("pair, HAProxy", is_ours=True),
+    Contender("pair, agent", "agent", is_ours=True),
+    Contender("cluster, HAProxy", check=CLUSTER, weight=256, is_ours=True),
+    Contender("cluster, agent", "agent", check=CLUSTER, weight=256, is_ours=True),
     Contender("kolla", check={"interval": 2, "fall": 5}, variables={"timeout_connect": "10s", "timeout_check": "10s"}),
     Contender(
         "kubeadm",
@@ -145,14 +170,15 @@ class Trial:
 
     def _services(self) -> List[Dict[str, Any]]:
         check = {**self.contender.check, "type": self._check}
-        servers = [{"name": f"s{at}", "address": address} for at, address in enumerate(SERVERS)]
+        weight = {"weight": self.contender.weight}
+        servers = [{"name": f"s{at}", "address": address, **weight} for at, address in enumerate(SERVERS)]
         return [{"name": "web", "port": PORT, "balance": BALANCE, "check": check, "servers": servers}]
 
     def _haproxy(self) -> List[str]:
         text = render(self._services(), **{f"haproxy_{key}": value for key, value in self.contender.variables.items()})
         # As without root's folders and users; and others have no `redispatch 1`, and no consistent hash.
         lines = [line for line in text.splitlines() if not line.strip().startswith(ELSEWHERE)]
-        if self.contender.check:
+        if not self.contender.is_ours:
             lines = [line.replace("redispatch 1", "redispatch") for line in lines if "hash-type" not in line]
         (self.folder / "haproxy.cfg").write_text("\n".join(lines) + "\n")
         return ["haproxy", "-q", "-db", "-f", str(self.folder / "haproxy.cfg")]
@@ -164,6 +190,9 @@ class Trial:
 
     def cut(self) -> None:
         sh("ip", "-n", self.link.bridge, "link", "set", self.nodes[1].port, "nomaster")
+
+    def power_off(self) -> None:
+        self.nodes[1].ip("link", "set", "eth0", "down")
 
     def end(self) -> None:
         self.servers[1].kill()
@@ -180,13 +209,15 @@ class Trial:
         time.sleep(SETTLE)
         at = time.monotonic()
         getattr(self, happen)()
-        after = [each for each in json.loads(client.stdout.readline()) if each[0] >= at]
+        asked, ended = json.loads(client.stdout.readline())
+        after = [each for each in asked if each[0] >= at]
+        lasting = [each - at for each in ended if each >= at]
         late = [each for each in after if each[2] and each[1] > LATE]
         failed = [each for each in after if not each[2]]
         window = max((each[0] - at for each in late + failed), default=0)
         within = [each for each in after if each[0] - at <= window] if window else []
         share = 100 * len(late) / len(within) if within else 0
-        return Found(share, window, max((each[1] for each in after if each[2]), default=0), len(failed))
+        return Found(share, window, max((each[1] for each in after if each[2]), default=0), len(failed), lasting)
 
 
 class Found(NamedTuple):
@@ -196,10 +227,12 @@ class Found(NamedTuple):
     window: float
     worst: float
     failed: int
+    lasting: List[float]  # after how many seconds connections that last have ended
 
 
 EVENTS = {
     "a server is cut off": ("cut", "tcp"),
+    "it is powered off": ("power_off", "tcp"),
     "its process ends": ("end", "tcp"),
     "its process hangs, http check": ("hang", "http"),
     "its link drops 5 % of the packets": ("drop", "tcp"),
@@ -223,7 +256,8 @@ def main() -> None:
     build()
     print(f"balance {BALANCE}, {ROUNDS} rounds, a connection each 20 ms; late is more than {LATE} s")
     for what, (happen, check) in EVENTS.items():
-        print(f"\n{what:<38}{'late':>8}{'for, s':>16}{'worst, s':>16}{'failed':>8}{'worst, ratio':>14}", flush=True)
+        head = f"{'late':>8}{'for, s':>16}{'worst, s':>16}{'failed':>8}{'worst, ratio':>14}{'lasting end':>14}"
+        print(f"\n{what:<38}{head}", flush=True)
         rounds: List[List[Found]] = []
         for _round in range(ROUNDS):
             rounds.append(played(happen, check))
@@ -233,13 +267,17 @@ def main() -> None:
 
 
 def _row(name: str, found: List[Found], ours: float) -> None:
-    late, window, worst, failed = (list(each) for each in zip(*found))
+    late, window, worst, failed, lasting = (list(each) for each in zip(*found))
     middle = statistics.median(worst)
     print(
         f"  {name:<36}{statistics.median(late):>6.0f} %{_both(window):>16}{_both(worst):>16}{max(failed):>8}"
-        f"{middle / ours:>14.1f}",
+        f"{middle / ours:>14.1f}{_ends([each for ends in lasting for each in ends]):>14}",
         flush=True,
     )
+
+
+def _ends(values: List[float]) -> str:
+    return f"{min(values):.1f} - {max(values):.1f}" if values else "-"
 
 
 def _both(values: List[float]) -> str:

@@ -86,6 +86,7 @@ class LookupModule(LookupBase):
                 # As a text: Ansible looks at each value of a fact again and again, which thousands of servers show.
                 "settings": json.dumps(settings, default=str),
                 "options": json.dumps({key: settings[key] for key in settings if key != "services"}, default=str),
+                "role_variables": [name for name in raw if role_variables.OF_COMPONENT.fullmatch(name)],
                 "timeouts": {name: self._value(raw[name]) for name in TIMEOUTS if name in raw},
                 "faults": self._unknown(raw, prefix, known) + _overruled(raw, prefix, known, options.get("tasks", [])),
                 "name_faults": identity.of_names(names, raw["groups"]["all"], host, prefix),

@@ -66,6 +66,13 @@ options:
             An interrupted run may leave the former, and whoever renews a certificate the latter.
           - Its program checks such a file, too, before the unit is to load it.
         type: str
+      served_elsewhere:
+        description:
+          - With O(files[].check=haproxy), the checksums of files that other hosts serve already.
+          - A certificate among them that has expired is not refused.
+        type: list
+        elements: str
+        default: []
       diff:
         description:
           - Whether the difference of the file is shown.
@@ -200,6 +207,7 @@ FILE = {
     "own_only": {"type": "bool", "default": False},
     "check": {"type": "str", "choices": ["none", "haproxy", "keepalived", "nft", "dnsmasq"], "default": "none"},
     "unit": {"type": "str", "no_log": False},
+    "served_elsewhere": {"type": "list", "elements": "str", "default": []},
     "diff": {"type": "bool", "default": True},
 }
 

@@ -199,7 +199,17 @@ unfit:
   type: list
   elements: dict
   returned: success
-  sample: [{"key": "notify", "value": "/usr/local/bin/tell", "wrong": "it cannot be run: No such file or directory."}]
+  sample:
+    - key: notify
+      value: /usr/local/bin/tell
+      wrong: "it cannot be run: No such file or directory."
+      expired: ""
+served_files:
+  description: The checksums (SHA-256) of the files beside its configuration that haproxy has loaded, as certificates.
+  type: list
+  elements: str
+  returned: success
+  sample: [9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08]
 expiring:
   description:
     - A sentence for each certificate of O(named), and of haproxy's present configuration, that expires within 14 days.

@@ -100,3 +100,15 @@ def test_with_limit_it_is_not_asked_for(tmp_path):
     """lb1 alone is then in the way, for its Python."""
     _code, said = play(tmp_path, ALONE, "onprem.lb.site", "--limit", "!lb2")
     assert "lb1: Ansible finds no Python" in said and "lb2 cannot be reached" not in said
+
+
+CLUSTER = "[ipi_masters]\nm1\n"
+NAMED = "[balancers]\nlb1\n[balancers:vars]\npair_hosts=balancers\n"
+
+
+@pytest.mark.parametrize("playbook", ["site", "pair", "ipi", "forecast", "drill", "remove", "pods", "status", "backup"])
+@pytest.mark.parametrize("groups", [PAIR, CLUSTER, NAMED], ids=["pair", "masters alone", "named otherwise"])
+def test_no_playbook_warns_of_a_group_that_the_inventory_does_not_have(tmp_path, playbook, groups):
+    probe = "[probe]\nclient\n" if playbook == "drill" else ""
+    code, said = play(tmp_path, groups + probe, f"onprem.lb.{playbook}", "--list-hosts")
+    assert code == 0 and "play #" in said and "Could not match" not in said

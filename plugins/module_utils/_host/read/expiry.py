@@ -2,16 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Which certificates that haproxy serves, or would serve, have expired or soon will.
 
-One that has expired is refused, unless haproxy serves it already: then the harm is done, and a run that was refused
-could not mend anything else. That is said instead. Where no record says what haproxy has loaded, as of an older version
-or with a haproxy that somebody else has set up, what its present configuration names counts as served.
+One that has expired is refused, unless haproxy serves it already, here or on another member: then the harm is done, and
+a run that was refused could not mend anything else, nor replace a member. That is said instead. Where no record says
+what haproxy has loaded, as of an older version or with a haproxy that somebody else has set up, what its present
+configuration names counts as served.
 """
 
 from __future__ import annotations
 
 import datetime
 import time
-from typing import Dict, Iterable, List, Sequence
+from typing import Collection, Dict, Iterable, List, Sequence
 
 from ..._agent.config import certificates
 from ..._shared.engines import CONFIGS, HAPROXY, NATIVE, UNITS
@@ -24,15 +25,25 @@ MEND = "put a renewed one there on every member"
 HAPROXY_CONFIG = CONFIGS[UNITS[NATIVE].balancer]
 
 
-def refusals(paths: Iterable[str]) -> Dict[str, str]:
-    """Return why haproxy is not to be given a certificate, by its path. It follows "PATH is VALUE: "."""
+def refusals(paths: Iterable[str], served_elsewhere: Collection[str] = ()) -> Dict[str, str]:
+    """Return why haproxy is not to be given a certificate, by its path. It follows "PATH is VALUE: ".
+
+    :param served_elsewhere: the checksums of what other members serve
+    """
     record = _record()
     expired = {path: at for path, at in _expire(paths).items() if at <= _now()}
     return {
         path: f"it expired on {_date(at)}, and clients would refuse it: {MEND}."
         for path, at in expired.items()
-        if not _is_served(path, record)
+        if not _is_served(path, record) and loaded_files.checksum(path) not in served_elsewhere
     }
+
+
+def served() -> List[str]:
+    """Return the checksums of what haproxy has loaded, certificates and other files."""
+    record = _record()
+    config = record.config or HAPROXY_CONFIG
+    return sorted({*record.others.values()} or {*map(loaded_files.checksum, loaded_files.paths(HAPROXY, config))})
 
 
 def of_host(services: Sequence[str]) -> List[str]:

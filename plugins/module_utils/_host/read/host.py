@@ -62,6 +62,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "answering": answering,
         "missing_programs": [name for name in asked["programs"] if not reader.find(name)],
         "unfit": named_files.unfit(asked["named"]),
+        "served_files": expiry.served(),
         "expiring": expiry.of_host(named_files.certificate_paths(asked["named"])),
         "resolved": server_names.resolved(asked["servers"]),
         "uncovered": _uncovered(asked),

@@ -14,6 +14,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from ..._agent.config import host
 from ..._agent.config.schema import parted, place_of
 from . import certificates, expiry
+from .._agent.config import host
+from .._agent.config.schema import parted, place_of
+from . import certificates, expiry, loaded_files
 
 ROOT = "root"
 Judge = Callable[[str], Optional[str]]
@@ -25,7 +28,9 @@ TLS: Dict[str, Judge] = {
 
 
 def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
-    """Return ``{key, value, wrong}`` of each that is not fit; ``wrong`` follows "KEY is VALUE: ".
+    """Return ``{key, value, wrong, expired}`` of each that is not fit; ``wrong`` follows "KEY is VALUE: ".
+
+    The last one is the checksum of a certificate that is unfit because it has expired, and '' of the others.
 
     :param named: ``notify``, the ``script_user`` that runs it, ``down_file``, ``metrics_file``, ``services``, and
         ``programs``, each a ``{key, command, user}``; each may be missing
@@ -38,7 +43,16 @@ def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
         ("metrics_file", named.get("metrics_file"), _metrics_file(named.get("metrics_file"))),
         *((key, path, wrong(path) or expired.get(path)) for key, path, wrong in _certificates(named.get("services"))),
     ]
-    return [{"key": key, "value": _shown(key, str(value)), "wrong": wrong} for key, value, wrong in found if wrong]
+    return [
+        {
+            "key": key,
+            "value": _shown(key, str(value)),
+            "wrong": wrong,
+            "expired": loaded_files.checksum(value) if wrong == expired.get(value) else "",
+        }
+        for key, value, wrong in found
+        if wrong
+    ]
 
 
 def certificate_paths(named: Dict[str, Any]) -> List[str]:

@@ -44,6 +44,7 @@ class Change(NamedTuple):
     check: str
     group: str = ""  # its owning group; the writer's own if empty
     keeps: bool = False  # what is there is kept beside it
+    served_elsewhere: Collection[str] = ()  # checksums of what other members' haproxy has loaded
     puts_back: bool = False  # what was kept comes back; `mode`, `check` and `group` have no effect
     shown: bool = True  # whether `diff` has the texts
 
@@ -74,7 +75,8 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
         if before != after or (after is not None and (mode != new_mode or other_group)):
             keeps = bool(item.get("keep")) and before is not None and not is_marked
             change = Change(item["path"], before, after, new_mode, item["check"], item.get("group", ""), keeps)
-            found.append(change._replace(shown=item.get("diff", True)))
+            served = item.get("served_elsewhere") or ()
+            found.append(change._replace(shown=item.get("diff", True), served_elsewhere=served))
     return found
 
 
@@ -139,7 +141,10 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
     if change.check == "none" or change.after is None:
         return []
     new = change.path if candidate == change.path else f"the new {change.path}"
-    expired = expiry.refusals(loaded_files.certificates(change.after, change.path) if change.check == HAPROXY else ())
+    expired = {}
+    if change.check == HAPROXY:
+        certificates = loaded_files.certificates(change.after, change.path)
+        expired = expiry.refusals(certificates, change.served_elsewhere)
     for path, wrong in expired.items():
         raise Refused(f"{path}, which {new} names, is refused, so nothing was changed: {wrong}")
     program = find(change.check)

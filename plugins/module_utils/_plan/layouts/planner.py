@@ -25,12 +25,40 @@ from ..members import engine_choice, identity, openings, silent, static_pods, un
 from ..members.departed import departed, record
 from ..members.engine_choice import Choice
 from ..members.hosts import (
+from ..forecast import forecast, servers
+from ..model import agent, answers, values
+from ..model.instances import read_instances, shared_faults
+from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
+from ..model.variables import as_role_variables, read_given
+from . import (
+    changed_checks,
+    delivery,
+    direct,
+    engine_choice,
+    follow,
+    identity,
+    meanwhile,
+    openings,
+    order,
+    other_engine,
+    resolver,
+    silent,
+    static_pods,
+    still_asked,
+    transition,
+    unused,
+)
+from .delivery import Delivery
+from .departed import departed, record
+from .engine_choice import Choice
+from .members import (
     Member,
     choose_engines,
     disagreements,
     held_vips,
     host_faults,
     known_pass,
+    served_elsewhere,
     unfit_files,
     vrrp_conflicts,
 )
@@ -175,7 +203,8 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     faults += delivery.faults(settings, members, delivered, choices)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices, delivered)
-    faults += [fault for member in members for fault in unfit_files(member, layout.prefix)]
+    for member in members:
+        faults += unfit_files(member, layout.prefix, served_elsewhere(member, members))
     return Judged(members, settings, found, choices, delivered)
 
 
@@ -256,6 +285,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     return [
         *silent.sentences(members),
         *found.warnings,
+        *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
         *meanwhile.statements_lost(members, layout.prefix, layout.schema),
@@ -348,6 +378,7 @@ def _balancer(member: Member, judged: Judged) -> Balancer:
     return given._replace(
         services=follow.kept(given.services, found.follow, follow.followed_on(name, judged.members)),
         inventory_servers=follow.inventory_servers(given.services, found.follow),
+        served_elsewhere=served_elsewhere(member, judged.members),
         down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple
 from ..._agent.config.schema import Faults, shown_of
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import platforms, vrrp_routers
-from ..._shared.engines import AGENT, PROGRAMS, REPLACED
+from ..._shared.engines import AGENT, NATIVE, PROGRAMS, REPLACED, UNITS
 from ..model.plan import Vip
 from ..model.services import port_conflicts
 from ..model.variables import unfit_faults
@@ -182,9 +182,21 @@ def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[s
     return found
 
 
-def unfit_files(member: Member, prefix: str) -> Faults:
-    """Return which programs, folders and certificates that variables name are not fit for use on a member."""
-    return [f"{member['name']}: {fault}" for fault in unfit_faults(member["host"].get("unfit", []), prefix)]
+def unfit_files(member: Member, prefix: str, served_elsewhere: Collection[str]) -> Faults:
+    """Return which programs, folders and certificates that variables name are not fit for use on a member.
+
+    :param served_elsewhere: the checksums of what other members serve: an expired one of these is said, not refused
+    """
+    found = [each for each in member["host"].get("unfit", []) if (each.get("expired") or None) not in served_elsewhere]
+    return [f"{member['name']}: {fault}" for fault in unfit_faults(found, prefix)]
+
+
+def served_elsewhere(member: Member, members: List[Member]) -> List[str]:
+    """Return the checksums of the files that the haproxy of other members has loaded, and runs with."""
+    unit = UNITS[NATIVE].balancer
+    hosts = [other["host"] for other in members if other["name"] != member["name"]]
+    serving = [host.get("served_files", []) for host in hosts if unit in host.get("active_units", [])]
+    return sorted({checksum for each in serving for checksum in each})
 
 
 def host_faults(member: Member, listeners: List[Dict[str, Any]], choice: Choice) -> Faults:

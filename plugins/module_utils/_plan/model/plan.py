@@ -47,6 +47,7 @@ class Balancer(NamedTuple):
     services: List[Dict[str, Any]] = []
     inventory_servers: Dict[str, int] = {}  # how many the inventory names, by service that follows the cluster
     monitors: List[Dict[str, Any]] = []
+    served_elsewhere: List[str] = []  # checksums of the files that the haproxy of other members has loaded
     down_file: str = ""
     answer_port: int = 0  # on 127.0.0.1, where it answers unless it hangs
     also_answers: List[int] = []  # other such ports that are still in use

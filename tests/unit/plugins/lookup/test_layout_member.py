@@ -58,6 +58,7 @@ def test_templates_are_evaluated_and_the_rest_stays_as_it_is(read):
             "auth_pass": "",
         },
         "options": {"members": ["lb1", "lb2"], "vips": ["192.0.2.10"], "auth_pass": ""},
+        "role_variables": [],
         "timeouts": {},
         "faults": [],
         "name_faults": [],
@@ -68,6 +69,11 @@ def test_templates_are_evaluated_and_the_rest_stays_as_it_is(read):
 def test_the_timeouts_on_which_the_forecast_counts_are_read_too(read):
     found = read('haproxy_timeout_connect: 3s\nagent_timeout_check: "{{ 2 }}s"\nhaproxy_timeout_client: 9s')["timeouts"]
     assert found == {"haproxy_timeout_connect": "3s", "agent_timeout_check": "2s"}
+
+
+def test_the_variables_of_component_roles_that_are_set_are_named_and_not_evaluated(read):
+    found = read('haproxy_maxconn: "{{ nowhere }}"\nagent_workers: 2\nhaproxies: 3')["role_variables"]
+    assert sorted(found) == ["agent_workers", "haproxy_maxconn"]
 
 
 def test_the_address_may_be_a_template(read):

@@ -95,6 +95,32 @@ def test_one_that_has_expired_and_is_served_is_said_and_refuses_no_other_change(
     assert files.check(change, "candidate", programs.find, programs.run) == []
 
 
+def test_one_that_has_expired_and_that_another_member_serves_is_said_and_not_refused(host, pem, at):
+    at(-1)
+    config, own = host("", {"/other.pem": "1" * 64}), loaded_files.checksum(str(pem))
+    services = [{"name": "web", "tls": {"certificate": str(pem)}}]
+    assert [found["expired"] for found in named_files.unfit({"services": services})] == [own]
+    assert re.match(f"{pem} expired on {DATE}, and clients refuse it: put a renewed one", *expiry.of_host([str(pem)]))
+    change = files.Change(str(config), "", bound(pem), 0o644, "haproxy", served_elsewhere=[own])
+    programs = Programs({"haproxy": (0, "", "")})
+    assert files.check(change, "candidate", programs.find, programs.run) == []
+    with pytest.raises(files.Refused):
+        files.check(change._replace(served_elsewhere=["1" * 64]), "candidate", programs.find, programs.run)
+
+
+def test_a_file_that_is_wanted_brings_along_what_other_members_serve(tmp_path):
+    wanted = {"path": str(tmp_path / "x"), "content": "new", "mode": "0644", "state": "present", "check": "none"}
+    (change,) = files.changes([{**wanted, "served_elsewhere": ["1" * 64]}])
+    assert change.served_elsewhere == ["1" * 64] and files.changes([wanted])[0].served_elsewhere == ()
+
+
+def test_what_a_host_serves_is_what_is_recorded_and_else_what_its_configuration_names(host, pem):
+    host(bound(pem), {str(pem): "1" * 64, "/other.pem": "2" * 64})
+    assert expiry.served() == ["1" * 64, "2" * 64]
+    host(bound(pem), {})
+    assert expiry.served() == [loaded_files.checksum(str(pem))]
+
+
 @pytest.mark.parametrize("line", ["crt {pem}", "crt {folder}/certs", "crt-list {folder}/list.txt"])
 def test_one_of_raw_lines_a_folder_or_a_list_is_refused_and_said_as_well(host, pem, at, tmp_path, line):
     (tmp_path / "certs").mkdir()

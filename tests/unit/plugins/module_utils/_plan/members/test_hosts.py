@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers
@@ -92,3 +95,36 @@ def test_however_many_members_there_are_a_check_that_fails_is_no_fault(count, pr
 def test_from_the_third_on_no_member_can_be_as_quick_as_the_second():
     second, third, fourth = _members.priorities(4)[1:]
     assert second - third == third - fourth == 25
+
+
+EXPIRED = {"key": "services[0] (web).tls.certificate", "value": "/web.pem", "wrong": "it expired.", "expired": "1" * 64}
+SERVING = {"active_units": ["haproxy.service"], "served_files": ["1" * 64]}
+
+
+@pytest.mark.parametrize(
+    "other, refused",
+    [
+        (SERVING, False),
+        ({}, True),
+        ({**SERVING, "served_files": ["2" * 64]}, True),
+        ({**SERVING, "active_units": ["keepalived.service"]}, True),  # nobody gets it from there
+    ],
+)
+def test_an_expired_certificate_is_refused_unless_another_member_serves_it(other, refused):
+    given = [member(1), member(2)]
+    given[0]["host"]["unfit"] = [EXPIRED]
+    given[1]["host"].update(other)
+    found = planner.draft(_pair.LAYOUT, given)
+    assert found.faults == (
+        ["lb1: pair_services[0] (web).tls.certificate is '/web.pem': it expired."] if refused else []
+    )
+    if not refused:
+        served = {name: each.balancer.served_elsewhere for name, each in found.members.items()}
+        assert served == {"lb1": ["1" * 64], "lb2": []}
+
+
+def test_what_is_unfit_for_another_reason_is_refused_whoever_serves_it():
+    given = [member(1), member(2)]
+    given[0]["host"]["unfit"] = [{**EXPIRED, "expired": ""}, {"key": "notify", "value": "/x", "wrong": "it is gone."}]
+    given[1]["host"].update({**SERVING, "served_files": ["", "1" * 64]})
+    assert len(planner.draft(_pair.LAYOUT, given).faults) == 2
