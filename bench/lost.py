@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
 import stage as _collection  # noqa: F401, makes the collection importable
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.ipi_presets import SERVER_CHECK
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi.presets import SERVER_CHECK
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from balancers import PYTHON, PYZ, Process, build, until
 from support.netns.links import Link, sh

@@ -13,9 +13,6 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..._agent.config import host
 from ..._agent.config.schema import parted, place_of
-from . import certificates, expiry
-from .._agent.config import host
-from .._agent.config.schema import parted, place_of
 from . import certificates, expiry, loaded_files
 
 ROOT = "root"

@@ -21,37 +21,10 @@ from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
 from ..change.undo import undo
 from ..forecast import drilled, forecast, servers
-from ..members import engine_choice, identity, openings, silent, static_pods, unused
+from ..members import engine_choice, identity, openings, other_engine, silent, static_pods, unused
 from ..members.departed import departed, record
 from ..members.engine_choice import Choice
 from ..members.hosts import (
-from ..forecast import forecast, servers
-from ..model import agent, answers, values
-from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
-from ..model.variables import as_role_variables, read_given
-from . import (
-    changed_checks,
-    delivery,
-    direct,
-    engine_choice,
-    follow,
-    identity,
-    meanwhile,
-    openings,
-    order,
-    other_engine,
-    resolver,
-    silent,
-    static_pods,
-    still_asked,
-    transition,
-    unused,
-)
-from .delivery import Delivery
-from .departed import departed, record
-from .engine_choice import Choice
-from .members import (
     Member,
     choose_engines,
     disagreements,

@@ -13,7 +13,6 @@ import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import served_certificates
-from ansible_collections.onprem.lb.plugins.module_utils._host import served_certificates
 from support.waiting import LIMIT_S
 
 EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")

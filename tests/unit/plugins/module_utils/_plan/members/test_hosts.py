@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import members as _members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import pair as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as _members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import vrrp_routers

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import other_engine, pair, planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import other_engine
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import AGENT, NATIVE
 from support.plans.pairs import member
 from support.variable_tables import options
