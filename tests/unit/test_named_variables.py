@@ -20,7 +20,7 @@ OTHERS = {
     "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo"],
     "nft": ["inet_service"],
     "Prometheus": ["node_exporter"],
-    "Ansible": ["ansible_check_mode", "ansible_host", "ansible_python_interpreter", "member_lock"],
+    "Ansible": ["ansible_check_mode", "ansible_host", "ansible_python_interpreter", "ansible_user"],
     "a key in a file of the agent": ["state_file", "status_socket", "sync_groups"],
     "a key in the prober's reply": ["interval_ms", "timeout_ms"],
     "a drill's event": ["disk_full"],
@@ -49,8 +49,8 @@ def values(node, key=""):
 
 
 def known():
-    """Return the names of variables, of the keys in their values, and of modules' options."""
-    found = {name for names in OTHERS.values() for name in names}
+    """Return the names of variables, of the keys in their values, of plugins, and of modules' options."""
+    found = {name for names in OTHERS.values() for name in names} | {file.stem for file in PLUGINS.glob("*/*.py")}
     for file in ROLES.glob("*/meta/argument_specs.yml"):
         found.update(map(str, keys(yaml.safe_load(file.read_text()))))
     for file in MODULES.glob("*.py"):
