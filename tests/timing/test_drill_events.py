@@ -100,7 +100,7 @@ def split_heals(rounds):
     rounds.judge_overlap(healed, line["two_holders_ms"])
     yielded = rounds.first(healed, lambda view: view.holders == ["lb1"])
     back = rounds.first(healed, lambda view: view.announcer == "lb1")
-    rounds.judge_time("back", yielded, back, line["back_ms"])
+    rounds.judge_time("back", yielded, back, line["back_ms"] - line["back_later_ms"])
 
 
 def vrrp_lost(rounds):
@@ -122,7 +122,7 @@ def port_fails(rounds, event, script, port):
     rounds.lb1.output("sh", "-c", ports.back(port))
     back = rounds.recorder.record("lb1", "joined")
     rounds.settle(line["back"])
-    rounds.judge_outage("back", back, line["back_ms"])
+    rounds.judge_outage("back", back, line["back_ms"] - line["back_later_ms"])
     rounds.judge_overlap(began, SWITCH_MS)
 
 

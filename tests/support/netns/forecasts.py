@@ -129,7 +129,7 @@ class Play:
             members = {other: planned for other, planned in self.plan.members.items() if other not in out}
             outages = forecast.forecast(planner.forecast_input(self.plan._replace(members=members)))["outages"]
         held = [line for line in outages if (line["event"], line["member"]) == (event, name)]
-        return {line["vip"]: line for line in held if self.holders[line["vip"]] == name}
+        return {line["vip"]: _of_the_move(line) for line in held if self.holders[line["vip"]] == name}
 
     def _step(self, at, lines, holder, bound, others_ms=0):
         """:param others_ms: the bound of the VIPs that the member does not hold"""
@@ -142,6 +142,11 @@ class Play:
             outcomes[vip] = Outcome(name, bound_ms, self.cluster.view(vip), self.cluster.outage(vip, at, now))
         self.steps.append(outcomes)
         self.holders = expected
+
+
+def _of_the_move(line):
+    """Return a line with what the VIP's return may take, without the time in which its holder may have no server."""
+    return {**line, "back_ms": line["back_ms"] - line.get("back_later_ms", 0)}
 
 
 Steps = List[Dict[str, Outcome]]  # of one run: the outcomes by VIP

@@ -90,8 +90,9 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
         meanwhile, what happens, in words, and as `Scenario` has it; by default the service dies
     :param progress: called before each step with the number of steps that are done, and that of all
     :returns: a sentence for each fault; and a line for each VIP and event at its first holder, at worst:
-        ``{event, vip, member, before, after, tied, outage_ms, back, back_ms, two_holders_ms}``; ``tied`` are those that
-        may win instead of ``after``, because their priority is the same; ``back`` is the holder after the failure.
+        ``{event, vip, member, before, after, tied, outage_ms, back, back_ms, back_later_ms, two_holders_ms}``; ``tied``
+        are those that may win instead of ``after``, because their priority is the same; ``back`` is the holder after
+        the failure, and ``back_later_ms`` the part of ``back_ms`` for which it may have no server.
         A line with ``lasts_ms`` is of a failure that lasts that long, and whose holder keeps the VIP, beside another
         one or with answers that are late, or serves until the VIP has moved
     """
@@ -107,6 +108,7 @@ def forecast(plan: Plan, progress: Progress = unseen) -> Dict[str, Any]:
 
 
 def _scenarios(watched: Watched) -> List[Scenario]:
+    later = {event: ms for spec in watched.values() for event, ms in spec.get("back_later", {}).items()}
     services = [
         Scenario(
             Failure(
@@ -118,11 +120,10 @@ def _scenarios(watched: Watched) -> List[Scenario]:
             ),
             spec["fatal"],
             f"{spec.get('failure', f'{service} dies')} on {{}}",
-            spec.get("back_later", {}),
         )
         for service, spec in watched.items()
     ]
-    return [*services, *HOST_FAILURES]
+    return [scenario._replace(back_later=later) for scenario in (*services, *HOST_FAILURES)]
 
 
 def _blind_links(plan: Plan) -> Dict[str, List[str]]:
@@ -187,6 +188,7 @@ def _line(
         "outage_ms": round(worst.outage / 1000 + SWITCH_MS),
         "back": returned,
         "back_ms": round(back.back_outage / 1000 + SWITCH_MS + back_later) if returned != after else 0,
+        "back_later_ms": back_later if returned != after else 0,
         "two_holders_ms": _shared_ms(shared),
     }
 

@@ -74,6 +74,11 @@ class Rules(NamedTuple):
     def up_after(self) -> float:
         return self.pause * self.rise
 
+    @property
+    def back_after(self) -> float:
+        """How long after its network a server is up again at most: a check that still fails may have just begun."""
+        return self.check_connect + self.rise * max(self.interval, self.pause) if self.checks else 0
+
 
 class Loss(NamedTuple):
     """What becomes of new connections, and of those that last. Times are in milliseconds, shares in percent."""

@@ -21,6 +21,7 @@ from ..._agent.config.schema import (
 )
 from ..._agent.follow.haproxy_file import place
 from ..._shared import engines, events
+from ..forecast import servers
 from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
@@ -170,15 +171,18 @@ class Pair(NamedTuple):
 
     @property
     def _back_up_ms(self) -> int:
-        """How long it takes at most until a server is up again whose checks failed."""
-        checks = [backend["check"] for service in self.services for _place, backend in backends(service, "")]
-        return round(1000 * max((check["rise"] * check["interval"] for check in checks), default=0))
+        """How long it takes at most until a server is up again that could not be reached, with either engine."""
+        every = [backend for service in self.services for _place, backend in backends(service, "")]
+        rules = [servers.rules_of(each, engine, servers.Timeouts()) for each in every for engine in engines.UNITS]
+        return round(1000 * max((each.back_after for each in rules), default=0))
 
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
         vips, others = [vip.name for vip in self.vips], self.checked.names
         harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + self._back_up_ms, events.DISK_FULL: 0}
-        own = {"instances": vips, "blind_trackers": [direct.DOWN, *others], "harmless": harmless}
+        # A member without a network has no server when it has one again, and its VIPs.
+        cut_off = dict.fromkeys((events.HOST_CUT, events.PORT_DOWN, events.LINK_FLAPPING), self._back_up_ms)
+        own = {"instances": vips, "blind_trackers": [direct.DOWN, *others], "harmless": harmless, "back_later": cut_off}
         found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, **own}}
         if self.answer_port:
             found["haproxy hangs"] = {
