@@ -59,6 +59,13 @@ def test_one_that_is_configured_and_does_not_answer_is_said(monkeypatch):
     assert text == proxy.prometheus(PROXY)
 
 
+@pytest.mark.parametrize("report", [{}, {"services": None}], ids=str)
+def test_a_daemon_whose_report_is_of_another_version_answers_and_has_no_metrics(monkeypatch, report):
+    monkeypatch.setattr(status_socket, "fetch", lambda _path, _timeout: report)
+    every = dict.fromkeys(REPORTS, True)
+    assert parts.read(lambda path: "" if path == CONFIGS["resolver"] else "{}") == (every, "")
+
+
 def test_a_part_that_the_host_does_not_have_is_not_asked_for(monkeypatch):
     assert read(monkeypatch, REPORTS, []) == ({}, "")
 
