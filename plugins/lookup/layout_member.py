@@ -69,10 +69,8 @@ class LookupModule(LookupBase):
         prefix, known = next(iter(terms), ""), options.get("known", [])
         missing = [name for name in known if name not in raw]
         if not known or missing:
-            what = f"{', '.join(missing)} is not set here" if missing else "it is given no names"
-            raise AnsibleLookupError(
-                f"layout_member reads the variables in known, and {what}: ask in a play that has the layout's role."
-            )
+            what = f"{', '.join(missing)} is not set here" if missing else "no variables to read are named"
+            raise AnsibleLookupError(f"{what}: ask in a play that has the layout's role.")
         host = raw["inventory_hostname"]
         settings = {name[len(prefix) + 1 :]: self._value(raw[name]) for name in known}
         names = identity.names_in(settings, prefix)

@@ -93,6 +93,12 @@ def test_every_option_is_one_that_the_program_has(command):
         assert re.search(rf"(?<![\w-]){option}\b", shown), option
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_asks_a_unit_of_the_native_engine_asks_the_agents_as_well(command):
+    for native, agent in zip(*(engines.UNITS[engine] for engine in (engines.NATIVE, engines.AGENT))):
+        assert native not in command or agent in command
+
+
 def test_haproxys_configuration_is_where_it_is_looked_for():
     defaults = yaml.safe_load((ROLES / "haproxy" / "defaults" / "main.yml").read_text())
     assert f"haproxy -c -f {defaults['haproxy_config_path']}" in COMMANDS

@@ -12,7 +12,10 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host as metrics_of_host
-from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import writer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import parts, writer
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.paths import GOLDEN, ROLES
 from support.roles import calls, variables_of
 
@@ -102,3 +105,13 @@ def test_what_a_drill_records_on_the_members_is_what_is_read_there():
     written = Templar(loader=loader, variables={"__drill_ended": 1790000000}).template(file["content"])
     assert (file["path"], metrics_of_host.last_drill(json.loads(written))) == (writer.DRILL, 1790000000)
     assert task["delegate_to"] == "{{ item }}" and task["loop"] == "{{ __drill_names }}"
+
+
+def test_the_parts_are_looked_for_where_their_configurations_are_written():
+    written = {
+        "proxy": engines.CONFIGS[engines.UNITS[engines.AGENT].balancer],
+        "direct": direct.CONFIG,
+        "follow": variables_of("layout")["__layout_follow_config"],
+        "resolver": resolver.CONFIG,
+    }
+    assert written == {part.name: part.config for part in parts.PARTS}

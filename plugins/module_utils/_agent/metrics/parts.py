@@ -42,9 +42,13 @@ def daemon(socket: str, metrics: Callable[[Dict[str, Any]], str]) -> Callable[[s
 
     def ask(_config: str) -> Optional[str]:
         try:
-            return metrics(status_socket.fetch(socket, TIMEOUT))
+            report = status_socket.fetch(socket, TIMEOUT)
         except status_socket.Refused:
             return None
+        try:
+            return metrics(report)
+        except (LookupError, TypeError):  # it is of another version, which reports something else
+            return ""
 
     return ask
 

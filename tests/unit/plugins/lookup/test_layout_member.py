@@ -125,7 +125,8 @@ def test_a_variable_that_the_layouts_tasks_set_is_a_fault_where_they_are_given(r
 
 
 @pytest.mark.parametrize(
-    "options, sentence", [({}, "it is given no names"), ({"known": ["pair_vips"]}, "pair_vips is not set here")]
+    "options, sentence",
+    [({}, "no variables to read are named"), ({"known": ["pair_vips"]}, "pair_vips is not set here")],
 )
 def test_what_it_cannot_read_is_a_sentence(options, sentence):
     loader = DataLoader()

@@ -11,13 +11,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import pa
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.name_server import Answer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics as proxy
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct as direct_plan
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from support.direct.reports import REPORT as DIRECT
 from support.follow.reports import REPORT as FOLLOW
 from support.proxy.reports import REPORT as PROXY
-from support.roles import variables_of
 
 CONFIGS = {part.name: part.config for part in parts.PARTS}
 REPORTS = {
@@ -62,6 +59,13 @@ def test_one_that_is_configured_and_does_not_answer_is_said(monkeypatch):
     assert text == proxy.prometheus(PROXY)
 
 
+@pytest.mark.parametrize("report", [{}, {"services": None}], ids=str)
+def test_a_daemon_whose_report_is_of_another_version_answers_and_has_no_metrics(monkeypatch, report):
+    monkeypatch.setattr(status_socket, "fetch", lambda _path, _timeout: report)
+    every = dict.fromkeys(REPORTS, True)
+    assert parts.read(lambda path: "" if path == CONFIGS["resolver"] else "{}") == (every, "")
+
+
 def test_a_part_that_the_host_does_not_have_is_not_asked_for(monkeypatch):
     assert read(monkeypatch, REPORTS, []) == ({}, "")
 
@@ -94,13 +98,3 @@ def test_a_resolver_that_is_silent_or_wrong_does_not_answer(kind, answer):
 def test_one_without_a_name_of_its_own_is_asked_whether_it_is_there():
     assert asked("port=53\n", {"A": Answer(3, [])})[0] == ""
     assert asked("port=53\n", {"A": SILENT})[0] is None
-
-
-def test_the_configurations_are_where_the_roles_write_them():
-    written = {
-        "proxy": engines.CONFIGS[engines.UNITS[engines.AGENT].balancer],
-        "direct": direct_plan.CONFIG,
-        "follow": variables_of("layout")["__layout_follow_config"],
-        "resolver": resolver.CONFIG,
-    }
-    assert written == CONFIGS
