@@ -20,7 +20,9 @@ OTHERS = {
     "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo"],
     "nft": ["inet_service"],
     "Prometheus": ["node_exporter"],
-    "Ansible": ["ansible_check_mode", "ansible_host", "ansible_python_interpreter", "ansible_user"],
+    "Ansible": [
+        *("ansible_become_method", "ansible_check_mode", "ansible_host", "ansible_python_interpreter", "ansible_user"),
+    ],
     "a key in a file of the agent": ["state_file", "status_socket", "sync_groups"],
     "a key in the prober's reply": ["interval_ms", "timeout_ms"],
     "a drill's event": ["disk_full"],

@@ -127,15 +127,18 @@ def removed(limit=None, check=False, failing=(), **given):
         gone = [file["path"] for file in call.given["files"] if file.get("state") == "absent"]
         return {"changed": True, "paths": gone, "deleted": gone, "failed": call.on in failing, "msg": "no"}
 
+    def read(call):
+        return host_info(call.on, own_packages=[*{"haproxy", "keepalived"} & {*call.given["packages"]}])
+
     names = {"os_family": "Debian", "resolved": False, "networkmanager": False}
-    answers = {"host_info": lambda call: host_info(call.on), "resolver_info": names, "config_files": deletes}
+    answers = {"host_info": read, "resolver_info": names, "config_files": deletes, "apt": {"changed": True}}
     return played(answers, "remove", limit=limit, check=check, confirm=True, **given)
 
 
 def test_the_end_of_a_removal_says_what_has_gone_and_what_to_run_next():
     play = removed()
     said = str(play.said)
-    assert "lb1, lb2: done: delete " in said and "/run/haproxy.down" in said
+    assert "lb1, lb2: done: " in said and "; remove keepalived; remove haproxy" in said and "/run/haproxy.down" in said
     assert "No member is left, so nobody holds their VIPs." in said
 
 

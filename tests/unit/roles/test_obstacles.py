@@ -154,7 +154,7 @@ def removal(role, existing=(), unremovable=None, **read):
     state = {f"{role}_state": "absent", "ansible_check_mode": False}
     known = {**defaults(role), **variables_of(role), **state}
     asked = {f"__{role}_unused_before": {"stdout": ""}}
-    return {**known, **asked, f"__{role}_host_read": {**ours, **kept, **found, **read}}
+    return {**known, **asked, f"__{role}_before_removal": {**ours, **kept, **found, **read}}
 
 
 @pytest.mark.parametrize("role", PACKAGES)

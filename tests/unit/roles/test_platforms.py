@@ -44,7 +44,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         f"{role}_packages": PACKAGES[role],
         f"__{role}_host_given": found,
         f"__{role}_host": found,
-        f"__{role}_host_read": found,
+        f"__{role}_before_removal": found,
         f"__{role}_files": [],
         f"__{role}_secrets": [],
         f"__{role}_written": {"changed": False},

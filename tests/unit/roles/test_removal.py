@@ -62,8 +62,8 @@ def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_a
     assert [module for module, _given in written] == [WILL, FILES] and written[0][1] == {"path": path}
     read = {"own_units": [], "own_packages": [], "recorded_packages": [], "existing_units": [], "missing_packages": []}
     read.update({"takeover": {"keepalived": {"put_back": []}}, "unremovable": {}, "os_family": "Debian"})
-    variables.update({"__keepalived_host_read": read, "keepalived_packages": [], "keepalived_config_path": "/x"})
+    variables.update({"__keepalived_before_removal": read, "keepalived_packages": [], "keepalived_config_path": "/x"})
     variables["keepalived_state"] = "absent"
     removed = calls("keepalived", variables, FILES, tasks_from="remove.yml")
-    assert removed[-2][1]["files"] == [{"path": variables["__keepalived_unit_path"], "state": "absent"}]
-    assert removed[-1] == (FILES, {"files": [], "folders": ["/usr/local/lib/onprem-lb-keepalived"]})
+    assert removed[-1][1]["files"] == [{"path": variables["__keepalived_unit_path"], "state": "absent"}]
+    assert removed[-1][1]["folders"] == ["/usr/local/lib/onprem-lb-keepalived"]

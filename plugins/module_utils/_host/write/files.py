@@ -245,7 +245,10 @@ def replace_all(
 
 
 def _write_candidate(change: Change, beside: bool) -> str:
-    """Write the new text where it can be renamed into place, or, for a dry run, into a temporary folder."""
+    """Write the new text where it can be renamed into place, or, for a dry run, into a temporary folder.
+
+    There only its owner may read it, whatever its mode is to be.
+    """
     folder = os.path.dirname(change.path) if beside else None
     if folder:
         os.makedirs(folder, mode=0o755, exist_ok=True)
@@ -253,7 +256,8 @@ def _write_candidate(change: Change, beside: bool) -> str:
     handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(change.path)}.", suffix=".new", dir=folder)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(change.after or "")
-        os.fchmod(file.fileno(), change.mode)
+        if beside:
+            os.fchmod(file.fileno(), change.mode)
         if beside and change.group:
             os.fchown(file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
     return candidate

@@ -137,6 +137,18 @@ def test_a_file_of_which_haproxy_ignores_lines_is_refused(tmp_path, warning, dry
     assert not path.exists()
 
 
+@pytest.mark.parametrize("dry, mode", [(True, 0o600), (False, 0o640)])
+def test_what_a_dry_run_writes_for_the_program_to_check_is_for_its_owner_alone(tmp_path, dry, mode):
+    class Looks(Programs):
+        def run(self, command):
+            modes.append(os.stat(command[-1]).st_mode & 0o777)
+            return super().run(command)
+
+    modes = []
+    apply([wanted(tmp_path / "haproxy.cfg", "a password", "haproxy", "0640")], Looks(), dry=dry)
+    assert modes == [mode]
+
+
 def test_any_other_warning_is_passed_on(tmp_path):
     path = str(tmp_path / "a.conf")
     said = {

@@ -1,0 +1,79 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A scenario finds its marks wherever they are, and in whatever form: .config/molecule/files/marks.py."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from support import waiting
+from support.paths import ROOT
+
+PROGRAM = ROOT / ".config" / "molecule" / "files" / "marks.py"
+PASSWORD = "a password: QzmarkPw\n"
+
+
+def search(folder, beside, watched=None):
+    """Return what the program finds in a folder and in what was watched, and in no journal."""
+    seen = beside / "watched.json"
+    seen.write_text(json.dumps(watched or {}))
+    command = [sys.executable, str(PROGRAM), "search", str(seen), "0", str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env={"PATH": "/nowhere"})
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "searched"
+    made.mkdir(mode=0o700)
+    return made
+
+
+@pytest.mark.parametrize("before", ["", "x", "xx"])
+def test_a_mark_is_found_as_it_is_typed_and_in_base64(folder, tmp_path, before):
+    (folder / "typed").write_text(PASSWORD)
+    (folder / "encoded").write_bytes(base64.b64encode(f"{before}QzmarkPw".encode()))
+    places = [line.partition(":")[0] for line in search(folder, tmp_path)["wrong"]]
+    assert places == [f"{folder}/encoded", f"{folder}/typed"]
+
+
+@pytest.mark.parametrize(
+    "mode, of_folder, is_open", [(0o600, 0o755, False), (0o644, 0o700, False), (0o644, 0o755, True)]
+)
+def test_a_mark_that_is_where_it_must_be_is_kept_unless_others_may_read_it(tmp_path, mode, of_folder, is_open):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        backup = Path(name) / "backups" / "1.json"
+        backup.parent.mkdir()
+        backup.write_text(PASSWORD)
+        for path, permissions in ((backup, mode), (backup.parent, 0o755), (Path(name), of_folder)):
+            path.chmod(permissions)
+        found = search(Path(name), tmp_path)
+    assert found == {"kept": ["QzmarkPw"], "wrong": [f"{backup}: QzmarkPw, which others may read"] if is_open else []}
+
+
+def test_what_was_watched_is_judged_as_well(folder, tmp_path):
+    watched = {"arguments of /usr/bin/true": ["QzmarkScript"], "environment of /usr/bin/python3": ["QzmarkScript"]}
+    assert search(folder, tmp_path, watched) == {
+        "kept": ["QzmarkScript"],
+        "wrong": ["environment of /usr/bin/python3: QzmarkScript"],
+    }
+
+
+def test_the_arguments_and_the_environment_of_a_process_are_seen_while_it_runs(tmp_path):
+    seen = tmp_path / "watched.json"
+    with subprocess.Popen([sys.executable, str(PROGRAM), "watch", str(seen)]) as watching:
+        waiting.until((tmp_path / "watched.json.begun").exists)
+        given = [sys.executable, "-c", "input()", "QzmarkScript"]
+        with subprocess.Popen(given, stdin=subprocess.PIPE, env={"TOKEN": "QzmarkToken"}) as process:
+            (tmp_path / "watched.json.begun").unlink()
+            watching.wait()
+            process.stdin.write(b"\n")
+    found = json.loads(seen.read_text())
+    assert "QzmarkScript" in found[f"arguments of {sys.executable}"]
+    assert "QzmarkToken" in found[f"environment of {sys.executable}"]
