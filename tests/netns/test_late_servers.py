@@ -361,7 +361,7 @@ def test_an_upgrade_to_quick_checks_refuses_nobody_while_all_servers_are_late(li
     pages.answer(one=LATE, other=LATE)
     with engine(link, tmp_path, **FIRST_RELEASE) as running, Clients(link) as clients:
         clients.find(ONE, OTHER)
-        assert running.states() == {ONE: "up", OTHER: "up"}
+        until(lambda: running.states() == {ONE: "up", OTHER: "up"})
         running.reload()
         until(lambda: running.states() == {ONE: "late", OTHER: "late"})
         clients.find(ONE, OTHER)
