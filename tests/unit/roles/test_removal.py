@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 import yaml
@@ -67,3 +68,16 @@ def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_a
     removed = calls("keepalived", variables, FILES, tasks_from="remove.yml")
     assert removed[-1][1]["files"] == [{"path": variables["__keepalived_unit_path"], "state": "absent"}]
     assert removed[-1][1]["folders"] == ["/usr/local/lib/onprem-lb-keepalived"]
+
+
+@pytest.mark.parametrize("owners, left", [(None, []), ("app.map", ["app.map"]), ("log", ["log"])])
+def test_the_folders_of_haproxys_package_go_but_for_what_is_the_owners(tmp_path, owners, left):
+    folder = tmp_path / "haproxy"
+    (folder / "dev").mkdir(parents=True)
+    (folder / "dev" / "log").touch()  # on which systemd mounts the log's socket
+    if owners:
+        (folder / owners).touch()
+    tasks = yaml.safe_load((ROLES / "haproxy/tasks/remove.yml").read_text())
+    (command,) = [task["ansible.builtin.command"]["cmd"] for task in tasks if "empty folders" in task["name"]]
+    subprocess.run(command.replace("{{ item }}", str(folder)).split(), check=True, stdout=subprocess.DEVNULL)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([*left, *["haproxy"] * bool(left)])
