@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.inventories import Inventory
 from support.paths import EXAMPLES, README
@@ -35,7 +34,7 @@ STAYS = (
     events.SLOW_BACKEND,
     events.DISK_FULL,
     events.STRANGER_WITH_VIP,
-    ipi.API_FAILING,  # the balancer has the other API servers
+    events.API_FAILING,  # the balancer has the other API servers
 )
 
 
