@@ -43,7 +43,7 @@ def _idle(given: Set[str], engine: str) -> Iterator[Tuple[str, str]]:
     """Yield each variable of the other engine's roles, with the one that counts instead of it, '' if there is none."""
     others = ROLES[AGENT if engine == NATIVE else NATIVE]
     for name in sorted(given):
-        role, _, key = name.partition("_")
+        role, _separator, key = name.partition("_")
         if role not in others or key not in KEYS[role] or key in EITHER:
             continue
         same = [f"{each}_{key}" for each in ROLES[engine] if key in KEYS[each]]
