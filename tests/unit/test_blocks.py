@@ -35,7 +35,7 @@ KINDS = {
     "docs/cluster.md": "cluster commands",
     "docs/direct.md": "usage pair cluster agent",
     "docs/dns.md": "commands cluster records records records records cluster",
-    "docs/drills.md": "commands printed drill printed",
+    "docs/drills.md": "commands printed drill printed printed",
     "docs/follow.md": "preset usage agent kubernetes",
     "docs/monitoring.md": "pair prometheus usage",
     "docs/operations.md": "printed printed printed printed commands printed commands commands printed shell commands "

@@ -156,11 +156,11 @@ def test_it_writes_no_file_beside_a_run(active, changes, follow, pods, paused):
         "__layout_changes": changes,
     }
     (first, *_rest) = [task for task in tasks("layout", "configure.yml") if SYSTEMD in task]
-    assert first["name"].startswith("Configure | Stop what follows the cluster")
+    assert first["name"].startswith("Configure | Stop follow")
     templar = Templar(loader=DataLoader(), variables=variables)
     assert templar.evaluate_conditional(trust_as_template(first["when"])) is paused
     names = [task["name"] for task in tasks("layout", "configure.yml")]
-    assert names.index(first["name"]) < next(at for at, name in enumerate(names) if "Change the members" in name)
+    assert names.index(first["name"]) < next(at for at, name in enumerate(names) if "Change the Backups" in name)
 
 
 @pytest.mark.parametrize("active, changes, paused", [(True, True, True), (True, False, False), (False, True, False)])
