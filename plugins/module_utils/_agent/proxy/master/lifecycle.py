@@ -64,7 +64,8 @@ class Lifecycle(lifecycle.Lifecycle):
         if inherited:
             self.since = inherited["since"]
             self.master.inherit(inherited)
-            upgrade_state.reap(self.loop, inherited["checks"])
+            if inherited["checks"]:
+                self.master.reap(inherited["checks"])
         prepared = self.master.prepare(settings)
         self.missing_privileges = self._raise_nofile(prepared.settings)
         for missing in self.missing_privileges:

@@ -9,7 +9,7 @@ Between the two nothing has changed.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
 
 from ...checks.client import Result, Run
 from ...runtime import status_socket, upgrade_state
@@ -60,6 +60,7 @@ class Master:
         told = workers.Events(self._receive, self._worker_ended, events.serves, events.failed)
         self.pool = WorkerPool(loop, log, self._updates, told)
         self._renderer = Renderer(loop)
+        self._ending: Set[int] = set()  # children of versions before, which have not been reaped yet
 
     def start(self, checks: Any, prepared: Prepared, inherited: Optional[Dict[str, Any]]) -> None:
         """Serve. Raises OSError if no worker can be started.
@@ -175,7 +176,7 @@ class Master:
             "door": [self._status_socket.path, self._status_socket.socket.fileno()],
             "listeners": [[*place, each.fileno()] for place, each in self._listeners.items()],
             "hands": [worker.to_json() for worker in self.pool.workers if not worker.gone],
-            "gone": [*(worker.pid for worker in self.pool.workers if worker.gone), *self._renderer.pids],
+            "gone": [*self._ending, *(worker.pid for worker in self.pool.workers if worker.gone), *self._renderer.pids],
             "members": self.health.to_json(),
             "ended": self.counters.ended,
             "told": self.counters.by_worker(),
@@ -196,7 +197,12 @@ class Master:
             self.counters.update(int(pid), counters, self._loop.now())
         for pid in known["gone"]:
             self.counters.fold_in(pid)
-            upgrade_state.reap(self._loop, pid)
+            self.reap(pid)
+
+    def reap(self, pid: int) -> None:
+        """Reap a child of the version before, or have the next version do so."""
+        self._ending.add(pid)
+        upgrade_state.reap(self._loop, pid, lambda: self._ending.discard(pid))
 
     def _open_status_socket(self, path: str, inherited: int = -1) -> status_socket.UnixSocketServer:
         answer = admin.answers(

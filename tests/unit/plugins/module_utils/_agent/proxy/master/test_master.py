@@ -168,6 +168,21 @@ def test_a_new_version_inherits_the_state(case):
     assert is_open(port)
 
 
+def test_a_child_that_outlives_two_versions_is_reaped_by_the_third(case):
+    """The checks process of the first version may need a moment to end, and a second upgrade may be quicker."""
+    (port,) = free_ports(1)
+    case.serve(case.settings(port))
+    ending, tell = os.pipe()
+    child = os.posix_spawn("/bin/cat", ["cat"], {}, file_actions=[(os.POSIX_SPAWN_DUP2, ending, 0)])
+    os.close(ending)
+    case.master.reap(child)
+    passed_on = case.master.to_json()["gone"]
+    os.close(tell)
+    assert passed_on == [child]
+    run_until(case.loop, lambda: case.master.to_json()["gone"] == [])
+    assert not os.path.exists(f"/proc/{child}")
+
+
 def test_reloads_while_the_file_is_read_lead_to_one_more_reading(monkeypatch):
     """It may have changed after it was read."""
     readings = []
