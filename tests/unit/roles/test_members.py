@@ -133,7 +133,7 @@ def test_where_nothing_is_to_be_undone_nothing_is_armed_and_the_run_says_why():
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_a_sign_of_life_that_comes_too_late_is_followed_by_another_one_and_eight_of_them_end_the_run(check):
+def test_a_heartbeat_that_comes_too_late_is_followed_by_another_one_and_eight_of_them_end_the_run(check):
     late = stage("undo/postpone.yml", {"member_state": {"postponed": False}}, undone())
     assert late.code == 2 and "Signs of life of this run take too long" in str(late.faults())
     assert len([line for line in late.did("member_state") if line == "lb2 member_state postponed"]) == 9

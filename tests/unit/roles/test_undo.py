@@ -111,7 +111,7 @@ def test_a_run_that_is_not_proved_says_within_which_time_its_members_return(answ
     assert call["msg"].startswith(f"This run is not proved, so lb2 returns {when} to what it ran before: journalctl")
 
 
-def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():
+def test_a_heartbeat_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():
     """The order that `test_undo_orders` plays."""
     asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "undo/postpone.yml") if STATE in task]
     role = "__layout_undo.role"
@@ -127,7 +127,7 @@ def test_a_sign_of_life_is_announced_to_the_others_before_the_first_one_gets_it_
 @pytest.mark.parametrize(
     "postponed, again", [(True, []), (False, ["undo/postpone_again.yml"])], ids=["in time", "one took too long"]
 )
-def test_a_sign_of_life_that_took_too_long_is_followed_by_another_one(postponed, again):
+def test_a_heartbeat_that_took_too_long_is_followed_by_another_one(postponed, again):
     *_signs, last, repeat = tasks("layout", "undo/postpone.yml")
     assert last["register"] == "__layout_postponed"
     variables = {
@@ -145,7 +145,7 @@ def test_a_sign_of_life_that_took_too_long_is_followed_by_another_one(postponed,
 
 
 @pytest.mark.parametrize("so_far, refused", [(None, False), (7, False), (8, True)])
-def test_a_run_whose_signs_of_life_take_too_long_eight_times_ends(so_far, refused):
+def test_a_run_whose_heartbeats_take_too_long_eight_times_ends(so_far, refused):
     *_others, again = tasks("layout", "undo/postpone_again.yml")
     assert again[INCLUDE] == "undo/postpone.yml"
     accepted = {**variables_of("layout"), "ansible_play_hosts": [], "hostvars": {}, "__layout_undo": {"role": "first"}}
@@ -157,7 +157,7 @@ def test_a_run_whose_signs_of_life_take_too_long_eight_times_ends(so_far, refuse
     assert len(sentences) == refused and all("with a larger ipi_undo_after." in sentence for sentence in sentences)
 
 
-def test_a_run_gives_signs_of_life_before_what_takes_long():
+def test_a_run_gives_heartbeats_before_what_takes_long():
     signs = "undo/postpone.yml"
     names = [task.get(INCLUDE) for task in tasks("layout", "configure.yml")]
     assert names[-1] == signs  # the verification comes next

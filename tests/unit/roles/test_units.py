@@ -49,7 +49,7 @@ def test_an_opening_that_is_only_checked_is_no_change(in_check):
     assert play.facts["lb1"]["__layout_openings"]["changed"] is not in_check
 
 
-def test_a_run_gives_signs_of_life_on_the_way_and_before_it_verifies():
+def test_a_run_gives_heartbeats_on_the_way_and_before_it_verifies():
     signs = ["lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"]
     assert configured(undo()).did("member_state") == signs
     assert configured(undo(), __layout_direct_somewhere=True).did("member_state") == signs * 3

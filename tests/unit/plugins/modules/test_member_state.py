@@ -54,7 +54,7 @@ def test_each_state_asks_for_one_thing_and_a_dry_run_for_none(asked, given, call
 
 
 @pytest.mark.parametrize("in_time", [True, False])
-def test_a_sign_of_life_may_take_too_long(asked, monkeypatch, in_time):
+def test_a_heartbeat_may_take_too_long(asked, monkeypatch, in_time):
     monkeypatch.setattr(arming, "postpone", lambda *_given: in_time)
     assert run(member_state, {"state": "postponed", **GIVEN})["postponed"] is in_time
     assert run(member_state, {"state": "postponed", **GIVEN}, check=True)["postponed"] is True

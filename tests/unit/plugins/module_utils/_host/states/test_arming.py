@@ -64,20 +64,20 @@ def test_the_timer_elapses_in_its_second_so_that_the_first_one_comes_after_the_o
     assert "\nAccuracySec=100ms\n" in (tmp_path / "etc/systemd/system/onprem-lb-undo.timer").read_text()
 
 
-def test_signs_of_life_may_follow_each_other_within_seconds(host, tmp_path):
+def test_heartbeats_may_follow_each_other_within_seconds(host, tmp_path):
     """By default systemd refuses a sixth start of a unit within ten seconds, and of a timer as well."""
     arm(host)
     before_timer, _timer = (tmp_path / "etc/systemd/system/onprem-lb-undo.timer").read_text().split("[Timer]")
     assert "\nStartLimitIntervalSec=0\n" in before_timer
 
 
-def test_a_sign_of_life_lets_the_timer_begin_anew(host):
+def test_a_heartbeat_lets_the_timer_begin_anew(host):
     arm(host)
     assert arming.postpone(host.run_command, due(), b"program")
     assert host.asked[-1] == "systemctl restart onprem-lb-undo.timer"
 
 
-def test_the_others_accept_a_sign_of_life_that_was_announced(host):
+def test_the_others_accept_a_heartbeat_that_was_announced(host):
     arm(host, role="other")
     arming.announce()
     assert arming.postpone(host.run_command, due("other"), b"program")

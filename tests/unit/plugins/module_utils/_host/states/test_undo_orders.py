@@ -73,19 +73,19 @@ def steps(world):
     others, first = NAMES[1:], NAMES[0]
     for name in NAMES:
         yield f"arm {name}", lambda name=name: world.arm(name)
-    yield from signs_of_life(world, first, others)
+    yield from heartbeats(world, first, others)
     for name in others:
         yield f"stop {name}", lambda name=name: world.stop(name)
     yield f"change {first}", lambda: world.write(first) and world.load(first)
     for name in others:
         yield f"change {name}", lambda name=name: world.write(name) and world.load(name)
-    yield from signs_of_life(world, first, others)
+    yield from heartbeats(world, first, others)
     yield "verify", lambda: world.passes(5) or not world.are_failing
     for name in (first, *others):
         yield f"confirm {name}", lambda name=name: world.confirm(name)
 
 
-def signs_of_life(world, first, others):
+def heartbeats(world, first, others):
     """Yield the steps of a heartbeat, until all others accept it: they hear of it before the first one gets it."""
     is_accepted = False
     while not is_accepted:
@@ -202,7 +202,7 @@ def test_a_slow_step_does_not_end_a_run_within_the_time_of_the_members(world, at
 
 
 @in_each_order(SIGN, range(1, 2 * len(SIGN)))
-def test_a_controller_that_dies_while_it_gives_another_sign_of_life_splits_nothing(world, at, later):
+def test_a_controller_that_dies_while_it_gives_another_heartbeat_splits_nothing(world, at, later):
     play(world, until=at + later, pause_at=at, pause=6.0)
     wait(world, 2 * BACK_S)
     assert world.two_held() < HANDOVER_S
@@ -211,7 +211,7 @@ def test_a_controller_that_dies_while_it_gives_another_sign_of_life_splits_nothi
 
 
 @in_each_order([35.5, 36.0, 36.5, 37.0, 37.5], [3.0, 6.0, 9.0, 12.0])
-def test_a_slow_run_whose_sign_of_life_comes_as_members_begin_to_return_splits_nothing(world, pause, then_s):
+def test_a_slow_run_whose_heartbeat_comes_as_members_begin_to_return_splits_nothing(world, pause, then_s):
     play(world, pause_at=SIGN[0], pause=pause, then_s=then_s)
     wait(world, 3 * BACK_S)
     assert world.two_held() < HANDOVER_S

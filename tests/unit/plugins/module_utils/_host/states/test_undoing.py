@@ -39,7 +39,7 @@ def test_the_first_comes_after_the_others_have_stopped():
 
 @pytest.mark.parametrize("after", [1, 40, 155, 600])
 @pytest.mark.parametrize("interval", [1, 2, 10, 40])
-def test_however_a_sign_of_life_comes_the_first_returns_between_the_others_stop_and_their_start(after, interval):
+def test_however_a_heartbeat_comes_the_first_returns_between_the_others_stop_and_their_start(after, interval):
     """The first one gets it at 0, the others at once, or as late as they accept it. A look lasts 1.5 intervals."""
     settle = 4 * interval + 1
     latest = next(at for at in range(10000) if not undoing.is_in_time("other", after, settle, at / 10)) / 10
@@ -53,7 +53,7 @@ def test_all_have_returned_once_the_others_may_trust_the_first_and_have_taken_th
     assert [undoing.returned_within(role, 40, 5) for role in undoing.ROLES] == [48, 63, 63]
 
 
-def test_a_sign_of_life_that_was_not_announced_is_none():
+def test_a_heartbeat_that_was_not_announced_is_none():
     assert [undoing.is_in_time(role, 40, 5, None) for role in undoing.ROLES] == [True, True, False]
 
 
