@@ -109,6 +109,8 @@ def in_processes(known, look):
         if look - first > SELDOM and look % SELDOM:
             continue
         arguments = content(f"/proc/{pid}/cmdline")
+        if not arguments:  # it is about to have some, or is one of the kernel's
+            continue
         known[pid] = (first, arguments)
         if before != arguments:  # the environment is new with each program
             program = arguments.split(b"\0")[0].decode(errors="replace")
