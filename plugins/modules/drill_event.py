@@ -153,7 +153,7 @@ cleared:
   elements: str
   sample: []
 commands:
-  description: The commands that inject and revert the failure.
+  description: The commands that inject and revert the failure. Those of an event of your own are left out, because they may have secrets.
   returned: always
   type: dict
   sample:
@@ -207,7 +207,7 @@ def run_event(module):
     now = time.time()
     if not module.check_mode:
         faults.arm(armed, run)
-    commands = {"inject": script.inject, "revert": script.revert} if script else {}
+    commands = {"inject": script.inject, "revert": script.revert} if script and not params["command"] else {}
     return dict(faults.schedule(armed, now), changed=bool(armed or cleared), cleared=cleared, commands=commands)
 
 

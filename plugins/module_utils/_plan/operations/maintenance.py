@@ -142,16 +142,17 @@ def _line(layout: Layout, member: Member, work: str) -> str:
     return f"{member.name}: {', '.join([begin, *moves])}; {work}; proved, it takes part again."
 
 
-def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str]) -> Steps:
+def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str], proved: Sequence[str] = ()) -> Steps:
     """Return the steps that drain a member, or why it must not be drained now.
 
     :param done: the members that this maintenance has finished
+    :param proved: those that a dry run takes for proved, because it has not changed them
     """
     layout, member = member_of(given, name)
-    faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member)
+    faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member, proved)
     if faults:
         return Steps(faults)
-    takers = {vip: _next(layout, member, vip) for vip in member.held}
+    takers = {vip: _next(layout, member, vip, proved) for vip in member.held}
     expected: Dict[str, List[str]] = {}
     for vip, names in takers.items():
         for taker in names:

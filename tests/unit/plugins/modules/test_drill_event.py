@@ -125,6 +125,13 @@ def test_check_mode_says_what_would_be_injected_and_injects_nothing(given):
     assert sorted(said["cleared"]) == sorted(done["cleared"]) == sorted(TIMERS)
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_what_a_user_has_a_shell_run_is_not_said(check):
+    own = {"event": "own", "command": {"inject": "curl http://x/?token=s3cret", "revert": "curl -u me:s3cret http://x"}}
+    said = run(drill_event, own, Host(), check=check)
+    assert said["units"] == TIMERS and "s3cret" not in str(said)
+
+
 def test_where_nothing_is_left_none_changes_nothing():
     done = run(drill_event, {"event": "none"}, Host())
     assert (done["changed"], done["units"], done["injected_at"], done["reverted_at"]) == (False, [], None, None)

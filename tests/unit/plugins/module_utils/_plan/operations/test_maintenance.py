@@ -20,7 +20,7 @@ from support.members import DOWN, RECORD, VIP, host, instance, pair, seen
 WORK = "it reboots"
 THREE = ["lb1", "lb2", "lb3"]
 DEAD = ["haproxy.service does not run."]
-HOLDS = seen(1, [VIP])
+HOLDS, HOLDS_SECOND = seen(1, [VIP]), seen(2, [VIP])
 
 
 def three(*members):
@@ -73,6 +73,13 @@ def test_it_goes_on_also_where_the_member_that_is_held_back_is_still_broken(done
     assert plan(given, [], WORK).order == order
     assert drain(given, "lb1", WORK, [done]).faults == []
     assert drain(given, "lb2", WORK, []).faults != []
+
+
+def test_a_member_whose_router_is_stopped_takes_over_in_a_dry_run_once_it_is_proved():
+    given = pair(seen(1, held_back=record(during="switchover")), HOLDS_SECOND)
+    assert drain(given, "lb2", WORK, ["lb1"]).faults != []
+    found = drain(given, "lb2", WORK, ["lb1"], ["lb1"])
+    assert (found.faults, found.expected) == ([], {"lb1": [VIP]})
 
 
 def test_another_maintenance_begins_with_the_member_that_is_held_back_and_skips_none():
