@@ -26,6 +26,9 @@ CUT, ENDS, HANGS, BACK, LATE = "server cut", "process ends", "process hangs", "s
 EVENTS = (CUT, ENDS, HANGS, BACK, LATE)
 OWN_TIMEOUT = re.compile(r"\s*timeout\s+(connect|check)\s+(\S+)\s*")
 FOR_GOOD = -1  # milliseconds: nothing ends it
+# HAProxy lets a client that was refused wait for so long, or for `timeout connect`, while only one server is up: also
+# where that is another one than the one that refused.
+TURNAROUND_S = 1
 
 
 class Timeouts(NamedTuple):
@@ -62,6 +65,7 @@ class Rules(NamedTuple):
     silence: float  # after which lasting connections end whose server acknowledges nothing; 0: they hang
     ends_cut: float = 0  # how long a server is lost before its lasting connections are ended; 0: they are not
     ends_hung: float = 0
+    turnaround: float = 0  # how long a client waits that was refused, while only one server is up
 
     def down_after(self, each: float) -> float:
         """Return how long a server is lost before it is down.
@@ -128,6 +132,7 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         slow_start=check["slow_start"],
         late=pace.LATE_S if has_second else 0,
         silence=check["tcp_user_timeout"],
+        turnaround=min(TURNAROUND_S, limits.connect) if is_native else 0,
     )
     return _with_ends(rules) if check["shutdown_sessions"] and rules.checks else rules
 
@@ -147,7 +152,8 @@ def losses(rules: Rules, weights: Sequence[int]) -> List[Loss]:
     :param weights: of the servers that get connections; one that has a greater share is the one that is lost
     """
     share = round(100 * max(weights, default=0) / (sum(weights) or 1))
-    return [_cut(rules, share), _ends(rules, share), _hangs(rules, share), _back(rules, share), _late(rules)]
+    ends = _ends(rules, share, len(weights) - 1)
+    return [_cut(rules, share), ends, _hangs(rules, share), _back(rules, share), _late(rules)]
 
 
 def _cut(rules: Rules, share: int) -> Loss:
@@ -169,9 +175,16 @@ def _lasting(rules: Rules, ends: float) -> str:
     return f"end after {_ms(ends)} ms" if ends else "hang until they time out"
 
 
-def _ends(rules: Rules, share: int) -> Loss:
+def _ends(rules: Rules, share: int, left: int) -> Loss:
+    """Whoever is refused goes on to another one at once.
+
+    :param left: how many others get connections
+    """
     if share == 100:
         return Loss(ENDS, 0, 100, FOR_GOOD, 0, "end at once", "it is the only one")
+    if left == 1 and rules.turnaround and rules.checks:
+        wait = _ms(rules.turnaround)
+        return Loss(ENDS, worst=wait, lasting="end at once", note=f"but {wait} ms if refused as the server goes down")
     return Loss(ENDS, lasting="end at once")
 
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 events = st.sampled_from(faults.EVENTS)
 seconds = st.floats(0, 3600, allow_nan=False)
-ON_ETH0 = faults.Target("eth0", vip="192.0.2.10")
+SERVER = {"address": "192.0.2.21", "port": 8443, "services": {"web": ["a"]}}
+BOTH_UP = [("web", "a", "up"), ("web", "b", "up")]
+ON_ETH0 = faults.Target("eth0", vip="192.0.2.10", server=SERVER, known=BOTH_UP)
 
 
 class Host:

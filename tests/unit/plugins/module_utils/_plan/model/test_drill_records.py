@@ -103,7 +103,7 @@ def test_the_records_of_before_count_where_their_members_are_the_same():
 def test_of_what_a_connection_does_not_show_the_records_of_before_do_not_count(event):
     subject = SUBJECT._replace(event=event)
     found = measured(file({**OLD_ROW, "event": event}, members=MEMBERS), subject=subject)
-    assert (found is None) == (event in ("haproxy_hung", "slow_backend"))
+    assert (found is None) == (event in ("haproxy_hung", "slow_backend", *events.ON_SERVER))
 
 
 def test_where_nothing_is_shown_of_a_vip_that_was_drilled_that_is_said():
