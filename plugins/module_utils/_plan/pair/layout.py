@@ -163,7 +163,7 @@ class Pair(NamedTuple):
             "track_files": [
                 *([{"name": DOWN, "weight": 0}] if self.down_file else []),
                 *asked["track_files"],
-                *(self.direct.tracked(vip) if self.direct else []),
+                *(self.direct.tracked(vip, self.priorities[rank]) if self.direct else []),
             ],
             "track_interfaces": tracked["track_interfaces"],
             "notify": settings["notify"] or None,
@@ -238,7 +238,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *presets.without_effect(settings),
             *pair_api.certificate_warnings(settings, members),
             *checked.at_once(settings["preempt"]),
-            *pair_direct.warnings(plane),
+            *pair_direct.warnings(plane, ranks),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
         asked=lambda _name: pair.asked,
