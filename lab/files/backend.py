@@ -3,6 +3,7 @@
 One loop without threads: it answers hundreds of probes and health checks a second beside what is tested.
 """
 
+import functools
 import selectors
 import socket
 import sys
@@ -48,14 +49,10 @@ def listening(port: int) -> socket.socket:
 def serve(servers: "list[socket.socket]") -> None:
     poll = selectors.DefaultSelector()
     for server in servers:
-        poll.register(server, selectors.EVENT_READ)
+        poll.register(server, selectors.EVENT_READ, functools.partial(accept, poll, server))
     while True:
         for key, _events in poll.select():
-            if key.data is None:
-                accept(poll, key.fileobj)
-            elif not key.data.read():
-                poll.unregister(key.fileobj)
-                key.fileobj.close()
+            key.data()
 
 
 def accept(poll: selectors.BaseSelector, server: socket.socket) -> None:
@@ -65,7 +62,14 @@ def accept(poll: selectors.BaseSelector, server: socket.socket) -> None:
     except OSError:
         return
     sock.setblocking(False)
-    poll.register(sock, selectors.EVENT_READ, Client(sock))
+    poll.register(sock, selectors.EVENT_READ, functools.partial(converse, poll, Client(sock)))
+
+
+def converse(poll: selectors.BaseSelector, client: Client) -> None:
+    """Answer what has arrived, and close the connection at its end."""
+    if not client.read():
+        poll.unregister(client.sock)
+        client.sock.close()
 
 
 if __name__ == "__main__":
