@@ -34,13 +34,16 @@ frontend front
 
 
 def reload(master: subprocess.Popen[bytes]) -> None:
-    """Have a master load its file anew, as soon as it can."""
-    waiting.until(lambda: _handles_reload(master.pid), "the master handles no signal")
+    """Have a master load its file anew, as soon as it can. With one that has ended this does nothing."""
+    waiting.until(lambda: master.poll() is not None or _handles_reload(master.pid), "the master handles no signal")
     master.send_signal(signal.SIGUSR2)
 
 
 def _handles_reload(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
     caught, blocked = (int(re.findall(rf"{name}:\s*(\w+)", status)[0], 16) for name in ("SigCgt", "SigBlk"))
     return bool((caught & ~blocked) >> (signal.SIGUSR2 - 1) & 1)
 
