@@ -36,6 +36,8 @@ KEPT = {
     "/etc/systemd/system/haproxy.service.d/onprem-lb.conf": "QzmarkSt(art|op)",  # systemd shows it to everybody
     "/var/lib/onprem.lb/states/*.json": ".",
     "*/backups/*.json": ".",
+    "/etc/onprem-lb-follow/*": "Qzmark(Token|Key)",
+    "*/marks/pods/*": ".",
     # What the user has programs run with.
     "arguments of */true": "Qzmark(Script|Notify|Start|Stop)",
     "arguments of */systemd-run": "Qzmark(Inject|Revert)",
