@@ -107,6 +107,7 @@ class FilterModule:
     def filters(self):
         return {
             "backup_contents": backup_contents,
+            "heartbeat_timeout": locking.heartbeat_timeout,
             "lock_refusals": locking.refusals,
             "maintenance_drain": maintenance_drain,
             "maintenance_give_back": maintenance_give_back,

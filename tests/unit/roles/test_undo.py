@@ -10,11 +10,17 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from support.recorded_layouts import PLAN
+from support.recorded_plays import prepare
 from support.roles import calls, refusals, tasks, variables_of
 
 SET_FACT, STATE, DEBUG = "ansible.builtin.set_fact", "onprem.lb.member_state", "ansible.builtin.debug"
 INCLUDE = "ansible.builtin.include_tasks"
 RUN = "20260131T120000Z"
+
+
+@pytest.fixture(autouse=True)
+def the_collections_filters():
+    prepare()
 
 
 def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35, silence="35", **undo):
