@@ -126,6 +126,8 @@ def test_both_engines_are_asked_where_they_answer_and_at_a_port_of_ones_own():
         ({"priorities": [200, 100], "preempt": False}, 0),  # no room to tell those that answer from the others
         ({"priorities": [254, 1]}, 0),
         ({"preempt": False}, -253),
+        # By the last of the offers, which comes when short intervals have long been over.
+        ({"preempt": False, "vrrp_version": 3, "advert_interval": 0.1, "track_interval": 1}, -253),
         ({"vips": ["192.0.2.10", "192.0.2.11"], "sync": True}, 0),  # no weight counts in a group
     ],
 )
