@@ -153,7 +153,7 @@ cleared:
   elements: str
   sample: []
 commands:
-  description: The commands that inject and revert the failure. Those of an event of your own may have secrets.
+  description: The commands that inject and revert the failure. Your own are left out, because they may have secrets.
   returned: always
   type: dict
   sample:
