@@ -12,16 +12,11 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..._shared import events
 from ..forecast import servers
 from ..model.services import backends
 from . import questions
 
-FORECAST_AS = {
-    events.SERVER_CUT: servers.CUT,
-    events.SERVER_ENDED: servers.ENDS,
-    events.SERVER_HUNG: servers.HANGS,
-}
+FORECAST_AS = {event: name for name, event in servers.DRILLED_AS.items()}
 BEYOND_MS = 2500  # that a server stays lost after the last connection that may be late, so that it would be seen
 PATIENCE_MS = 500  # for which an answer is waited for beyond what is forecast
 SLACK_MS = 60  # of an answer: what takes time beside what is forecast
@@ -95,6 +90,7 @@ def _forecast(chance: Chance, plan: Plan, members: Members, holder: str, service
     line = {
         "event": chance.event,
         "vip": chance.vip,
+        "service": service["name"],
         "tied": [],
         **dict.fromkeys(("member", "before", "after", "back"), holder),
         "outage_ms": promise.window,

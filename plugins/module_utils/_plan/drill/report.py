@@ -112,6 +112,7 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
     return {
         "event": group[0]["event"],
         "vip": group[0]["vip"],
+        "service": group[0]["forecast"].get("service", ""),
         "asks": group[0]["question"]["words"],
         "members": {name: target["engine"] for name, target in group[0]["targets"].items()},
         "before": sorted({item["holder_before"] for item in seen if item["holder_before"]}),

@@ -122,7 +122,7 @@ def plan(
     if result["faults"]:
         return _refused(layout, result["faults"])
     measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
-    return drafted._replace(outages=result["outages"], table=[*measured, *servers.of_plan(drafted, given)])
+    return drafted._replace(outages=result["outages"], table=[*measured, *servers.of_plan(drafted, given, kept)])
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
