@@ -9,6 +9,7 @@ and each one that is anywhere else.
 import base64
 import contextlib
 import fnmatch
+import grp
 import itertools
 import json
 import os
@@ -63,9 +64,15 @@ def marks(text):
     return {found.decode() for found in MARKS.findall(text)}
 
 
+def is_private(gid):
+    """Whether a group is root's, or that of a daemon of the agent, which nobody else is in."""
+    group = grp.getgrgid(gid)
+    return gid == 0 or (group.gr_name.startswith("onprem-lb-") and not group.gr_mem)
+
+
 def is_open(path):
-    """Whether others than its owner and the group root may read a file, as neither it nor a folder keeps them out."""
-    needed = stat.S_IROTH | (stat.S_IRGRP if os.lstat(path).st_gid else 0)
+    """Whether others than its owner and a private group may read a file, as neither it nor a folder keeps them out."""
+    needed = stat.S_IROTH | (0 if is_private(os.lstat(path).st_gid) else stat.S_IRGRP)
     while os.lstat(path).st_mode & needed:
         if path == "/":
             return True
