@@ -5,4 +5,6 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.callback.failures import CallbackModule  # noqa: F401
+from ansible_collections.onprem.lb.plugins.callback.failures import CallbackModule
+
+__all__ = ("CallbackModule",)

@@ -50,7 +50,7 @@ def printed(monkeypatch):
     """Returns what a run prints in the end whose hosts fail as given, each with the task and the words."""
 
     def of(*failed, failures_of=(), unreachable=(), ignored=False, callbacks=1):
-        each = [failures.CallbackModule() for _ in range(callbacks)]
+        each = [failures.CallbackModule() for _each in range(callbacks)]
         lines = []
         shown = SimpleNamespace(display=lambda text, **_given: lines.extend(text.splitlines()))
         for callback in each:

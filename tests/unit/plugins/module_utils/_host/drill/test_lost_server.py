@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.drill import fault
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 
 SERVER = {"address": "192.0.2.21", "port": 8443, "services": {"web": ["a"]}}
-BOTH_UP = [("web", "a", "up"), ("web", "b", "up")]
+BOTH_UP = (("web", "a", "up"), ("web", "b", "up"))
 each_event = pytest.mark.parametrize("event", events.ON_SERVER)
 
 
