@@ -95,4 +95,6 @@ def test_a_member_that_cannot_be_read_is_named_and_the_others_are_saved(tmp_path
 
 def test_a_dry_backup_writes_nothing(tmp_path):
     played = backed_up(tmp_path, check=True)
-    assert played.code == 0 and written(played) == [] and "Next: the same without --check." in str(played.said)
+    assert (
+        played.code == 0 and written(played) == [] and "Next: run the same command without --check." in str(played.said)
+    )

@@ -40,7 +40,7 @@ def test_members_that_do_not_answer_are_named_in_the_table_and_fail_the_run(tmp_
 
 def test_a_limit_leaves_members_out_and_says_so(tmp_path):
     _code, said = play(tmp_path, PAIR, "onprem.lb.status", "--limit", "lb2")
-    assert "lb1 was not asked: it is outside --limit." in printed(said)
+    assert "lb1 was not read: it is outside --limit." in printed(said)
 
 
 def test_the_json_is_written_to_a_file_in_check_mode_too(tmp_path):

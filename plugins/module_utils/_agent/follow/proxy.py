@@ -29,7 +29,7 @@ class Balancer:
     def apply(self, wanted: Sequence[Server]) -> Applied:
         """Make the nodes the servers of each service. Raises Refused."""
         if not wanted:
-            raise Refused("no servers are no list to follow.")
+            raise Refused("an empty list of servers is not followed.")
         before = files.load(self._about.config)
         try:
             whole = json.loads(before)

@@ -256,7 +256,7 @@ def test_without_the_right_to_raw_sockets_nothing_starts(config, monkeypatch, ca
 
     monkeypatch.setattr(socket, "socket", deny if refuses == "open" else lambda *_arguments: Probe())
     assert cli.main(["vrrp", "--config", config]) == 1
-    assert "wants CAP_NET_RAW and CAP_NET_ADMIN, or root." in capsys.readouterr().err
+    assert "needs CAP_NET_RAW and CAP_NET_ADMIN, or root." in capsys.readouterr().err
     assert router.started == []
 
 
@@ -404,7 +404,7 @@ def test_a_server_of_direct_return_is_applied_and_removed(direct_config, direct_
         (direct_server_command.Refused("nft refuses it."), "nft refuses it.\n"),
         (
             PermissionError(1, ""),
-            "the server cannot be changed: operation not permitted; it wants CAP_NET_ADMIN, or root.\n",
+            "the server cannot be changed: operation not permitted; it needs CAP_NET_ADMIN, or root.\n",
         ),
     ],
 )

@@ -149,7 +149,7 @@ def test_a_run_is_refused_from_the_moment_on_at_which_the_member_begins_to_retur
         return obey(command, **options)
 
     monkeypatch.setattr(host, "run_command", run_command)
-    with pytest.raises(arming.Refused, match="so this member returns to its settings of before"):
+    with pytest.raises(arming.Refused, match="so this member returns to its previous settings"):
         ask(host.run_command, due(), b"program")
     assert host.asked[-1] == "systemctl restart --no-block onprem-lb-undo.service" and records.due()
 

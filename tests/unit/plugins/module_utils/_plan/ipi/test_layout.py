@@ -168,7 +168,7 @@ def test_what_a_preset_has_set_up_changes_nothing_in_the_next_run(preset):
     held = {"10.0.0.200": "master-0", "10.0.0.201": "worker-0"}
     plan = planner.draft(ipi.LAYOUT, living(SETTINGS["masters"], held, preset=preset))
     assert plan.faults == [] and not plan.sole_router and not plan.routers_together
-    assert [line for line in plan.warnings if line.startswith("On the way")] == []
+    assert [line for line in plan.warnings if line.startswith("During the transition")] == []
     assert {member.expected.settle for member in plan.members.values()} == {0}
 
 

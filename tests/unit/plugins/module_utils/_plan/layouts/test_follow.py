@@ -108,7 +108,7 @@ def test_what_the_kubeconfig_embeds_becomes_files_that_only_root_reads_and_old_o
         "diff": False,
     }
     assert found.api.ca == "/etc/onprem-lb-follow/ca.crt"
-    assert found.api.token == "/etc/onprem/token", "which rotates, and is read anew"
+    assert found.api.token == "/etc/onprem/token", "which rotates, and is read again"
     assert found.api.server_name == "api.example.com"
     assert {file["path"] for file in files.credentials if file["state"] == "absent"} == {
         "/etc/onprem-lb-follow/certificate.crt",
