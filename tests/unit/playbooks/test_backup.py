@@ -54,7 +54,7 @@ def test_a_relative_path_is_where_the_user_is(tmp_path):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("no backup", "which is no backup: it is no JSON"),
+        ("no backup", "which is not a backup: it is not JSON"),
         (OF_OTHERS, "the backup of lb8 of 2026-01-31 12:00:00 UTC, and the members here are lb1, lb2"),
     ],
 )

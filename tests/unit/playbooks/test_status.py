@@ -90,7 +90,7 @@ def test_the_last_drill_is_read_where_its_report_is(tmp_path):
         (
             "maintenance",
             "maintenance_members=lb9",
-            "maintenance_members has 'lb9', which is no member: choose of lb1",
+            "maintenance_members has 'lb9', which is not a member: choose from lb1",
         ),
         ("maintenance", "maintenance_members=lb1", "A maintenance would do nothing: set maintenance_packages, "),
         ("maintenance", "maintenance_tasks=~/none.yml", "maintenance_tasks is ~/none.yml, and there is no file "),

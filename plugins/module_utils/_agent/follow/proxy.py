@@ -35,7 +35,7 @@ class Balancer:
             whole = json.loads(before)
             lines = [line for target in self._about.services for line in _follow(whole, target, wanted)]
         except (ValueError, RecursionError) as fault:
-            raise Refused(f"{self._about.config} is no JSON.") from fault
+            raise Refused(f"{self._about.config} is not JSON.") from fault
         except Refused as refused:
             raise Refused(f"{self._about.config}: {refused}") from refused
         if lines:

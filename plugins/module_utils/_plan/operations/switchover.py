@@ -34,7 +34,7 @@ def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False) -> Step
     choice = [layout for layout in every if to in layout.names] if to else every
     if not choice:
         known = ", ".join(name for layout in every for name in layout.names)
-        return Steps([f"switchover_to is {to!r}, which is no member: choose one of {known}."])
+        return Steps([f"switchover_to is {to!r}, which is not a member: choose one of {known}."])
     if len(choice) > 1:
         return Steps([f"There are {several(choice)}: name the member that takes over with -e switchover_to."])
     return _hand_over(choice[0], to)

@@ -79,7 +79,7 @@ def test_every_fault_is_a_line_of_its_own(tmp_path, capsys):
 @pytest.mark.parametrize("command", ["check-config", "vrrp", "proxy"])
 @pytest.mark.parametrize(
     "text, sentence",
-    [(None, "cannot be read: No such file or directory."), ("{", "is no JSON: ")],
+    [(None, "cannot be read: No such file or directory."), ("{", "is not JSON: ")],
     ids=["missing", "no JSON"],
 )
 def test_a_file_that_is_none_is_one_sentence(command, text, sentence, tmp_path, capsys):

@@ -131,7 +131,7 @@ def test_routers_that_change_together_are_proved_after_that(tmp_path):
 # --- what one run of each says ----------------------------------------------------------------------------------
 
 EXIT = "fails with exit code 1, and prints: no volume"
-ONE = "comes in a run of its own, after it."
+ONE = "must be added in a later run."
 
 
 def judge(tmp_path, failing, check=None, before="", lives=("lb1", "lb2"), outside=()):

@@ -264,7 +264,7 @@ BAD = {
         {"ingress_vips": [{"address": "10.0.0.201", "vrid": 109}]},
         "ipi_ingress_vips[0] has VRID 109, which 10.0.0.200 has too",
     ),
-    "unknown_member": ({"ingress_members": ["worker-9"]}, "ipi_ingress_members names worker-9, which is no node"),
+    "unknown_member": ({"ingress_members": ["worker-9"]}, "ipi_ingress_members names worker-9, which is not a node"),
     "unknown_preset": ({"preset": "fast"}, "ipi_preset is 'fast'"),
     "bad_network": ({"machine_networks": ["10.0.0.300/8"]}, "ipi_machine_networks[0] is '10.0.0.300/8'"),
     "bad_server_check": ({"server_check": 5}, "ipi_server_check is 5: a mapping"),

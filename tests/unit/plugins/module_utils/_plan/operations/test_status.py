@@ -124,8 +124,8 @@ def test_of_what_ansible_says_the_cause_remains(said_by_ansible, cause):
 
 
 def test_a_host_that_fails_the_reading_says_why():
-    (fault,) = said(pair(HOLDS, {"failed": True, "msg": "There is no right\nto open raw sockets"}))[1]
-    assert fault == "lb2 cannot be read: There is no right to open raw sockets."
+    (fault,) = said(pair(HOLDS, {"failed": True, "msg": "There is no permission\nto open raw sockets"}))[1]
+    assert fault == "lb2 cannot be read: There is no permission to open raw sockets."
 
 
 def test_nobody_who_was_read_means_that_nothing_is_said_of_the_vips():

@@ -172,7 +172,7 @@ UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf si
 @pytest.mark.parametrize(
     "given, to, sentence",
     [
-        (pair(HOLDS, seen(2)), "lb9", "switchover_to is 'lb9', which is no member: choose one of lb1, lb2."),
+        (pair(HOLDS, seen(2)), "lb9", "switchover_to is 'lb9', which is not a member: choose one of lb1, lb2."),
         (
             [host("lb1", HOLDS, ["lb1"])],
             "",
