@@ -80,7 +80,7 @@ def test_a_dry_run_moves_and_reboots_nothing():
     play = maintained(check=True, maintenance_pause=5)
     assert play.code == 0 and {call.check for call in play.of("drill_event", "reboot")} == {True}
     assert play.did("pause") == [] and play.of("member_info")[-1].given.get("asks_reboot") is None
-    assert "Next: the same without --check." in str(play.said)
+    assert "Next: run the same command without --check." in str(play.said)
 
 
 def test_a_dry_run_takes_a_member_that_is_held_back_for_proved_before_the_next_one():

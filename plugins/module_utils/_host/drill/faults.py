@@ -131,7 +131,7 @@ def checked_address(event: str, vip: str) -> str:
     try:
         return str(ipaddress.ip_address(vip))
     except ValueError:
-        raise Refused(f"{event} needs vip, and {vip!r} is no address.") from None
+        raise Refused(f"{event} needs vip, and {vip!r} is not an address.") from None
 
 
 def _on_interface(event: str, target: Target) -> Script:

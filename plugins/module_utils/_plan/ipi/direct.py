@@ -77,7 +77,7 @@ def _conflicts(cluster: Cluster) -> Iterator[str]:
     plane = settings["plane"]
     if cluster.bootstrap or cluster.bootstrap_address:
         yield (
-            f"{PLACE} is {plane} while ipi_bootstrap is set: the bootstrap host is no server of direct return, so "
+            f"{PLACE} is {plane} while ipi_bootstrap is set: the bootstrap host is not a server of direct return, so "
             "leave it at proxy until ipi_bootstrap_complete is true."
         )
     if settings["follow"]:

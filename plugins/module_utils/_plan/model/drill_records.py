@@ -92,7 +92,7 @@ def read(files: Iterable[Mapping[str, Any]], now: float) -> Kept:
     for file in files:
         record, wrong = _parsed(file)
         if wrong:
-            unread.append(f"{file['path']} is passed over: {wrong}.")
+            unread.append(f"{file['path']} is skipped: {wrong}.")
         else:
             records.append(record)
     return Kept(sorted(records, key=_time), unread, now)
@@ -159,12 +159,12 @@ def _parsed(file: Mapping[str, Any]) -> Tuple[Record, str]:
     try:
         found = json.loads(file["text"])
     except (ValueError, RecursionError):
-        return {}, "it is no JSON"
+        return {}, "it is not JSON"
     if not isinstance(found, dict) or "format" not in found:
-        return {}, "it is no record of a drill"
+        return {}, "it is not the record of a drill"
     if found["format"] != FORMAT:
         return {}, f"its format is {found['format']!r}, and this version knows {FORMAT}"
-    return (found, "") if _is_record(found) else ({}, "it is no record of a drill")
+    return (found, "") if _is_record(found) else ({}, "it is not the record of a drill")
 
 
 def _is_record(found: Dict[str, Any]) -> bool:

@@ -115,7 +115,7 @@ def test_lost_advertisements_are_dropped_on_their_way_out_and_nothing_else():
 
 @pytest.mark.parametrize("vip", ["", "eth0", "192.0.2.10/24", "192.0.2.10'; reboot"])
 def test_a_stranger_needs_an_address_that_the_shell_cannot_misread(vip):
-    with pytest.raises(faults.Refused, match=r"^stranger_with_vip needs vip, and .* is no address\.$"):
+    with pytest.raises(faults.Refused, match=r"^stranger_with_vip needs vip, and .* is not an address\.$"):
         faults.script_for("stranger_with_vip", ON_ETH0._replace(vip=vip))
 
 

@@ -103,7 +103,7 @@ def test_a_forecast_from_the_inventory_alone_knows_the_drills_of_the_living_host
 
 def test_a_file_of_the_folder_that_is_no_record_is_said():
     kept = drill_records.read([{"path": "drills/x.json", "text": "{}", "wrong": ""}], NOW)
-    assert "drills/x.json is passed over: it is no record of a drill." in forecast("pair", kept).table
+    assert "drills/x.json is skipped: it is not the record of a drill." in forecast("pair", kept).table
 
 
 def lost_servers(layout, over=0, engine=engines.NATIVE, **changes):

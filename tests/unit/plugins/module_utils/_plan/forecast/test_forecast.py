@@ -431,7 +431,7 @@ def test_different_passwords_are_two_holders_that_no_weight_mends():
 
     sentences = forecast_of(change=differ)["faults"]
     assert len(sentences) == 1 and "both hold the VIP" in sentences[0]
-    assert sentences[0].endswith("no single change mends this, compare the members' settings.")
+    assert sentences[0].endswith("no single change fixes this: compare the members' settings.")
 
 
 def test_a_service_without_a_tracker_is_refused():
