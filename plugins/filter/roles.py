@@ -14,7 +14,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     haproxy,
     instances,
     services,
-    services_on_hosts,
     variables,
     wanted,
 )
@@ -131,7 +130,6 @@ class FilterModule:
             "not_in_force": wanted.not_in_force,
             "role_options": specs.role_options,
             "role_template": role_template,
-            "services_to_ask": services_on_hosts.to_ask,
             "unfit_faults": variables.unfit_faults,
             "unknown_variables": unknown_variables,
         }

@@ -40,15 +40,14 @@ ALSO_PLAYED: Dict[str, str] = {
         roles/keepalived/handlers/main agent/main agent/preflight agent/check agent/firewall agent/configure
         agent/verify agent/remove""",
     "roles/drop": "layout/drop layout/configure ipi/nftables ipi/nftables_apply",
-    "roles/direct": "layout/units/direct layout/units/direct_absent",
+    "roles/direct": "layout/direct layout/direct_absent",
     "roles/direct_server": """
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify
         direct_server/remove""",
-    "roles/follow": "layout/units/follow layout/units/follow_check layout/unlock",
+    "roles/follow": "layout/units layout/follow_check layout/unlock",
     "roles/lock": "layout/lock layout/undo/take_over",
     "roles/members": """
         layout/outside_limit layout/departed layout/undo/arm layout/undo/postpone layout/undo/postpone_again""",
-    "roles/metrics": "layout/units/metrics layout/units/down_file layout/units/answers",
     "roles/migration": """
         layout/migrate layout/pods/to_units layout/pods/from_units layout/pods/migrate
         agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
@@ -69,7 +68,6 @@ ALSO_PLAYED: Dict[str, str] = {
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
         resolver/remove direct_server/main direct_server/preflight direct_server/configure
         direct_server/verify direct_server/remove""",
-    "roles/shutdown": "layout/units/shutdown",
     "roles/stages": """
         layout/routers/wave layout/routers/next_wave layout/routers/together layout/routers/sole
         layout/routers/start layout/routers/stop layout/migrate layout/pods/migrate layout/pods/from_units
@@ -78,8 +76,8 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/static_pods": "layout/pods/static_pods layout/pods/configure layout/pods/check",
     "roles/undo": "layout/compare layout/undo/arm layout/undo/postpone layout/undo/postpone_again",
     "roles/units": """
-        layout/configure layout/openings layout/units/direct layout/units/direct_absent layout/units/follow
-        layout/units/follow_check layout/units/metrics layout/units/down_file layout/units/shutdown layout/units/answers
+        layout/configure layout/openings layout/direct layout/direct_absent layout/units
+        layout/follow_check layout/unused
         layout/pods/configure layout/pods/check layout/pods/static_pods""",
 }
 

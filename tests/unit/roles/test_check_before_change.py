@@ -8,9 +8,10 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.onprem.lb.plugins.filter import roles
+from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
 from support.roles import tasks, variables_of
 
-CONFIGURING = ("configure.yml", "units/direct.yml", "routers/wave.yml", "routers/start.yml")
+CONFIGURING = ("configure.yml", "direct.yml", "routers/wave.yml", "routers/start.yml")
 TABLES = "onprem.lb.nft_tables"
 CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
 
@@ -86,7 +87,7 @@ PATHS = [
 @pytest.mark.parametrize("role, name", PATHS)
 def test_a_layout_reads_each_file_that_a_role_compares(role, name):
     """One that it does not read counts as one that differs, and has every run configure."""
-    read = [item["path"] for item in variables_of("layout")["__layout_read_files"]]
+    read = [item["path"] for item in paths.of_programs(paths.DEFAULTS)]
     assert variables_of(role)[name] in read
 
 
