@@ -29,7 +29,6 @@ ELSEWHERE = {
 }
 # They go with a change that another task says.
 ALONG = {
-    "Down file | Correct it",
     "Direct | Have systemd load the unit",
     "Static pods | Have systemd read the router's drop-in",
     "Apply haproxy's kernel settings",
