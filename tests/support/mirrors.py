@@ -12,7 +12,7 @@ UNIT = "tests/unit"
 # By the test, roles/undo for tests/unit/roles/test_undo.py: what it plays beside the playbook of its own name. The file
 # roles/layout/tasks/undo/arm.yml is layout/undo/arm.
 ALSO_PLAYED: Dict[str, str] = {
-    "playbooks/backup": "playbooks/tasks/refuse_pods",
+    "playbooks/backup": "playbooks/tasks/begin",
     "playbooks/drill_report": "drill/report",
     "playbooks/drill_rounds": "drill/main drill/round drill/rebooted drill/report",
     "playbooks/first_contact": "playbooks/remove layout/plan pair/plan ipi/plan",
