@@ -8,8 +8,7 @@ the last as `member_info` returns it.
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import maintenance as settings
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import rollback as rollback_model
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import playbooks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
     backup,
     locking,
@@ -74,7 +73,7 @@ def maintenance_settings(given, names):
     :param given: the variables of a maintenance that are set, without their prefix
     :param names: of all members
     """
-    return settings.model(given, names)._asdict()
+    return playbooks.model(given, names)._asdict()
 
 
 def maintenance_plan(given, wanted, work):
@@ -117,7 +116,6 @@ class FilterModule:
             "maintenance_unproved": maintenance.unproved,
             "members_backup": members_backup,
             "members_status": members_status,
-            "rollback_faults": rollback_model.faults,
             "rollback_steps": rollback_steps,
             "switchover_measured": steps.measured,
             "switchover_missed": steps.missed,

@@ -23,12 +23,16 @@ from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome, planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome, planner, reading, several, units
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
+from ansible_collections.onprem.lb.plugins.module_utils._shared import paths, pods
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import HOOK, ROUTERS, UNITS
+from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SILENCE = 5  # seconds
@@ -122,6 +126,51 @@ def auth_pass(given):
     return members.auth_pass(_read(given), new_uuid=lambda: str(uuid.uuid4()))
 
 
+def layout_reads(definition, settings, given, of_pods=()):
+    """Return the parameters with which `host_info` reads a member."""
+    return reading.parameters(definition, settings, given, pair_api.PRESETS, of_pods)
+
+
+def layout_units(plan, host, about):
+    """Return what each stage does with the helper units of a member, as `units.by_stage` does.
+
+    :param about: the other variables that `units.About` names
+    """
+
+    return as_data(units.by_stage(units.About(plan, host, templates.render, **about)))
+
+
+NAMED = {
+    "follow": paths.FOLLOWING,
+    "direct": paths.PLANE,
+    "shutdown": paths.SHUTDOWN,
+    "resolver": paths.RESOLVER,
+    "correction": paths.CORRECTION,
+    "answers": paths.ANSWERS,
+    "hook": HOOK,
+    "follow_state": paths.FOLLOW_STATE,
+    "direct_archive": paths.archive("direct"),
+    "routers": [engine.router for engine in UNITS.values()],
+    "every_router": [*ROUTERS],
+    "router_pod": pods.ROUTER,
+    "follow_pod": pods.FOLLOW,
+    "pods": [*pods.NAMES],
+    "pod_files": pods.RESOURCES,
+    "beside_routers": [*reading.BESIDE_ROUTERS],
+    "configs": paths.DEFAULTS,
+}
+
+
+def layout_paths(names):
+    """Return the units and paths that tasks name, by the words that they have for them."""
+    return {name: NAMED[name] for name in names}
+
+
+def layout_removal(prefix, down_file):
+    """Return how the helper units of a member go that is removed."""
+    return as_data(units.removal(prefix, down_file))
+
+
 class FilterModule:
     """The class that Ansible loads from this file."""
 
@@ -129,12 +178,16 @@ class FilterModule:
         return {
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),
+            "layout_paths": layout_paths,
             "layout_plans": with_faults(layout_plans, no_plans),
+            "layout_reads": layout_reads,
+            "layout_removal": layout_removal,
             "layout_in_force": wanted.is_in_force,
             "layout_outcome": outcome.lines,
             "layout_removed": outcome.removed,
             "layout_steps": outcome.steps,
             "layout_tried": changed_checks.tried,
+            "layout_units": layout_units,
             "layout_unproved": order.unproved,
             "layout_waves": layout_waves,
             "members_auth_pass": auth_pass,

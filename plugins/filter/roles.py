@@ -13,8 +13,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     agent,
     haproxy,
     instances,
+    playbooks,
     services,
-    services_on_hosts,
     variables,
     wanted,
 )
@@ -107,6 +107,16 @@ def unknown_variables(names, known, owner="role", shared=False):
     return found.faults
 
 
+def playbook_faults(names, playbook, given):
+    """Return what is wrong with a playbook's variables, and warn of those that are close to one of them.
+
+    :param names: of all variables that begin with its name
+    :param given: those of them that are its own, without their prefix
+    """
+    unknown = unknown_variables(names, playbooks.variables(playbook), "playbook")
+    return unknown + playbooks.faults(given, playbook)
+
+
 def missing_collections(names):
     """Return a sentence for each collection that the controller lacks."""
     return [LACKS.format(name=name) for name in names if not _is_installed(name)]
@@ -129,9 +139,10 @@ class FilterModule:
             "keepalived_model": keepalived_model,
             "missing_collections": missing_collections,
             "not_in_force": wanted.not_in_force,
+            "playbook_faults": playbook_faults,
+            "playbook_variables": playbooks.variables,
             "role_options": specs.role_options,
             "role_template": role_template,
-            "services_to_ask": services_on_hosts.to_ask,
             "unfit_faults": variables.unfit_faults,
             "unknown_variables": unknown_variables,
         }

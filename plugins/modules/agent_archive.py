@@ -41,6 +41,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+paths:
+  description: The path of the archive.
+  type: list
+  elements: str
+  returned: success
 python:
   description: The Python that runs this module, and can run the archive.
   type: str
@@ -61,7 +66,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.write import progr
 @ending_in_words
 def main():
     module = Module(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
-    programs.keep(module, module.params["path"], embedded.build(), python=sys.executable)
+    path = module.params["path"]
+    programs.keep(module, path, embedded.build(), paths=[path], python=sys.executable)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ UNIT = "tests/unit"
 # By the test, roles/undo for tests/unit/roles/test_undo.py: what it plays beside the playbook of its own name. The file
 # roles/layout/tasks/undo/arm.yml is layout/undo/arm.
 ALSO_PLAYED: Dict[str, str] = {
-    "playbooks/backup": "playbooks/tasks/refuse_pods",
+    "playbooks/backup": "playbooks/tasks/begin",
     "playbooks/drill_report": "drill/report",
     "playbooks/drill_rounds": "drill/main drill/round drill/rebooted drill/report",
     "playbooks/first_contact": "playbooks/remove layout/plan pair/plan ipi/plan",
@@ -25,8 +25,8 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/nothing_to_do": "playbooks/survey playbooks/checks/require_hosts",
     "playbooks/pair": """
         playbooks/remove pair/main layout/plan layout/outside_limit layout/validate layout/inputs
-        layout/members layout/present layout/preflight layout/check layout/install layout/compare
-        layout/configure layout/record layout/outcome layout/absent haproxy/configure keepalived/configure""",
+        layout/members layout/present layout/preflight layout/check
+        layout/configure layout/absent haproxy/configure keepalived/configure""",
     "playbooks/pods": "layout/pods ipi/pods",
     "playbooks/restore": "playbooks/rollback",
     "playbooks/rollback": """
@@ -40,23 +40,22 @@ ALSO_PLAYED: Dict[str, str] = {
         roles/keepalived/handlers/main agent/main agent/preflight agent/check agent/firewall agent/configure
         agent/verify agent/remove""",
     "roles/drop": "layout/drop layout/configure ipi/nftables ipi/nftables_apply",
-    "roles/direct": "layout/units/direct layout/units/direct_absent",
+    "roles/direct": "layout/direct layout/direct_absent",
     "roles/direct_server": """
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify
         direct_server/remove""",
-    "roles/follow": "layout/units/follow layout/units/follow_check layout/unlock",
+    "roles/follow": "layout/units layout/follow_check layout/unlock",
     "roles/lock": "layout/lock layout/undo/take_over",
     "roles/members": """
         layout/outside_limit layout/departed layout/undo/arm layout/undo/postpone layout/undo/postpone_again""",
-    "roles/metrics": "layout/units/metrics layout/units/down_file layout/units/answers",
     "roles/migration": """
-        layout/migrate layout/pods/to_units layout/pods/from_units layout/pods/migrate
+        layout/migrate layout/pods/to_units layout/pods/from_units
         agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
         ipi/nftables_absent ipi/nftables_files_absent""",
     "roles/obstacles": """
         layout/preflight haproxy/preflight haproxy/configure haproxy/install keepalived/preflight
         agent/preflight""",
-    "roles/order": "layout/routers/wave layout/routers/next_wave layout/routers/start layout/routers/stop",
+    "roles/order": "layout/routers/wave layout/routers/start layout/routers/stop",
     "roles/platforms": """
         haproxy/install haproxy/configure haproxy/selinux keepalived/install keepalived/configure keepalived/selinux""",
     "roles/proof": """
@@ -64,22 +63,21 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/removal": "layout/absent haproxy/remove keepalived/remove agent/remove layout/unused",
     "roles/resolver": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
-        resolver/remove layout/resolve""",
+        resolver/remove""",
     "roles/servers": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
         resolver/remove direct_server/main direct_server/preflight direct_server/configure
         direct_server/verify direct_server/remove""",
-    "roles/shutdown": "layout/units/shutdown",
     "roles/stages": """
-        layout/routers/wave layout/routers/next_wave layout/routers/together layout/routers/sole
-        layout/routers/start layout/routers/stop layout/migrate layout/pods/migrate layout/pods/from_units
-        layout/pods/to_units layout/unused layout/resolve agent/migrate_to_native agent/migrate_to_agent
+        layout/routers/wave layout/routers/together layout/routers/sole
+        layout/routers/start layout/routers/stop layout/migrate layout/pods/from_units
+        layout/pods/to_units layout/unused agent/migrate_to_native agent/migrate_to_agent
         agent/remove""",
     "roles/static_pods": "layout/pods/static_pods layout/pods/configure layout/pods/check",
-    "roles/undo": "layout/compare layout/undo/arm layout/undo/postpone layout/undo/postpone_again",
+    "roles/undo": "layout/present layout/undo/arm layout/undo/postpone layout/undo/postpone_again",
     "roles/units": """
-        layout/configure layout/openings layout/units/direct layout/units/direct_absent layout/units/follow
-        layout/units/follow_check layout/units/metrics layout/units/down_file layout/units/shutdown layout/units/answers
+        layout/configure layout/openings layout/direct layout/direct_absent layout/units
+        layout/follow_check layout/unused
         layout/pods/configure layout/pods/check layout/pods/static_pods""",
 }
 

@@ -11,6 +11,7 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import lookup_loader
 from ansible.template import Templar
+from ansible_collections.onprem.lb.plugins.filter import plan
 
 from support import keywords
 from support.paths import ROLES
@@ -65,12 +66,21 @@ def tasks(role: str, file: str) -> List[Dict[str, Any]]:
     return yaml.safe_load((ROLES / role / "tasks" / file).read_text())
 
 
+def stage_of_run(name: str) -> Dict[str, Any]:
+    """Return a task of a layout's run by the first word of its name, with templates that can be evaluated."""
+    path = str(ROLES / "layout" / "tasks" / "present.yml")
+    (block,) = DataLoader().load_from_file(path, trusted_as_template=True)
+    return next(task for task in block["block"] if task["name"].startswith(name))
+
+
 def variables_of(role: str) -> Dict[str, Any]:
     """Return a role's own variables, those of its vars/main.yml or of the folder vars/main, as templates."""
     folder, loader = ROLES / role / "vars", DataLoader()
     found: Dict[str, Any] = {"role_path": str(ROLES / role)}
     for file in [*folder.glob("main.yml"), *folder.glob("main/*.yml")]:
         found.update(loader.load_from_file(str(file), trusted_as_template=True))
+    if "__layout_named" in found:  # a filter of a collection takes a collection loader, too
+        found["__layout_paths"] = plan.layout_paths(found["__layout_named"].split())
     return found
 
 

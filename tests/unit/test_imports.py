@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
     # A run and `follow` write the same file.
-    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared.mark"),
+    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared.mark", "_shared.paths"),
     "_plan.drill": (
         *("_shared", "_agent.VERSION", "_plan.model.drill_records", "_plan.model.services"),
         "_plan.forecast.servers",  # what a drill compares with

@@ -73,7 +73,7 @@ CASES = {
         "playbooks/test_backup.py::test_the_states_of_all_members_are_written_once_on_the_controller_and_shown_nowhere"
     ],
     ("tasks/move.yml", "onprem.lb.status"): STATUS,
-    ("tasks/refuse_pods.yml", "onprem.lb.ipi"): [f"{STAGES}test_static_pods_stop_and_start_as_pods"],
+    ("tasks/begin.yml", "onprem.lb.ipi"): [f"{STAGES}test_static_pods_stop_and_start_as_pods"],
     ("docs/symptoms.md", SITE): [*RETURNED, *HELD_BACK, *FRESH],
     ("docs/symptoms.md", f"{SITE} -e pair_break_lock=true"): [
         "plugins/action/test_member_lock.py::test_the_lock_of_a_run_that_lives_is_respected_until_it_is_broken"

@@ -14,10 +14,9 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Paths
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
 from support.documents import blocks, headings
 from support.paths import DOCS, PLAYBOOKS, ROLES
-from support.roles import variables_of
 from support.variable_tables import options
 
 PAGES = [DOCS / "symptoms.md", DOCS / "monitoring.md"]
@@ -25,17 +24,9 @@ SYMPTOMS = PAGES[0]
 TEXT = SYMPTOMS.read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 COMMANDS = [command for page in PAGES for block in blocks(page, "") for command in block.splitlines()]
-LAYOUT = variables_of("layout")
-UNITS = {unit for pair in engines.UNITS.values() for unit in pair} | {
-    LAYOUT["__layout_watch"],
-    LAYOUT["__layout_asking"],
-    LAYOUT["__layout_metrics"],
-    LAYOUT["__layout_follow"],
-    LAYOUT["__layout_direct"],
-    LAYOUT["__layout_resolver"],
-}
+UNITS = {unit for pair in engines.UNITS.values() for unit in pair} | {*paths.HELPERS}
 OF_OTHERS = {"node_exporter.service", "prometheus-node-exporter.service"}
-ARCHIVES = {Paths().link, LAYOUT["__layout_metrics_archive"], LAYOUT["__layout_follow_archive"]}
+ARCHIVES = {Paths().link, paths.archive("metrics"), paths.archive("follow")}
 ASKED = ("systemctl", "journalctl", "ansible-playbook", "ansible")  # whose options this machine knows
 
 

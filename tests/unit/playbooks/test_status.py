@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
-from support.paths import PLAYBOOKS, ROLES
+from support.paths import PLAYBOOKS
 from support.playbooks import PAIR, play, printed
-from support.roles import variables_of
 
 CLUSTER = """
 [ipi_masters]
@@ -115,11 +114,8 @@ def test_every_member_is_needed_before_one_changes(tmp_path, given):
 
 
 def test_who_writes_reads_and_removes_the_record_of_what_holds_a_member_back_mean_the_same_files():
-    layout = variables_of("layout")
     members = yaml.safe_load((PLAYBOOKS / "vars" / "members.yml").read_text())
-    absent = [{"path": path, "state": "absent"} for path in held_back.PATHS.values()]
-    assert layout["__layout_held_back_files"] == members["__steps_no_record"] == absent
-    removal = (ROLES / "layout" / "tasks" / "absent.yml").read_text()
-    assert f"{{path: {held_back.PATHS['switchover']}, state: absent}}" in removal
-    folders = re.findall(r"folders: \[(.*)\]", removal)
-    assert str(Path(held_back.PATHS["maintenance"]).parent) in ", ".join(folders).split(", ")
+    assert members["__steps_no_record"] == [{"path": path, "state": "absent"} for path in held_back.PATHS.values()]
+    removal = units.removal("pair", "")["others"]
+    assert held_back.PATHS["switchover"] in [file["path"] for file in removal.files]
+    assert str(Path(held_back.PATHS["maintenance"]).parent) in removal.leaves

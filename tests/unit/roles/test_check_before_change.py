@@ -8,9 +8,10 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.onprem.lb.plugins.filter import roles
+from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
 from support.roles import tasks, variables_of
 
-CONFIGURING = ("configure.yml", "units/direct.yml", "routers/wave.yml", "routers/start.yml")
+CONFIGURING = ("configure.yml", "direct.yml", "routers/wave.yml", "routers/start.yml")
 TABLES = "onprem.lb.nft_tables"
 CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
 
@@ -33,8 +34,10 @@ def test_a_layout_has_its_files_checked_before_the_first_change_or_right_after_t
     changing = [file for file, _when in found if file not in CHANGES_NOTHING]
     assert found.index(("check.yml", "__layout_has_programs")) < [file for file, _when in found].index(changing[0])
     at = found.index(("check.yml", ["not __layout_has_programs", "'install' in __layout_stages"]))
-    around = [file for file, _when in found[at - 1 : at + 4]]
-    assert around == ["install.yml", "check.yml", "compare.yml", "undo/arm.yml", "configure.yml"]
+    assert [file for file, _when in found[at : at + 3]] == ["check.yml", "undo/arm.yml", "configure.yml"]
+    (block,) = tasks("layout", "present.yml")
+    names = [task["name"] for task in block["block"]]
+    assert names[names.index("Check with the programs that were installed") - 1].startswith("Install | ")
 
 
 def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
@@ -86,7 +89,7 @@ PATHS = [
 @pytest.mark.parametrize("role, name", PATHS)
 def test_a_layout_reads_each_file_that_a_role_compares(role, name):
     """One that it does not read counts as one that differs, and has every run configure."""
-    read = [item["path"] for item in variables_of("layout")["__layout_read_files"]]
+    read = [item["path"] for item in paths.of_programs(paths.DEFAULTS)]
     assert variables_of(role)[name] in read
 
 

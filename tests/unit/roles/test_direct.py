@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.filter import plan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct
 from support.roles import calls, tasks, variables_of
 
@@ -21,7 +22,7 @@ SERVER = {"interface": "eth0", "services": [{"name": "masters"}]}
 def called(
     host,
     *modules,
-    file="units/direct.yml",
+    file="direct.yml",
     archive=False,
     config=False,
     unit=False,
@@ -91,9 +92,9 @@ def test_the_upgrade_is_the_signal_on_which_the_table_stays():
 
 @pytest.mark.parametrize("host, stopped", [(RUNS, ["stopped"]), (NOTHING, [])])
 def test_a_plane_that_is_not_wanted_leaves_nothing(host, stopped):
-    found = called(host, SYSTEMD, file="units/direct_absent.yml")
+    found = called(host, SYSTEMD, file="direct_absent.yml")
     assert [given["state"] for _module, given in found if "state" in given] == stopped
-    ((_module, given),) = called(host, FILES, file="units/direct_absent.yml")
+    ((_module, given),) = called(host, FILES, file="direct_absent.yml")
     assert [(each["path"], each["state"]) for each in given["files"]] == [
         (f"/etc/systemd/system/{direct.UNIT}", "absent"),
         ("/run/onprem-lb-direct.down", "absent"),
@@ -118,7 +119,7 @@ def test_a_member_that_is_a_server_is_made_one_before_its_plane_starts(server, r
     ids=["masters", "masters without a plane", "a pair, whose member the user has made a server"],
 )
 def test_it_is_none_any_more_once_its_plane_has_stopped(prefix, host, roles):
-    found = called(host, ROLE, SYSTEMD, file="units/direct_absent.yml", prefix=prefix)
+    found = called(host, ROLE, SYSTEMD, file="direct_absent.yml", prefix=prefix)
     assert [given["name"] for module, given in found if module == ROLE] == roles
     if roles:
         assert found[0][1]["state"] == "stopped" and found[1][0] == ROLE
@@ -126,7 +127,7 @@ def test_it_is_none_any_more_once_its_plane_has_stopped(prefix, host, roles):
 
 def test_it_starts_before_the_router_tracks_it_and_stops_after_no_router_does():
     starts = [task.get("ansible.builtin.include_tasks") for task in tasks("layout", "configure.yml")]
-    assert starts.index("units/direct.yml") < starts.index("routers/wave.yml")
+    assert starts.index("direct.yml") < starts.index("routers/wave.yml")
     (block,) = tasks("layout", "present.yml")
     stages = [task["name"] for task in block["block"]]
     assert stages.index("Confirm") < stages.index("Stop handing connections on")
@@ -143,4 +144,4 @@ def test_the_file_is_in_a_folder_that_is_there_before_the_first_start():
 
 def test_the_unit_writes_the_file_that_the_routers_track():
     assert variables_of("layout")["__layout_direct_down_file"] == direct.DOWN_FILE
-    assert variables_of("layout")["__layout_direct"] == direct.UNIT
+    assert plan.NAMED["direct"] == direct.UNIT

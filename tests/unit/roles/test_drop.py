@@ -20,6 +20,7 @@ BOTH = {
     "balancer": {**MEMBER["balancer"], "answer_port": 9555, "also_answers": [9444]},
     "firewall": {**MEMBER["firewall"], "ports": [443, 9445]},
 }
+FOLLOWED = {"credentials": [], "secrets": [], "config": {"path": "/etc/onprem-lb-follow/follow.json"}}
 # What the tasks of the role haproxy write, of the variables that a member has at that time.
 CONFIG = {
     "path": "/haproxy.cfg",
@@ -70,7 +71,7 @@ def test_what_nobody_asks_any_more_is_dropped_and_the_firewall_closed_for_it():
 
 @pytest.mark.parametrize("follow, said", [({}, []), ({"hosts": []}, [f"stopped {FOLLOW}"])])
 def test_what_follows_the_cluster_writes_no_balancer_beside_the_drop(follow, said):
-    values = {"__layout_follow_files": [], "__layout_follow_found": {"credentials": [], "secrets": []}}
+    values = {"__layout_followed": FOLLOWED}
     play = stage("drop.yml", member=of_member(follow=follow), __layout_has_moved=True, **values)
     assert play.code == 0, play.faults()
     lines = [line for line in play.did("systemd_service") if line.startswith("lb1") and FOLLOW in line]
@@ -80,7 +81,7 @@ def test_what_follows_the_cluster_writes_no_balancer_beside_the_drop(follow, sai
 
 
 def test_what_follows_the_cluster_starts_again_where_the_drop_fails():
-    follows = {"__layout_follow_files": [], "__layout_follow_found": {"credentials": [], "secrets": []}}
+    follows = {"__layout_followed": FOLLOWED}
     values = {**follows, "__layout_host": host_info("lb1", firewall=True)}
     failing = {"firewall_openings": {"failed": True, "msg": "no nft"}}
     play = stage("drop.yml", failing, member=of_member(follow={"hosts": []}), __layout_has_moved=True, **values)
@@ -105,7 +106,6 @@ def test_the_redirect_leads_to_another_port_once_the_balancer_listens_there(chec
         settings={"down_file": ""},
         __layout_host=host,
         __layout_waves=[{"members": ["lb1", "lb2"], "proves": [], "hands_over": []}],
-        __layout_record_files=[{"path": "/record"}],
         __haproxy_files=[CONFIG],
         __ipi_redirect_path=REDIRECT,
         __ipi_files=[{"path": REDIRECT, "content": "x"}],

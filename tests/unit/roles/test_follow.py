@@ -16,8 +16,8 @@ from support.roles import REFUSE, calls, tasks, variables_of
 
 COMMAND = "ansible.builtin.command"
 SYSTEMD, FILES = "ansible.builtin.systemd_service", "onprem.lb.config_files"
-ARCHIVE, MEMBER_PODS = "onprem.lb.agent_archive", "onprem.lb.member_pods"
-UNIT, CONFIG = "onprem-lb-follow.service", "/etc/onprem-lb-follow/follow.json"
+MEMBER_PODS = "onprem.lb.member_pods"
+UNIT = "onprem-lb-follow.service"
 PLAN = {
     "engine": "native",
     "services": ["masters"],
@@ -41,42 +41,6 @@ KUBECONFIG = {
 
 def slurped(data):
     return base64.b64encode((data if isinstance(data, str) else yaml.safe_dump(data)).encode()).decode()
-
-
-def given_to(*modules, wanted=True, in_pod=False):
-    """Return the calls on a host that follows its cluster, or does no more, or does so in a pod."""
-    variables = {
-        **variables_of("layout"),
-        "__layout_me": {"follow": PLAN if wanted else {}, "pods": IN_POD if in_pod else {}, "engine": "native"},
-        "__layout_follow_found": {"config": {"path": CONFIG, "unit": UNIT}, "credentials": [], "secrets": []},
-    }
-    variables["__layout_follow_unit_file"].pop("content")  # see tests/golden/follow.service
-    return calls("layout", variables, *modules, tasks_from="units/follow.yml")
-
-
-def test_it_is_reloaded_for_its_configuration_and_restarted_for_a_new_unit_or_version():
-    (_module, _credentials), (_module, given) = given_to(FILES)
-    assert given["units"] == [{"name": UNIT, "state": "started", "on_change": "reloaded"}]
-    assert [(each["path"], each["unit"]) for each in given["files"]] == [
-        (f"/etc/systemd/system/{UNIT}", UNIT),
-        (CONFIG, UNIT),
-    ]
-    assert given["folders"] == []
-    unit = variables_of("layout")["__layout_follow_unit_file"]
-    assert "checksum=__layout_follow_written.checksum" in unit["content"]
-
-
-def test_who_follows_no_more_stops_it_and_leaves_nothing_of_it():
-    ((_module, given),) = given_to(FILES, ARCHIVE, wanted=False)
-    assert [(unit["name"], unit["state"]) for unit in given["units"]] == [(UNIT, "stopped")]
-    assert [(each["path"], each["state"]) for each in given["files"]] == [(f"/etc/systemd/system/{UNIT}", "absent")]
-    assert given["folders"] == ["/usr/local/lib/onprem-lb-follow", "/etc/onprem-lb-follow", "/var/lib/onprem-lb-follow"]
-
-
-def test_a_pod_replaces_it_and_keeps_its_list():
-    ((_module, given),) = given_to(FILES, ARCHIVE, in_pod=True)
-    assert [(unit["name"], unit["state"]) for unit in given["units"]] == [(UNIT, "stopped")]
-    assert given["folders"] == ["/usr/local/lib/onprem-lb-follow", "/etc/onprem-lb-follow"]
 
 
 def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
@@ -108,9 +72,9 @@ def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, 
         **variables_of("layout"),
         "__layout_me": {"follow": PLAN},
         "__layout_kubeconfig": {"content": content},
-        "__layout_follow_found": found,
+        "__layout_followed": found,
     }
-    ((_module, given),) = calls("layout", variables, REFUSE, COMMAND, tasks_from="units/follow_check.yml")
+    ((_module, given),) = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
     assert given == {"faults": found["faults"]}
     stages = [task["name"] for task in tasks("layout", "preflight.yml")]
     assert "Preflight | What follows the cluster" in stages
@@ -121,10 +85,10 @@ def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_an
     path = "/etc/kubernetes/pki/ca.crt"
     cluster = {**CLUSTER, "certificate-authority": path}
     content = slurped({**KUBECONFIG, "clusters": [{"name": "a", "cluster": cluster}]})
-    assert "__layout_follow_there" in variables_of("layout")["__layout_follow_found"]
+    assert "__layout_follow_there" in variables_of("layout")["__layout_followed"]
     variables = {**variables_of("layout"), "__layout_me": {"follow": PLAN}}
-    variables["__layout_follow_found"] = follow_files(content, PLAN, HAPROXY, there=[])
-    looked, refused = calls("layout", variables, REFUSE, COMMAND, tasks_from="units/follow_check.yml")
+    variables["__layout_followed"] = follow_files(content, PLAN, HAPROXY, there=[])
+    looked, refused = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
     assert looked[1]["argv"] == ["stat", "--dereference", "--format=%n", "--", path]
     (fault,) = refused[1]["faults"]
     assert fault.startswith(f"/etc/onprem/kubeconfig: it names {path}, which is not on this member: put it there")
@@ -133,7 +97,7 @@ def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_an
 
 
 def test_the_kubeconfig_is_in_no_log():
-    (task,) = [task for task in tasks("layout", "units/follow_check.yml") if "ansible.builtin.slurp" in task]
+    (task,) = [task for task in tasks("layout", "follow_check.yml") if "ansible.builtin.slurp" in task]
     assert task["no_log"] is True
 
 
@@ -194,8 +158,8 @@ def test_a_removal_stops_it_before_its_balancer():
     "state, starts",
     [
         ({}, True),
-        ({"__layout_follow_configured": {"failed": True}}, True),
-        ({"__layout_follow_configured": {"failed": False}}, False),  # it runs
+        ({"__layout_units_written": {"failed": True}}, True),
+        ({"__layout_units_written": {"failed": False}}, False),  # it runs
         ({"__layout_follow_paused": {"skipped": True}}, False),  # it was not stopped
         ({"__layout_undo": {"run": "20260131T120000Z"}, "__layout_proved": "20260131T120000Z"}, False),  # it is proved
         ({"__layout_me": {"follow": {}, "pods": {}, "replaces": ""}}, False),  # the run was to end it

@@ -9,6 +9,7 @@ import json
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import WATCHED_UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
 from support.paths import ROLES
 from support.roles import REFUSE, calls, defaults, refusals, variables_of
 
@@ -139,11 +140,9 @@ def test_a_run_that_leaves_out_the_installation_needs_the_programs(missing, stag
 
 
 def test_a_layout_looks_for_every_file_that_haproxy_and_keepalived_need():
-    given = variables_of("layout")
-    configs = {f"{{{{ __layout_configs.{name} }}}}": path for name, path in given["__layout_configs"].items()}
-    files = [configs.get(path, path) for path in given["__layout_files"]]
+    files = [each["path"] for each in paths.of_programs(paths.DEFAULTS)]
     needed = [path for names in NEEDED.values() for path in names if path.startswith("/")]
-    assert sorted(path.partition("default('")[2].partition("'")[0] or path for path in files) == sorted(needed)
+    assert sorted(files) == sorted(needed)
 
 
 def removal(role, existing=(), unremovable=None, **read):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.filter import plan
 from support.roles import calls
 
 ROLE, SYSTEMD, PROOF = "ansible.builtin.include_role", "ansible.builtin.systemd_service", "onprem.lb.layout_info"
@@ -76,12 +77,11 @@ def test_static_pods_change_in_the_wave_of_their_member_and_the_routers_of_holde
         "__layout_in_pods": True,
         "__layout_is_native": False,
         "__layout_components": [],
-        "__layout_router_pod": "onprem-lb-router",
-        "__layout_follow_pod": "onprem-lb-follow",
         "__layout_host": {"active_units": []},
         "__layout_follows": False,
-        "__layout_follow_state": "/var/lib/onprem-lb-follow",
     }
+    names = ("router_pod", "follow_pod", "follow_state", "routers")
+    known["__layout_paths"] = plan.layout_paths(names)
     known["__layout_pods"] = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz"}
     (started,) = wave(PODS, on="lb1", **known)
     assert started == {"pods": ["onprem-lb-router"], "state": "started"}

@@ -29,7 +29,6 @@ ELSEWHERE = {
 }
 # They go with a change that another task says.
 ALONG = {
-    "Down file | Correct it",
     "Direct | Have systemd load the unit",
     "Static pods | Have systemd read the router's drop-in",
     "Apply haproxy's kernel settings",
@@ -80,7 +79,7 @@ def test_the_words_name_no_variable_that_ends_with_another_role():
 
 def test_the_end_of_a_removal_has_the_words_of_all_that_it_does():
     """They name nothing that a removal does not read, as it must not fail for a wrong variable of something else."""
-    own = {"layout/tasks/absent.yml", "layout/tasks/units/direct_absent.yml"}
+    own = {"layout/tasks/absent.yml", "layout/tasks/direct_absent.yml"}
     removing = [tasks for name, tasks in files() if name in own or name.endswith(("/remove.yml", "_absent.yml"))]
     registered = {task.get("register") for tasks in removing for task in changing(tasks)}
     assert {*REMOVAL} == registered

@@ -141,7 +141,7 @@ def test_what_follows_the_cluster_starts_again_and_its_failure_keeps_nobody_lock
         {"facts": undo()},
         {"__layout_follow_paused": {"changed": False}},
         {"__layout_follow_wanted": False},
-        {"__layout_follow_configured": {"changed": True}},
+        {"__layout_units_written": {"changed": True}},
         {"member": {"replaces": "native"}},
     ],
     ids=["check mode", "the member returns", "it was not stopped", "it is not wanted", "it runs", "the engine changes"],

@@ -10,7 +10,9 @@ import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services_on_hosts
+from ansible_collections.onprem.lb.plugins.filter.plan import layout_reads
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api
+from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
 from support.paths import ROLES
 from support.roles import variables_of
 
@@ -23,16 +25,10 @@ def asked(**settings):
     defaults = yaml.safe_load((ROLES / "pair" / "defaults" / "main.yml").read_text())
     given = {**defaults, **{f"pair_{key}": value for key, value in settings.items()}, "pair_members": ["lb1", "lb2"]}
     known = {**variables_of("layout"), **variables_of("pair"), **given}
-    known["layout_definition"] = known["__pair_layout"]
-    known["__layout_settings"] = {key[len("pair_") :]: value for key, value in given.items()}
-    known["__layout_services"] = services_on_hosts.to_ask(json.dumps(known["__layout_settings"]))
-    loader = DataLoader()
-    tasks = loader.load_from_file(str(ROLES / "layout" / "tasks" / "plan.yml"), trusted_as_template=True)
-    arguments = next(task["module_defaults"] for task in tasks if "module_defaults" in task)["onprem.lb.host_info"]
-    return {
-        key: Templar(loader=loader, variables=known).template(arguments[key])
-        for key in ("servers", "named", "api", "sets_booleans", "pings")
-    }
+    definition = Templar(loader=DataLoader(), variables=known).template(known["__pair_layout"])
+    of_layout = {key[len("pair_") :]: value for key, value in given.items()}
+    about = {"configs": paths.DEFAULTS, "services": json.dumps(of_layout), "script_user": "root"}
+    return layout_reads(definition, of_layout, about)
 
 
 def test_the_names_of_all_servers_are_resolved():
@@ -71,7 +67,7 @@ def test_ping_is_looked_for_where_a_gateway_is_checked(checks, pings):
     assert asked(checks=checks)["pings"] is pings
 
 
-@pytest.mark.parametrize("preset", ["kubeadm", "rke2", "k3s", "openshift_upi"])
+@pytest.mark.parametrize("preset", api.PRESETS)
 def test_the_certificates_of_api_servers_are_read(preset):
     found = asked(preset=preset, masters=MASTERS, api_names=["api.example.com"])
     assert found["api"] == {"servers": MASTERS, "names": ["api.example.com"]}
@@ -80,3 +76,8 @@ def test_the_certificates_of_api_servers_are_read(preset):
 @pytest.mark.parametrize("preset", ["", "okd3"])
 def test_before_others_no_certificate_is_read(preset):
     assert asked(preset=preset, masters=MASTERS)["api"] == {}
+
+
+@pytest.mark.parametrize("track, path", [(True, "/run/haproxy.down"), ("no", "")])
+def test_a_down_file_that_nothing_tracks_is_no_matter(track, path):
+    assert asked(track_events=track)["named"]["down_file"] == path

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 from support.paths import ROLES
 from support.recorded_hosts import UNITS, deployment, host_info
 from support.recorded_layouts import HOSTS, MEMBER, ROUTER, SETTINGS, layout, stage, undo
 from support.recorded_plays import run, tasks_of
+from support.roles import stage_of_run
 
 SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} for name in HOSTS["pair"]}
 RUNS = host_info("lb1", active_units=UNITS, enabled_units=UNITS, existing_units=UNITS)
@@ -64,9 +67,9 @@ def test_a_member_that_is_not_proved_ends_the_run_on_all_before_a_holder_stops()
 @pytest.mark.parametrize("values", [{"check": True}, {"layout_definition": {"verify": False, "prefix": "pair"}}])
 def test_nobody_is_proved_in_check_mode_or_where_it_is_not_wanted(values):
     play = stage(
-        "routers/next_wave.yml",
+        "routers/wave.yml",
         facts=SETTLED,
-        __layout_wave={**WAVE, "proves": ["lb2"], "hands_over": ["lb1"]},
+        __layout_wave={"members": [], "proves": ["lb2"], "hands_over": ["lb1"]},
         **values,
     )
     assert did(play, "layout_info") == []
@@ -258,7 +261,7 @@ def test_pods_give_the_vips_up_before_units_start():
             {"router": {**ROUTER, "instances": []}},
             ["systemd_service stopped keepalived.service", "firewall_openings absent"],
         ),
-        ({"balancer": {**MEMBER["balancer"], "services": "[]", "down_file": ""}}, ["config_files", "file absent"]),
+        ({"balancer": {**MEMBER["balancer"], "services": "[]", "down_file": ""}}, ["config_files"]),
     ],
     ids=["it is needed", "no router", "no balancer"],
 )
@@ -285,7 +288,7 @@ def test_a_cluster_loses_its_redirect_with_its_balancer_and_its_shutdown_unit_wi
     )
     modules = ("systemd_service", "firewall_openings", "config_files", "file", "nft_tables")
     assert [line.split()[0] for line in only("lb1", play, *modules)] == [
-        *("systemd_service", "config_files", "firewall_openings", "config_files", "config_files", "nft_tables"),
+        *("systemd_service", "firewall_openings", "config_files", "config_files", "nft_tables"),
     ]
     assert SETTINGS["down_file"]  # else it would be deleted here, too
 
@@ -295,25 +298,9 @@ def test_programs_that_are_not_needed_are_removed():
     assert only("lb1", play, "agent") == ["agent absent"]
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_the_resolver_is_set_up_or_removed(wanted):
-    given = {
-        "__resolver_lacks_dnsmasq": False,
-        "__resolver_unit_files": [],
-        "__resolver_files": [],
-        "__resolver_node_files": [],
-    }
-    given.update(
-        __resolver_corefile=[], resolver_follows=False, __resolver_running=["x"], __resolver_packages_record="/p"
-    )
-    given.update(
-        __resolver_plan={"resolved": "", "networkmanager": "", "resolv_conf": "", "supersedes": [], "in_force": True}
-    )
-    given["__resolver_plan"].update(address="127.0.0.1", answers={})
-    given["__resolver_names"] = {"resolved": False, "networkmanager": False, "os_family": "Debian"}
-    answers = {"resolver_info": {"wrong": [], **given["__resolver_names"]}, "config_files": {"paths": []}}
-    play = stage(
-        "resolve.yml", answers, member={"resolver": {"x": 1} if wanted else {}}, __resolver_still_recorded=[], **given
-    )
-    assert did(play, "resolv_conf")[0] == "lb1 resolv_conf absent"
-    assert (play.of("config_files")[0].given.get("files") == []) is wanted
+@pytest.mark.parametrize("wanted, file", [(True, "apply.yml"), (False, "remove.yml")])
+def test_the_resolver_is_set_up_or_removed(wanted, file):
+    included = stage_of_run("Resolve")["ansible.builtin.include_role"]
+    found = Templar(loader=DataLoader(), variables={"__layout_resolver_wanted": wanted}).template(included)
+    assert found == {"name": "onprem.lb.resolver", "tasks_from": file}
+    assert (ROLES / "resolver" / "tasks" / file).exists()

@@ -25,9 +25,7 @@ def only(name, play, *modules):
 
 
 def configured(facts=SETTLED, **values):
-    return stage(
-        "configure.yml", facts=facts, **{"__layout_waves": [], "__layout_record_files": [{"path": "/record"}], **values}
-    )
+    return stage("configure.yml", facts=facts, **{"__layout_waves": [], **values})
 
 
 def paths(play, name="lb1"):
@@ -76,13 +74,6 @@ def test_the_down_file_is_true_before_a_router_tracks_it(member, check, read):
     assert not read or called.index(correction) < called.index(("lb1", "keepalived_hook", None))
 
 
-@pytest.mark.parametrize("check, missing, corrected", [(False, [], True), (True, [], True), (True, ["haproxy"], False)])
-def test_the_down_file_is_corrected_unless_nothing_is_installed_yet(check, missing, corrected):
-    play = configured(check=check, __layout_host=host_info("lb1", missing_packages=missing))
-    assert ("/run/lb.down" in paths(play)) is corrected
-    assert "/run/lb.down" not in paths(configured(member=NO_BALANCER))
-
-
 @pytest.mark.parametrize("joining, started", [(["lb1"], True), ([], False)])
 def test_the_router_of_a_member_that_joins_starts_at_last(joining, started):
     assert bool(only("lb1", configured(plan={"joining": joining}), "keepalived_hook")) is started
@@ -95,26 +86,13 @@ def test_members_whose_routers_would_not_hear_each_other_change_together():
     assert configured().did("keepalived_hook") == []
 
 
-@pytest.mark.parametrize("held_back, removed", [({"to": "lb2"}, True), ({}, False)])
-def test_a_run_ends_a_switchover(held_back, removed):
-    play = configured(__layout_host=host_info("lb1", held_back=held_back))
-    assert ("/run/onprem-lb-switchover.json" in paths(play)) is removed
-
-
-@pytest.mark.parametrize("before, written", [(["kubelet.service"], True), ([], False)])
-def test_a_node_stops_its_router_before_its_programs(before, written):
-    definition = {"prefix": "pair", "shutdown_before": before, "verify": True}
-    play = configured(layout_definition=definition)
-    assert ("/etc/systemd/system/onprem-lb-shutdown.service" in paths(play)) is written
-
-
 def test_metrics_and_what_follows_are_set_up_where_they_are_wanted_and_removed_where_they_were():
     metrics, follow = "/etc/systemd/system/onprem-lb-metrics.service", f"/etc/systemd/system/{FOLLOW}"
     assert {metrics, follow} & {*paths(configured())} == set()
     host = host_info("lb1", existing_units=["onprem-lb-metrics.service", FOLLOW])
     removed = configured(__layout_host=host)
     assert {metrics, follow} <= {*paths(removed)} and only("lb1", removed, "agent_archive") == []
-    written = configured(settings={"metrics_file": "/var/lib/m/x.prom"}, __layout_certificates=[])
+    written = configured(settings={"metrics_file": "/var/lib/m/x.prom"})
     assert metrics in paths(written) and only("lb1", written, "agent_archive") == ["agent_archive"]
 
 
@@ -150,25 +128,20 @@ def test_what_a_plan_asks_is_asked_all_the_time(member, exists, wanted):
     assert asking(configured(member=member, __layout_host=host_info("lb1", existing_units=units))) == wanted
 
 
-def test_its_unit_has_each_question_as_one_word_of_the_command():
-    play = configured(member=ASKED, __layout_host=host_info("lb1", existing_units=[]))
-    (unit,) = [
-        file["content"]
-        for call in play.of("config_files")
-        for file in call.given.get("files", [])
-        if file["path"] == ASKS and call.on == "lb1"
-    ]
-    (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
-    assert line.startswith(f"ExecStart={HOOK} answers /etc/keepalived/keepalived.conf ")
-    assert line.endswith("""'{"name": "chk_api", "file": "/run/chk_api.failing", "path": "/it\\'s%%20up"}'""")
-
-
 @pytest.mark.parametrize(
-    "differs, restarts", [([HOOK], True), (["/etc/keepalived/keepalived.conf"], False), ([], False)]
+    "differs, runs, commands, restarts",
+    [
+        ([HOOK], True, [], True),
+        ([HOOK], False, [], False),  # it has started with it
+        ([HOOK], True, ["systemctl restart onprem-lb-answers.service"], False),
+        (["/etc/keepalived/keepalived.conf"], True, [], False),
+        ([], True, [], False),
+    ],
 )
-def test_a_new_program_asks_from_then_on(differs, restarts):
-    written = {"config_files": {"changed": False}}
-    play = configured(answers=written, member=ASKED, __keepalived_differs=differs)
+def test_a_new_program_asks_from_then_on(differs, runs, commands, restarts):
+    written = {"config_files": {"changed": False, "commands": commands}}
+    host = host_info("lb1", active_units=["onprem-lb-answers.service"] if runs else [])
+    play = configured(answers=written, member=ASKED, __keepalived_differs=differs, __layout_host=host)
     assert (only("lb1", play, "systemd_service") == ["systemd_service restarted onprem-lb-answers.service"]) is restarts
 
 
@@ -179,33 +152,32 @@ FOUND = {
     "config": {"path": "/etc/follow.json"},
 }
 FOUND.update(named=["/etc/ca.crt"], faults=[])
+WRITTEN = ["/etc/systemd/system/onprem-lb-follow.service", "/etc/onprem-lb-follow/key", "/etc/follow.json"]
 
 
 @pytest.mark.parametrize("hosts, folders", [("/etc/hosts.d/nodes", 2), ("", 1)])
 def test_what_follows_gets_its_credentials_and_the_folder_of_the_names_it_writes(hosts, folders):
     member = {"follow": {**FOLLOWED, "hosts": hosts}}
-    play = stage(
-        "units/follow.yml", member=member, __layout_follow_found=FOUND, __layout_follow_unit_file={"path": "/u"}
-    )
-    assert paths(play) == ["/etc/onprem-lb-follow/key", "/u", "/etc/follow.json"]
+    play = stage("units.yml", member=member, __layout_followed=FOUND)
+    assert [path for path in paths(play) if "follow" in path] == WRITTEN
     assert only("lb1", play, "file") == ["file directory"] * folders
 
 
 def test_no_kubeconfig_is_shown_and_what_it_names_is_looked_for():
     answers = {"slurp": {"content": "s3cret"}, "command": {"rc": 1, "failed": True, "stdout_lines": [], "msg": "stat"}}
-    play = stage("units/follow_check.yml", answers, member={"follow": FOLLOWED}, __layout_follow_found=FOUND)
+    play = stage("follow_check.yml", answers, member={"follow": FOLLOWED}, __layout_followed=FOUND)
     assert play.code == 0 and [call.hidden for call in play.of("slurp")] == [True, True]
     assert not any("s3cret" in text for text in play.shown) and len(play.did("command")) == 2
-    dry = stage("units/follow_check.yml", answers, check=True, member={"follow": FOLLOWED}, __layout_follow_found=FOUND)
+    dry = stage("follow_check.yml", answers, check=True, member={"follow": FOLLOWED}, __layout_followed=FOUND)
     assert [call.check for call in dry.of("command")] == [False, False]
 
 
 def test_a_kubeconfig_that_names_no_file_or_is_missing_is_judged_by_the_next_task():
     found = {**FOUND, "named": [], "faults": ["there is no kubeconfig"]}
     play = stage(
-        "units/follow_check.yml",
+        "follow_check.yml",
         {"slurp": {"failed": True, "msg": "not found"}},
-        __layout_follow_found=found,
+        __layout_followed=found,
         member={"follow": FOLLOWED},
     )
     assert play.code == 2 and play.faults() == [["there is no kubeconfig"]] and play.did("command") == []
@@ -230,7 +202,7 @@ def direct(active=(), enabled=(), changed=(), check=False, member=None):
         "__layout_host": host,
         "__layout_direct_files": [{"path": "/unit"}],
     }
-    return stage("units/direct.yml", answers, check=check, **values)
+    return stage("direct.yml", answers, check=check, **values)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +235,7 @@ def test_a_member_of_a_plane_is_a_server_itself_once_its_programs_are_there(chec
     values = {"member": {**PLANE, **server}, "__layout_host": host_info("lb1", missing_packages=missing)}
     seen = {"faults": [], "differences": [], "obstacles": {}}
     play = stage(
-        "units/direct.yml",
+        "direct.yml",
         {"direct_info": seen},
         check=check,
         __layout_direct_files=[],
@@ -279,7 +251,7 @@ def test_a_member_of_a_plane_is_a_server_itself_once_its_programs_are_there(chec
 @pytest.mark.parametrize("prefix, units, removed", [("ipi", [DIRECT], 3), ("ipi", [], 1), ("pair", [DIRECT], 2)])
 def test_a_plane_that_goes_stops_and_takes_the_server_that_it_made_along(prefix, units, removed):
     host = host_info("lb1", existing_units=units, active_units=units)
-    play = stage("units/direct_absent.yml", layout_definition={"prefix": prefix, "verify": True}, __layout_host=host)
+    play = stage("direct_absent.yml", layout_definition={"prefix": prefix, "verify": True}, __layout_host=host)
     lines = only("lb1", play, "systemd_service", "config_files")
     assert len(lines) == removed and (lines[0] == f"systemd_service stopped {DIRECT}") is bool(units)
 
@@ -326,3 +298,14 @@ def test_only_pods_that_differ_are_checked_and_never_count_as_changed(differ, ch
 def test_what_the_programs_of_pods_could_not_do_is_refused():
     play = stage("pods/check.yml", member=POD, __layout_pods={**PODS, "faults": ["no image"]}, __layout_pods_differ=[])
     assert play.code == 2 and play.faults() == [["no image"]]
+
+
+def test_a_router_that_a_node_gives_up_is_stopped_by_no_unit_before_the_others_are_proved():
+    """The stop of the unit for a shutdown stops the router, so it waits for the stage after the verification."""
+    host = host_info("lb1", existing_units=["onprem-lb-shutdown.service"], active_units=["keepalived.service"])
+    values = {"member": NO_ROUTER, "__layout_host": host, "settings": {"down_file": ""}}
+    shutdown = "/etc/systemd/system/onprem-lb-shutdown.service"
+    assert shutdown not in paths(configured(**values))
+    play = stage("unused.yml", **values)
+    assert paths(play) == [shutdown]
+    assert only("lb1", play, "systemd_service", "config_files")[0] == "systemd_service stopped keepalived.service"

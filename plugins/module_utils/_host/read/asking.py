@@ -14,13 +14,14 @@ from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Tup
 from urllib.parse import urlsplit
 
 from ..._agent.keepalived import conf as keepalived_conf
+from ..._shared import paths
 from ..._shared.engines import AGENT, KEEPALIVED, NATIVE, PODS, UNITS, VRRP
 from ..._shared.pods import RESOURCES
 from .. import nft_table
 from . import answered, facts, pod_programs
 from .reader import Reader
 
-ANSWERS = "/etc/systemd/system/onprem-lb-answers.service"
+ANSWERS = paths.of_unit(paths.ANSWERS)
 SIDECAR = f"{RESOURCES}/sidecar/sidecar.json"
 TABLE = "onprem_lb_api"
 # The file is loaded anew whenever the balancer starts.

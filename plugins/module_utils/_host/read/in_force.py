@@ -23,6 +23,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from ..._agent.runtime import status_socket
+from ..._shared import paths
 from ..._shared.engines import (
     AGENT,
     DIRECT,
@@ -44,7 +45,7 @@ from .reader import Reader, show
 
 PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID", "ExecMainStartTimestampMonotonic")
 # What is restarted for a new version, and for whatever else its unit says. The others hand over, or are reloaded.
-RESTARTED = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit, "onprem-lb-metrics.service", "onprem-lb-resolver.service")
+RESTARTED = (paths.FOLLOWING, paths.PLANE, paths.METRICS, paths.RESOLVER)
 PROGRAM_OF = dict(zip(UNITS[NATIVE], (HAPROXY, KEEPALIVED)))  # whose unit records all that it has loaded
 UNIT_FILES = "/etc/systemd/"
 KERNEL_SETTINGS = "/etc/sysctl.d/"

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import glob
 
-from ..._shared import versions
+from ..._shared import paths, versions
 
-RECORDS = "/etc/onprem-lb-*-members.json"  # of each layout
+RECORDS = paths.members_record("*")  # of each layout
 
 
 def refusal(variable: str) -> str:

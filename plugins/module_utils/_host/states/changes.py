@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
-from ..._shared import mark
-from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, NATIVE, UNITS, Daemon
+from ..._shared import mark, paths
+from ..._shared.engines import AGENT, CONFIGS, NATIVE, UNITS
 from ..deploy import steps
 from ..read import facts
-from .snapshot import ANSWERS, DIRECT_SERVER, NAMES, ROUTERS, WATCHED_UNITS, File, Snapshot
+from .snapshot import NAMES, ROUTERS, WATCHED_UNITS, File, Snapshot
 
 SYSTEMD = "/etc/systemd/"
 SYSCTL = "/etc/sysctl.d/"
@@ -21,12 +21,11 @@ TABLES = {
     "/etc/onprem-lb/machine-config.nft": "onprem_lb_machine_config",
 }
 # What has a program of its own, which is started anew with each change of its files.
-RESOLVER = "onprem-lb-resolver.service"
-STARTED_ANEW = ("onprem-lb-metrics.service", Daemon(FOLLOW).unit)
+STARTED_ANEW = (paths.METRICS, paths.FOLLOWING)
 SIGNALLED = ("systemctl", "kill", "--kill-who=main")
-NOT_WAITED_FOR = (Daemon(FOLLOW).unit, Daemon(DIRECT).unit)
+NOT_WAITED_FOR = (paths.FOLLOWING, paths.PLANE)
 # A plane removes its table, if it is ended as its unit says. A server takes its VIPs from lo, by its program.
-STOPPED_FIRST = (Daemon(DIRECT).unit, DIRECT_SERVER)
+STOPPED_FIRST = (paths.PLANE, paths.SERVER)
 
 
 class FileChanges(NamedTuple):
@@ -78,7 +77,7 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
         *_kernel(then, changed),
         *_deleted_tables(then, changed),
         # No router waits for it. Its host asks the other name servers meanwhile.
-        *([["systemctl", "--no-block", "try-restart", RESOLVER]] if NAMES in changed else []),
+        *([["systemctl", "--no-block", "try-restart", paths.RESOLVER]] if NAMES in changed else []),
         *_enabling(now, then),
         *(["systemctl", "stop", name] for name in stopped),
         *(command for name in others for command in _running(name, now, then, changed)),
@@ -136,11 +135,11 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
         return _of_agent(name, is_part and name in ROUTERS, now, then, changed)
     if name in STARTED_ANEW:
         is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
-    if name == ANSWERS:
+    if name == paths.ANSWERS:
         is_part = is_part or any("/onprem-lb-keepalived/" in path for path in changed)
-    if name == Daemon(DIRECT).unit:
+    if name == paths.PLANE:
         return _of_direct(name, is_part, changed)
-    if name == DIRECT_SERVER:
+    if name == paths.SERVER:
         is_part = is_part or any("/onprem-lb-direct-server/" in path for path in changed)
         return [["systemctl", "reload", name]] if is_part else []
     if name in UNITS[NATIVE]:

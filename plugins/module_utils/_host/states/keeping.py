@@ -9,7 +9,7 @@ import json
 from typing import Any, Collection, Dict, List, Mapping
 
 from ..._agent.keepalived import conf as keepalived_conf
-from ..._shared import held_back
+from ..._shared import held_back, paths
 from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, UNITS
 from .. import records
 from .snapshot import NAMES, ROUTERS, Snapshot
@@ -19,10 +19,9 @@ PROGRAMS = "/usr/local/lib/"
 # What a router reads and runs, beside its configuration, and what says why it is stopped.
 OF_ROUTERS = (
     *(f"/etc/systemd/system/{unit}*" for unit in ROUTERS),
-    "/etc/onprem-lb-*-members.json",
-    "/etc/sysctl.d/90-onprem-lb.conf",
-    "/usr/local/lib/onprem-lb-agent/*",
-    "/usr/local/lib/onprem-lb-keepalived/*",
+    paths.members_record("*"),
+    paths.SYSCTL,
+    *(f"{paths.library(name)}/*" for name in ("agent", "keepalived")),
     *held_back.PATHS.values(),
     NAMES,  # which are of its VIPs
 )

@@ -16,8 +16,8 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
-from ..._shared import held_back
-from ..._shared.engines import AGENT, CONFIGS, DIRECT, FOLLOW, KEEPALIVED, NATIVE, UNITS, Daemon
+from ..._shared import held_back, paths
+from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, NATIVE, UNITS
 from ..read import facts
 from ..read.reader import Run, show
 
@@ -31,36 +31,29 @@ OWN_FILES = (
     # resolver, of which a state has the answers alone, and the stop of the last one would stop the router.
     "/etc/systemd/system/onprem-lb-[!urs]*",
     NAMES,
-    "/etc/sysctl.d/90-onprem-lb.conf",
+    paths.SYSCTL,
     "/etc/onprem-lb/*",
     "/etc/onprem-lb-agent/*",
     "/etc/onprem-lb-follow/*",
     "/etc/onprem-lb-direct/*",
     "/etc/onprem-lb-direct-server/*",
-    "/etc/onprem-lb-*-members.json",
-    "/usr/local/lib/onprem-lb-agent/*",
-    "/usr/local/lib/onprem-lb-follow/*",
-    "/usr/local/lib/onprem-lb-direct/*",
-    "/usr/local/lib/onprem-lb-direct-server/*",
-    "/usr/local/lib/onprem-lb-keepalived/*",
-    "/usr/local/lib/onprem-lb-metrics/*",
+    paths.members_record("*"),
+    *(f"{paths.library(name)}/*" for name in ("agent", "follow", "direct", "direct-server", "keepalived", "metrics")),
     *held_back.PATHS.values(),
 )
-DIRECT_SERVER = Daemon(f"{DIRECT}-server").unit
-ANSWERS = "onprem-lb-answers.service"
 # In the order in which they start.
 WATCHED_UNITS = (
     UNITS[NATIVE].balancer,
     UNITS[AGENT].balancer,
-    "onprem-lb-down-file.path",
-    "onprem-lb-machine-config.service",
-    Daemon(FOLLOW).unit,
-    DIRECT_SERVER,
-    Daemon(DIRECT).unit,
+    paths.WATCH,
+    paths.GUARD,
+    paths.FOLLOWING,
+    paths.SERVER,
+    paths.PLANE,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,
-    ANSWERS,
-    "onprem-lb-metrics.service",
+    paths.ANSWERS,
+    paths.METRICS,
 )
 ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)
 LABEL = "security.selinux"
@@ -111,10 +104,10 @@ class Snapshot(NamedTuple):
     @property
     def engine(self) -> str:
         """The engine whose router is set up; '' if there is none."""
-        paths = {file.path for file in self.files}
-        if f"/etc/systemd/system/{UNITS[AGENT].router}" in paths:
+        present = {file.path for file in self.files}
+        if paths.of_unit(UNITS[AGENT].router) in present:
             return AGENT
-        return NATIVE if "/etc/systemd/system/keepalived.service.d/onprem-lb.conf" in paths else ""
+        return NATIVE if paths.drop_in(KEEPALIVED) in present else ""
 
     @property
     def has_router(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
 from ..._agent.follow import hosts as node_names
-from ..._shared import mark
+from ..._shared import mark, paths
 from . import corefile, layouts, resolv_conf, resolved
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf
@@ -26,7 +26,7 @@ from .resolv_conf import ResolvConf
 TTL = 30  # seconds: how long a client may still have the answer of before
 FOLDER = "/etc/onprem-lb-resolver"
 CONFIG, HOSTS, LOCAL = f"{FOLDER}/dnsmasq.conf", f"{FOLDER}/hosts", f"{FOLDER}/local"
-UNIT = "onprem-lb-resolver.service"
+UNIT = paths.RESOLVER
 RESOLVED, NETWORK_MANAGER, FILE = "systemd-resolved", "NetworkManager", "resolv.conf"
 # Where each keeps the name servers that it was given. The file of the third is the one that is kept.
 DROP_IN = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"  # the last one, which counts

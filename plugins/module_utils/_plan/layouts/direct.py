@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 
 from ..._agent.config.schema import Faults
 from ..._agent.direct.settings import Settings
-from ..._shared import engines, events
+from ..._shared import engines, events, paths
 from ..members.hosts import Member
 from ..members.subnets import Placement
 from ..model.plan import MemberPlan, Vip
@@ -25,7 +25,7 @@ PROXY, DIRECT, DRAINING = PLANES = ("proxy", "direct", "draining")
 # To whom the plane leaves new connections. Of a plane that drains, the older ones live on.
 NEW_CONNECTIONS = {DIRECT: "servers", DRAINING: "host"}
 DOWN = "direct_down"  # the track file that the plane writes
-UNIT = engines.Daemon(engines.DIRECT).unit
+UNIT = paths.PLANE
 CONFIG = "/etc/onprem-lb-direct/direct.json"
 DOWN_FILE = Settings._field_defaults["down_file"]
 LONGEST_PAUSE = 60  # seconds, in the plane's configuration

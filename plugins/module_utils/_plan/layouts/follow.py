@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 from ..._agent.config.schema import Faults, Field, boolean, list_of, number, text
 from ..._agent.follow import changes, config
 from ..._agent.follow import settings as follow_settings
-from ..._shared import engines
+from ..._shared import engines, paths
 from ..model import fallback, pace, values
 from ..model.kubeconfig import SECRETS, Credentials
 from ..model.services import countable
@@ -26,7 +26,7 @@ SUFFIXES = {"ca": "crt", "certificate": "crt", "key": "key", "token": ""}
 RELOAD = ["/usr/bin/systemctl", "reload", "haproxy.service"]
 PRIVATE = "0600"  # a mode
 BORDER = "-----"  # of PEM
-UNIT = engines.Daemon(engines.FOLLOW).unit
+UNIT = paths.FOLLOWING
 
 SETTINGS = {
     "follow": Field(boolean, False),

@@ -1,12 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a user may set for a maintenance."""
+"""What a user may set for the playbooks that act on members, of which no role judges the variables."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, one_of, read, text
+from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, one_of, read, text
+from ..._shared.state_ids import ID
 from . import values
 from .variables import as_role_variables
 
@@ -19,7 +20,13 @@ def _packages(value: Any) -> Tuple[Any, Optional[str]]:
     return list_of(values.package)(value.split(",") if isinstance(value, str) else value)
 
 
-SETTINGS = {
+def _id(value: Any) -> Tuple[Any, Optional[str]]:
+    if value == "" or (isinstance(value, str) and ID.fullmatch(value)):
+        return value, None
+    return None, "the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true lists them."
+
+
+MAINTENANCE = {
     "members": Field(values.words, []),
     "packages": Field(_packages, []),
     "reboot": Field(one_of(NEVER, ALWAYS, IF_NEEDED), NEVER),
@@ -28,6 +35,39 @@ SETTINGS = {
     "pause": Field(integer(0, DAY, "a number of seconds"), 0),
     "break_lock": Field(boolean, False),
 }
+RETURN = {
+    "undo_after": Field(number(0, 3600, " seconds"), 35),
+    "break_lock": Field(boolean, False),
+    "downgrade": Field(boolean, False),
+}
+# By the playbook, whose name its variables begin with. Tasks judge what may be anything here.
+PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
+    "backup": dict.fromkeys(("folder", "break_lock"), Field(anything, "")),
+    "maintenance": MAINTENANCE,
+    "restore": {"file": Field(anything, ""), **RETURN},
+    "rollback": {"to": Field(_id, ""), "list": Field(boolean, False), **RETURN},
+    "status": {
+        "format": Field(one_of("text", "json"), "text"),
+        **dict.fromkeys(("output", "timeout"), Field(anything, "")),
+    },
+    "survey": dict.fromkeys(("hosts", "interface", "seconds"), Field(anything, "")),
+    "switchover": dict.fromkeys(("to", "back", "break_lock"), Field(anything, "")),
+}
+
+
+def variables(playbook: str) -> List[str]:
+    """Return the names of a playbook's variables."""
+    return [f"{playbook}_{key}" for key in PLAYBOOKS.get(playbook, {})]
+
+
+def faults(given: Mapping[str, Any], playbook: str) -> Faults:
+    """Return what is wrong with a playbook's variables.
+
+    :param given: those that are set, without their prefix
+    """
+    found: Faults = []
+    read(PLAYBOOKS.get(playbook, {}), dict(given), playbook, found)
+    return [as_role_variables(fault, playbook) for fault in found]
 
 
 class Maintenance(NamedTuple):
@@ -44,7 +84,7 @@ def model(given: Dict[str, Any], names: List[str]) -> Maintenance:
     :param names: of all members
     """
     faults: Faults = []
-    settings = read(SETTINGS, given, "maintenance", faults)
+    settings = read(MAINTENANCE, given, "maintenance", faults)
     unknown = [name for name in settings["members"] if name not in names]
     faults += [
         f"maintenance_members has {name!r}, which is not a member: choose from {', '.join(names)}." for name in unknown

@@ -1,11 +1,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a user may set for a maintenance, and what is said of the rest."""
+"""What a user may set for the playbooks that act on members, and what is said of the rest."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.maintenance import model
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.playbooks import PLAYBOOKS, faults, model, variables
+from support.paths import PLAYBOOKS as FOLDER
 
 NAMES = ["lb1", "lb2"]
 
@@ -56,3 +59,18 @@ def test_lists_may_come_from_the_command_line():
 )
 def test_what_is_wrong_is_one_sentence(given, sentence):
     assert model(given, NAMES).faults == [sentence]
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS)
+def test_the_variables_are_those_that_the_head_of_the_playbook_describes(playbook):
+    head = (FOLDER / f"{playbook}.yml").read_text().partition("\n- name")[0]
+    assert {*re.findall(rf"^#   ({playbook}_\w+)", head, re.MULTILINE)} == {*variables(playbook)}
+
+
+@pytest.mark.parametrize("given, sentence", [({}, []), ({"format": "yaml"}, ["one of text, json is wanted."])])
+def test_a_playbook_judges_its_own_variables_alone(given, sentence):
+    assert faults(given, "status") == [f"status_format is 'yaml': {each}" for each in sentence]
+
+
+def test_what_tasks_judge_themselves_may_be_anything_here():
+    assert faults({"interface": 5, "seconds": "x"}, "survey") == faults({}, "of somebody else") == []

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a layout reads of a host before it plans: the parameters of `host_info`. Pure.
+
+The user's variables may be anything here. The plan refuses those that are wrong, after the hosts were read.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from typing import Any, Collection, Dict, List, Mapping, Sequence
+
+from ..._agent.config.schema import boolean
+from ..._shared import paths, pods
+from ..._shared.engines import HAPROXY, KEEPALIVED, POD, ROUTERS, UNITS
+
+NESTED = ("servers", "routes")
+NO_DOWN_FILE = "/run/onprem-lb-no-down-file"
+EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *paths.HELPERS, *pods.NAMES)
+# What runs beside the routers on a member: some of it serves, some has credentials.
+BESIDE_ROUTERS = tuple(unit for unit in EVERY_UNIT if unit not in ROUTERS)
+
+
+def parameters(
+    definition: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    given: Mapping[str, Any],
+    presets: Collection[str],
+    of_pods: Sequence[Mapping[str, Any]],
+) -> Dict[str, Any]:
+    """Return the parameters.
+
+    :param definition: the layout, as its role defines it
+    :param settings: its variables without their prefix and without the services
+    :param given: the ``configs`` of haproxy and keepalived, the ``script_user``, and the ``services`` as JSON
+    :param presets: those with an API server, whose certificates are read
+    :param of_pods: the files that a member's pods may have
+    """
+    in_pods, configs = settings.get("delivery") == POD, given["configs"]
+    services = to_ask(given["services"])
+    programs = paths.of_programs(configs)
+    api = {"servers": settings.get("masters"), "names": _listed(settings.get("api_names"))}
+    record = paths.members_record(definition["prefix"])
+    down_file = settings["down_file"] if boolean(settings.get("track_events", True))[0] else ""
+    return {
+        **{key: definition[key] for key in ("vips", "packages", "programs", "takes_over", "take_over_variable")},
+        "removes": [HAPROXY, KEEPALIVED],
+        "sets_booleans": not in_pods,
+        "pings": not in_pods and any("gateway" in each for each in _listed(settings["checks"]) if _is_mapping(each)),
+        "units": [*EVERY_UNIT, *definition["units"]],
+        "files": [*(each["path"] for each in programs), *definition["files"]],
+        "read_files": [*programs, *_of_layout(down_file, record), *definition["read_files"], *of_pods],
+        "configs": configs,
+        "keepalived_config": configs[KEEPALIVED],
+        "named": {
+            "notify": settings.get("notify", ""),
+            "script_user": given["script_user"],
+            "down_file": down_file,
+            "services": services,
+            "metrics_file": settings["metrics_file"],
+        },
+        "servers": _listed([services, definition.get("servers", [])]),
+        "api": api if settings.get("preset") in presets else {},
+        "with_auth_pass": True,
+        "members_record": record,
+        "loaded": list(ROUTERS),
+        "listen": settings["listen"],
+    }
+
+
+def _of_layout(down_file: str, record: str) -> List[Dict[str, str]]:
+    """Return the layout's own files that a run compares."""
+    units = [paths.CORRECTION, paths.WATCH, paths.SHUTDOWN, paths.ANSWERS]
+    own = [{"path": paths.of_unit(name), "unit": name} for name in units]
+    return [*own, {"path": down_file or NO_DOWN_FILE}, {"path": record}]
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _listed(value: Any) -> List[Any]:
+    """Return all items of a list, and of the lists in it; of anything else that alone."""
+    return [item for each in value for item in _listed(each)] if isinstance(value, (list, tuple)) else [value]
+
+
+def to_ask(settings: str) -> Any:
+    """Return the services, as the user wrote them, without the servers that are named by their addresses.
+
+    A host has nothing to say of those, which may be thousands.
+
+    :param settings: of the layout, as JSON
+    """
+    return _without_addresses(json.loads(settings).get("services") or [])
+
+
+def _without_addresses(given: Any) -> Any:
+    if isinstance(given, list):
+        return [_without_addresses(each) for each in given if not _is_address(each)]
+    if isinstance(given, dict):
+        return {key: _without_addresses(value) if key in NESTED else value for key, value in given.items()}
+    return given
+
+
+def _is_address(server: Any) -> bool:
+    try:
+        return bool(ipaddress.ip_address(str(server.get("address") if isinstance(server, dict) else server)))
+    except ValueError:
+        return False

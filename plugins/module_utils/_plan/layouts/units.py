@@ -1,0 +1,269 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The units that a layout sets up beside its programs, each as a row: its files, its program, and when it runs. Pure.
+
+A row whose unit is not wanted removes it. The stages of a run take the rows that are theirs as one piece of work.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import shlex
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+
+from ..._shared import engines, held_back, paths
+from ..dns.resolver import FOLDER as NAMES
+from . import follow
+
+File = Dict[str, Any]  # as `config_files` takes it
+OURS = "onprem-lb-"  # what their names begin with, and those of their templates do not
+AGENT_FILES, LOADED = "/etc/onprem-lb-agent", "/run/haproxy.loaded"
+FOLLOW_LEAVES = (paths.library(engines.FOLLOW), follow.FOLDER)
+PYTHON = "/usr/bin/python3"  # until the host has said which one runs its modules
+ALIVE = "0\n"  # what a down file says of a balancer that serves
+BALANCERS, ROUTERS = (" ".join(names) for names in zip(*engines.UNITS.values()))
+
+
+class About(NamedTuple):
+    """What the rows are made of.
+
+    :ivar plan: of the member, as data
+    :ivar host: as `host_info` returns it
+    :ivar render: returns the text of a template of the role layout
+    :ivar record: the text of the record of the members
+    :ivar shutdown_before: the units before which the router stops
+    :ivar configs: of haproxy and keepalived, by program
+    :ivar socket: the runtime socket of haproxy
+    :ivar followed: what the filter `follow_files` returned, for a member that follows its cluster
+    :ivar agent: the ``python`` and the ``checksum`` of the agent, once it is written
+    :ivar dry: whether it is a run in check mode
+    """
+
+    plan: Mapping[str, Any]
+    host: Mapping[str, Any]
+    render: Callable[[str, Mapping[str, Any]], str]
+    prefix: str
+    record: str
+    settings: Mapping[str, Any]
+    shutdown_before: Sequence[str]
+    configs: Mapping[str, str]
+    socket: str
+    followed: Mapping[str, Any]
+    agent: Mapping[str, str]
+    dry: bool
+
+    @property
+    def balances(self) -> bool:
+        return bool(self.plan["balancer"]["services"] != "[]")  # JSON
+
+    @property
+    def down_file(self) -> str:
+        return str(self.plan["balancer"]["down_file"] if self.balances else "")
+
+    @property
+    def routes(self) -> bool:
+        return bool(self.plan["router"]["instances"])
+
+    def command(self, archive: str) -> str:
+        return f"{shlex.quote(self.agent.get('python', PYTHON))} -I {archive}"
+
+
+class Unit(NamedTuple):
+    """A row.
+
+    :ivar is_wanted: whether it is to run
+    :ivar is_here: whether a run before has set it up
+    :ivar files: its own, and those beside it
+    :ivar archive: where the agent is that it runs; empty if it runs something else
+    :ivar folders: to be created, with their modes
+    :ivar leaves: the folders that go
+    :ivar run: how `config_files` has it run
+    """
+
+    name: str
+    is_wanted: bool
+    is_here: bool
+    files: List[File]
+    archive: str = ""
+    folders: Mapping[str, str] = {}
+    leaves: Sequence[str] = ()
+    secrets: Sequence[str] = ()
+    run: Mapping[str, Any] = {}
+
+
+class Rows(NamedTuple):
+    """All rows of a member."""
+
+    watch: Unit
+    shutdown: Unit
+    follow: Unit
+    answers: Unit
+    metrics: Unit
+
+
+class Work(NamedTuple):
+    """What a stage does, in this order; `files`, `leaves` and `units` in one call of `config_files`."""
+
+    archives: List[str]
+    folders: List[Dict[str, str]]
+    files: List[File]
+    leaves: List[str]
+    units: List[Dict[str, Any]]
+    secrets: List[str]
+
+
+def rows(about: About) -> Rows:
+    return Rows(_watch(about), _shutdown(about), _follow(about), _answers(about), _metrics(about))
+
+
+def _file(about: About, name: str, is_wanted: bool, **variables: Any) -> File:
+    """Return the file of a unit, of whose template these are the variables."""
+    content = about.render(f"layout/{name[len(OURS) :]}.j2", variables) if is_wanted else ""
+    return {**_gone(name), "content": content, "state": "present"} if is_wanted else _gone(name)
+
+
+def _gone(name: str) -> File:
+    return {"path": paths.of_unit(name), "content": "", "state": "absent", "unit": name}
+
+
+def _row(about: About, own: File, *files: File, **more: Any) -> Unit:
+    name = own["unit"]
+    return Unit(name, own["state"] == "present", name in about.host["existing_units"], [own, *files], **more)
+
+
+def _watch(about: About) -> Unit:
+    """The balancer's unit writes a file that the router tracks. This corrects what others write there."""
+    path = about.down_file
+    correction = _file(about, paths.CORRECTION, bool(path), down_file=path, balancers=BALANCERS)
+    return _row(about, _file(about, paths.WATCH, bool(path), down_file=path), correction)
+
+
+def _shutdown(about: About) -> Unit:
+    """On a cluster's node the router stops at a shutdown before the programs that the layout names begin to stop.
+
+    A restart would stop the router, and its start waits for the node's programs, which may wait for the VIP.
+    """
+    before = " ".join(about.shutdown_before)
+    is_wanted = bool(about.routes and not about.plan["pods"] and before)
+    own = _file(about, paths.SHUTDOWN, is_wanted, before=before, routers=ROUTERS)
+    return _row(about, own, run={"on_change": "unchanged", "wait": False})
+
+
+def _follow(about: About) -> Unit:
+    """In pods it is one of them. It replaces files of others, so their folders must be there when it starts."""
+    plan = about.plan["follow"]
+    is_wanted = bool(plan and not about.plan["pods"])
+    archive, names = paths.archive(engines.FOLLOW), [NAMES] if plan.get("hosts") else []
+    writes = [AGENT_FILES]
+    if about.plan["engine"] == engines.NATIVE:
+        writes = [posixpath.dirname(about.configs[engines.HAPROXY]), LOADED]
+    own = _file(
+        about,
+        paths.FOLLOWING,
+        is_wanted,
+        command=about.command(archive),
+        config=follow.CONFIG,
+        checksum=about.agent.get("checksum", ""),
+        paths=[f"-{path}" for path in writes + names],
+    )
+    found = about.followed
+    return _row(
+        about,
+        own,
+        *([*found["credentials"], found["config"]] if is_wanted else ()),
+        archive=archive,
+        folders={follow.FOLDER: "0700", **dict.fromkeys(names, "0755")},
+        leaves=[*([] if is_wanted else FOLLOW_LEAVES), *([] if plan else [paths.FOLLOW_STATE])],
+        secrets=found["secrets"] if is_wanted else (),
+        run={"on_change": "reloaded"},
+    )
+
+
+def _answers(about: About) -> Unit:
+    """Asks haproxy and its like all the time whether they answer. The agent asks by itself, and in pods the sidecar."""
+    questions = about.plan["questions"]
+    words = [engines.HOOK, "answers", about.configs[engines.KEEPALIVED], *map(json.dumps, questions)]
+    is_wanted = bool(questions and not about.plan["pods"])
+    return _row(about, _file(about, paths.ANSWERS, is_wanted, command=" ".join(map(shlex.quote, words))))
+
+
+def _metrics(about: About) -> Unit:
+    """What Prometheus collects from a member, if its user names a file for it."""
+    file = about.settings["metrics_file"] if about.routes else ""
+    own = _file(
+        about,
+        paths.METRICS,
+        bool(file),
+        file=file,
+        folder=posixpath.dirname(file),
+        command=_metrics_command(about, file) if file else "",
+        checksum=about.agent.get("checksum", ""),
+    )
+    leaves = () if file else [paths.library("metrics")]
+    return _row(about, own, archive=paths.archive("metrics"), leaves=leaves)
+
+
+def _metrics_command(about: About, file: str) -> str:
+    services = json.loads(about.plan["balancer"]["services"])
+    certificates = [service["tls"]["certificate"] for service in services if service.get("tls")]
+    has_haproxy = about.plan["engine"] == engines.NATIVE and not about.plan["pods"] and services
+    words = [about.command(paths.archive("metrics")), "metrics --file", file]
+    words += ["--haproxy-socket", about.socket] if has_haproxy else []
+    return " ".join([*words, *(f"--certificate {shlex.quote(path)}" for path in dict.fromkeys(certificates))])
+
+
+def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = ()) -> Work:
+    wanted = [unit for unit in units if unit.is_wanted]
+    gone = [{"path": path, "state": "absent"} for path in absent]
+    return Work(
+        [unit.archive for unit in wanted if unit.archive],
+        [{"path": path, "mode": mode} for unit in wanted for path, mode in unit.folders.items()],
+        [*files, *gone, *(file for unit in units for file in unit.files)],
+        [path for unit in units for path in unit.leaves],
+        [{"name": each.name, "state": "started" if each.is_wanted else "stopped", **each.run} for each in units],
+        [secret for unit in units for secret in unit.secrets],
+    )
+
+
+def by_stage(about: About) -> Dict[str, Any]:
+    """Return the work of each stage, and what is ``compared`` before it.
+
+    ``first`` is done before the routers change, because one tracks the down file. ``last`` is done with the programs
+    that come with them. ``unused`` is what a member does not need any more once the others are proved: the stop of the
+    unit for a shutdown stops the router.
+    """
+    made, down_file = rows(about), about.down_file
+    record = {"path": paths.members_record(about.prefix), "content": about.record}
+    alive = [{"path": down_file, "content": ALIVE}] if down_file else []
+    watch, no_watch = ([made.watch], []) if about.balances else ([], [made.watch])
+    there = [unit for unit in made if unit.is_wanted or unit.is_here]
+    compared = [*watch, *(unit for unit in (made.shutdown, made.answers) if unit in there)]
+    late = [unit for unit in there if unit is not made.watch and (unit is not made.shutdown or unit.is_wanted)]
+    outdated = [
+        unit for unit in compared[len(watch) :] if not unit.is_wanted and not (about.routes and unit is made.shutdown)
+    ]
+    released = list(held_back.PATHS.values()) if about.host["held_back"] else []
+    is_new = about.dry and about.host["missing_packages"]  # nothing serves here yet
+    left = [] if about.balances else list(filter(None, [about.settings["down_file"]]))
+    return {
+        "first": _work(watch, [record]),
+        "last": _work(late, [] if is_new else alive, released),
+        "unused": _work([*no_watch, *outdated], absent=left),
+        "compared": {
+            "files": [record, *alive, *_work(compared).files],
+            "units": [unit.name for unit in compared if unit.is_wanted],
+            "others": [unit.name for unit in (made.follow, made.metrics) if unit in there],
+        },
+    }
+
+
+def removal(prefix: str, down_file: str) -> Dict[str, Work]:
+    """Return how the units of a member go that is removed: before its ``balancer``, and the ``others`` at the end."""
+    following = Unit(paths.FOLLOWING, False, True, [_gone(paths.FOLLOWING)], leaves=FOLLOW_LEAVES)
+    names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS)
+    others = [Unit(name, False, True, [_gone(name)]) for name in names]
+    records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
+    gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records]
+    leaves = [paths.library("metrics"), paths.FOLLOW_STATE, "/var/lib/onprem.lb", "/etc/onprem-lb"]
+    return {"balancer": _work([following]), "others": _work(others, absent=gone)._replace(leaves=leaves)}

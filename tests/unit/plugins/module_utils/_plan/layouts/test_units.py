@@ -1,0 +1,212 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rows of a layout's helper units: what each stage of a run writes, starts, stops and deletes for them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
+from ansible_collections.onprem.lb.plugins.plugin_utils import templates
+
+METRICS, DOWN = "/var/lib/prometheus/node-exporter/onprem-lb.prom", "/run/lb.down"
+CONFIGS = {"haproxy": "/etc/haproxy/haproxy.cfg", "keepalived": "/etc/keepalived/keepalived.conf"}
+FOLLOWED = {
+    "config": {"path": "/etc/onprem-lb-follow/follow.json", "unit": paths.FOLLOWING},
+    "credentials": [{"path": "/etc/onprem-lb-follow/token"}],
+    "secrets": ["s3cret"],
+}
+PODS = {"pods": {"agent_image": "an-image"}}
+NO_ROUTER, NO_BALANCER = {"router": {"instances": []}}, {"balancer": {"services": "[]", "down_file": ""}}
+# By the row: the plan that wants it, and what else is given.
+WANTED = {
+    paths.WATCH: ({}, {}),
+    paths.SHUTDOWN: ({}, {"shutdown_before": ["kubelet.service"]}),
+    paths.FOLLOWING: ({"follow": {"hosts": {}}}, {"followed": FOLLOWED}),
+    paths.ANSWERS: ({"questions": [{"name": "chk_api"}]}, {}),
+    paths.METRICS: ({}, {"settings": {"metrics_file": METRICS, "down_file": DOWN}}),
+}
+LATE = [name for name in WANTED if name != paths.WATCH]
+
+
+def about(plan=None, host=None, **given):
+    """Return what the rows of a member are made of, which wants none but the watch."""
+    member = {
+        "engine": "native",
+        "balancer": {"services": '[{"name": "web"}]', "down_file": DOWN},
+        "router": {"instances": [{"name": "vip"}]},
+        **dict.fromkeys(("pods", "follow"), {}),
+        "questions": [],
+        **(plan or {}),
+    }
+    found = {"existing_units": [], "held_back": {}, "missing_packages": [], **(host or {})}
+    usual = {
+        "prefix": "pair",
+        "record": "{}\n",
+        "settings": {"metrics_file": "", "down_file": DOWN},
+        "shutdown_before": [],
+        "configs": CONFIGS,
+        "socket": "/run/haproxy/admin.sock",
+        "followed": {},
+        "agent": {"python": "/usr/bin/python3", "checksum": "9f86d081"},
+        "dry": False,
+    }
+    return units.About(member, found, templates.render, **{**usual, **given})
+
+
+def wanting(name, plan=None, host=None, **given):
+    of_plan, others = WANTED[name]
+    return units.by_stage(about({**of_plan, **(plan or {})}, host, **{**others, **given}))
+
+
+def states(work):
+    """Return the state of each unit, and of its file."""
+    files = {file["path"]: file.get("state", "present") for file in work.files}
+    return {unit["name"]: (unit["state"], files[paths.of_unit(unit["name"])]) for unit in work.units}
+
+
+def text(work, name):
+    return next(file["content"] for file in work.files if file["path"] == paths.of_unit(name))
+
+
+RUNS, ENDS = ("started", "present"), ("stopped", "absent")
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_unit_that_is_wanted_runs_once_the_routers_do(name):
+    found = wanting(name)
+    assert states(found["last"]) == {name: RUNS}
+    assert name not in states(found["first"])
+
+
+def test_the_down_file_is_watched_before_a_router_tracks_it():
+    assert states(units.by_stage(about())["first"]) == {paths.WATCH: RUNS}
+    without = {"balancer": {"services": '[{"name": "web"}]', "down_file": ""}}
+    assert states(units.by_stage(about(without))["first"]) == {paths.WATCH: ENDS}
+    assert states(units.by_stage(about(NO_BALANCER))["first"]) == {}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_member_that_never_had_a_unit_has_nothing_to_do_for_it(name):
+    found = units.by_stage(about())
+    assert [name in states(found[stage]) for stage in ("first", "last", "unused")] == [False] * 3
+    assert found["compared"] == {**found["compared"], "others": [], "units": [paths.WATCH]}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_unit_that_is_not_wanted_any_more_stops_and_goes_at_once_or_with_the_router(name):
+    given = {"settings": {"metrics_file": "", "down_file": DOWN}}
+    found = units.by_stage(about(NO_ROUTER, {"existing_units": [name]}, **given))
+    stages = [stage for stage in ("first", "last", "unused") if states(found[stage]).get(name) == ENDS]
+    at = {paths.SHUTDOWN: ["unused"], paths.ANSWERS: ["last", "unused"]}
+    assert stages == at.get(name, ["last"]), "the stop of the unit for a shutdown stops the router"
+
+
+@pytest.mark.parametrize("name", [paths.SHUTDOWN, paths.FOLLOWING, paths.ANSWERS])
+def test_in_pods_no_unit_does_what_a_pod_does(name):
+    assert name not in states(wanting(name, PODS)["last"])
+
+
+def test_what_moves_to_pods_goes_but_the_list_that_its_pod_reads_stays():
+    found = wanting(paths.FOLLOWING, PODS, {"existing_units": [paths.FOLLOWING]})["last"]
+    assert states(found) == {paths.FOLLOWING: ENDS}
+    assert found.leaves == ["/usr/local/lib/onprem-lb-follow", "/etc/onprem-lb-follow"]
+    gone = units.by_stage(about(host={"existing_units": [paths.FOLLOWING]}))["last"]
+    assert gone.leaves == [*found.leaves, "/var/lib/onprem-lb-follow"]
+
+
+def test_no_change_restarts_what_stops_the_router_and_no_run_waits_for_it():
+    (unit,) = wanting(paths.SHUTDOWN)["last"].units
+    assert (unit["on_change"], unit["wait"]) == ("unchanged", False), "its start waits for programs that need the VIP"
+
+
+def test_what_follows_is_reloaded_for_its_configuration_and_restarted_for_a_new_version():
+    work = wanting(paths.FOLLOWING)["last"]
+    assert work.units == [{"name": paths.FOLLOWING, "state": "started", "on_change": "reloaded"}]
+    assert [file["path"] for file in work.files[-3:]] == [
+        paths.of_unit(paths.FOLLOWING),
+        "/etc/onprem-lb-follow/token",
+        "/etc/onprem-lb-follow/follow.json",
+    ]
+    assert (work.archives, work.secrets, work.leaves) == (["/usr/local/lib/onprem-lb-follow/agent.pyz"], ["s3cret"], [])
+    assert "The agent's SHA-256 is 9f86d081." in text(work, paths.FOLLOWING)
+
+
+@pytest.mark.parametrize(
+    "engine, hosts, writes",
+    [
+        ("native", {}, "-/etc/haproxy -/run/haproxy.loaded"),
+        ("agent", {}, "-/etc/onprem-lb-agent"),
+        ("agent", {"path": "/x"}, "-/etc/onprem-lb-agent -/etc/onprem-lb-resolver"),
+    ],
+)
+def test_what_follows_may_write_where_its_engine_reads_and_the_folders_are_there(engine, hosts, writes):
+    work = wanting(paths.FOLLOWING, {"engine": engine, "follow": {"hosts": hosts}})["last"]
+    assert f"\nReadWritePaths={writes}\n" in text(work, paths.FOLLOWING)
+    made = [{"path": "/etc/onprem-lb-follow", "mode": "0700"}]
+    assert work.folders == made + [{"path": "/etc/onprem-lb-resolver", "mode": "0755"}] * bool(hosts)
+
+
+def test_each_question_is_one_word_of_the_command():
+    questions = [{"name": "chk_api", "file": "/run/chk_api.failing", "path": "/it's%20up"}]
+    unit = text(wanting(paths.ANSWERS, {"questions": questions})["last"], paths.ANSWERS)
+    (line,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    assert line.startswith(f"ExecStart={engines.HOOK} answers /etc/keepalived/keepalived.conf ")
+    assert line.endswith("""'{"name": "chk_api", "file": "/run/chk_api.failing", "path": "/it\\'s%%20up"}'""")
+
+
+@pytest.mark.parametrize("engine, socket", [("native", " --haproxy-socket /run/haproxy/admin.sock"), ("agent", "")])
+def test_the_metrics_name_each_certificate_once_and_haproxys_socket(engine, socket):
+    services = [{"tls": {"certificate": "/etc/a b.pem"}}, {"tls": None}, {"tls": {"certificate": "/etc/a b.pem"}}]
+    plan = {"engine": engine, "balancer": {"services": json.dumps(services), "down_file": ""}}
+    unit = text(wanting(paths.METRICS, plan)["last"], paths.METRICS)
+    assert (
+        "ExecStart=/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
+        f"--file {METRICS}{socket} --certificate '/etc/a b.pem'\n"
+    ) in unit
+
+
+def test_a_member_without_a_router_has_no_metrics():
+    gone = wanting(paths.METRICS, NO_ROUTER, {"existing_units": [paths.METRICS]})["last"]
+    assert states(gone) == {paths.METRICS: ENDS} and gone.leaves == ["/usr/local/lib/onprem-lb-metrics"]
+
+
+@pytest.mark.parametrize("dry, missing, corrected", [(False, [], 1), (True, [], 1), (True, ["haproxy"], 0)])
+def test_the_down_file_is_corrected_unless_nothing_is_installed_yet(dry, missing, corrected):
+    files = units.by_stage(about(host={"missing_packages": missing}, dry=dry))["last"].files
+    assert files.count({"path": DOWN, "content": "0\n"}) == corrected
+
+
+@pytest.mark.parametrize("held_back, gone", [({"to": "lb2"}, 2), ({}, 0)])
+def test_a_run_ends_a_switchover_and_a_maintenance(held_back, gone):
+    files = units.by_stage(about(host={"held_back": held_back}))["last"].files
+    assert [file.get("state") for file in files].count("absent") == gone
+
+
+def test_a_member_that_loses_its_balancer_loses_its_down_file_and_the_watch():
+    work = units.by_stage(about(NO_BALANCER))["unused"]
+    assert work.files[0] == {"path": DOWN, "state": "absent"} and states(work) == {paths.WATCH: ENDS}
+    assert units.by_stage(about())["unused"].files == []
+
+
+def test_what_a_run_compares_is_what_it_would_write():
+    found = wanting(paths.ANSWERS, **WANTED[paths.SHUTDOWN][1])
+    written = [*found["first"].files, *found["last"].files]
+    assert all(file in written for file in found["compared"]["files"])
+    assert found["compared"]["units"] == [paths.WATCH, paths.SHUTDOWN, paths.ANSWERS]
+    assert wanting(paths.METRICS)["compared"]["others"] == [paths.METRICS]
+
+
+def test_a_removal_leaves_no_unit_and_no_file_of_the_rows():
+    """What follows the cluster stops before the balancer whose files it writes."""
+    made = [wanting(name) for name in WANTED]
+    removal = units.removal("pair", DOWN)
+    gone = {file["path"]: file["state"] for work in removal.values() for file in work.files}
+    leaves = tuple(path for work in removal.values() for path in work.leaves)
+    written = [file["path"] for found in made for stage in ("first", "last") for file in found[stage].files]
+    assert {path for path in written if gone.get(path) != "absent" and not path.startswith(leaves)} == set()
+    ended = {unit["name"]: unit["state"] for work in removal.values() for unit in work.units}
+    assert ended == dict.fromkeys(WANTED, "stopped")
+    assert [unit["name"] for unit in removal["balancer"].units] == [paths.FOLLOWING]
