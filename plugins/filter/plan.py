@@ -24,8 +24,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.change import chan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome, planner, reading, several, units
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.members import subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
@@ -156,7 +156,7 @@ NAMED = {
     "follow_pod": pods.FOLLOW,
     "pods": [*pods.NAMES],
     "pod_files": pods.RESOURCES,
-    "beside_routers": [*reading.BESIDE_ROUTERS],
+    "units": [*paths.EVERY_UNIT],
     "configs": paths.DEFAULTS,
 }
 
@@ -164,6 +164,11 @@ NAMED = {
 def layout_paths(names):
     """Return the units and paths that tasks name, by the words that they have for them."""
     return {name: NAMED[name] for name in names}
+
+
+def layout_departed(former, found, vips, retired, prefix):
+    """Return what becomes of a former member, as `departed.judged` does."""
+    return as_data(departed.judged(former, found, vips, retired, prefix))
 
 
 def layout_removal(prefix, down_file):
@@ -176,6 +181,7 @@ class FilterModule:
 
     def filters(self):
         return {
+            "layout_departed": layout_departed,
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),
             "layout_paths": layout_paths,

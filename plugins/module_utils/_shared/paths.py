@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Dict, Sequence
 
-from .engines import CONFIGS, DIRECT, FOLLOW, HAPROXY, HOOK, KEEPALIVED, NATIVE, UNITS, Daemon
+from . import pods
+from .engines import CONFIGS, DIRECT, FOLLOW, HAPROXY, HOOK, KEEPALIVED, NATIVE, ROUTERS, UNITS, Daemon
 
 WATCH, CORRECTION = "onprem-lb-down-file.path", "onprem-lb-down-file.service"
 SHUTDOWN, ANSWERS, METRICS = "onprem-lb-shutdown.service", "onprem-lb-answers.service", "onprem-lb-metrics.service"
@@ -17,6 +18,10 @@ RESOLVER, GUARD = "onprem-lb-resolver.service", "onprem-lb-machine-config.servic
 FOLLOWING, PLANE, SERVER = (Daemon(name).unit for name in (FOLLOW, DIRECT, f"{DIRECT}-server"))
 # Those of the layout itself, without the engines' and the API's guard.
 HELPERS = (WATCH, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE)
+EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *HELPERS, *pods.NAMES)
+# What runs beside the routers on a member: some of it serves, some has credentials, and a host without its resolver
+# has no names.
+BESIDE_ROUTERS = tuple(unit for unit in EVERY_UNIT if unit not in ROUTERS)
 
 FOLLOW_STATE = "/var/lib/onprem-lb-follow"
 PACKAGES = "/etc/onprem-lb-packages.json"  # those that this collection has installed

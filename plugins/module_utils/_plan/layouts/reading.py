@@ -12,14 +12,11 @@ import json
 from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from ..._agent.config.schema import boolean
-from ..._shared import paths, pods
-from ..._shared.engines import HAPROXY, KEEPALIVED, POD, ROUTERS, UNITS
+from ..._shared import paths
+from ..._shared.engines import HAPROXY, KEEPALIVED, POD, ROUTERS
 
 NESTED = ("servers", "routes")
 NO_DOWN_FILE = "/run/onprem-lb-no-down-file"
-EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *paths.HELPERS, *pods.NAMES)
-# What runs beside the routers on a member: some of it serves, some has credentials.
-BESIDE_ROUTERS = tuple(unit for unit in EVERY_UNIT if unit not in ROUTERS)
 
 
 def parameters(
@@ -48,7 +45,7 @@ def parameters(
         "removes": [HAPROXY, KEEPALIVED],
         "sets_booleans": not in_pods,
         "pings": not in_pods and any("gateway" in each for each in _listed(settings["checks"]) if _is_mapping(each)),
-        "units": [*EVERY_UNIT, *definition["units"]],
+        "units": [*paths.EVERY_UNIT, *definition["units"]],
         "files": [*(each["path"] for each in programs), *definition["files"]],
         "read_files": [*programs, *_of_layout(down_file, record), *definition["read_files"], *of_pods],
         "configs": configs,

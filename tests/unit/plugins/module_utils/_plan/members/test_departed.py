@@ -119,3 +119,31 @@ def test_the_router_of_a_former_member_is_heard_and_is_no_stranger():
             one["host"].update(members=record, heard=[{**router, "priority": 100, "interval": 1.0, "packets": 3}])
         found[bool(record)] = _pair.plan(members).faults
     assert found[True] == [] and "192.0.2.3" in " ".join(found[False])
+
+
+FORMER_MEMBER = {"name": "lb3", "address": "192.0.2.3", "irreplaceable": [VIP]}
+SEEN = {
+    "addresses": [{"address": "192.0.2.3"}],
+    "instances": [{"addresses": [f"{VIP}/32"]}],
+    "active_units": ["keepalived.service", "haproxy.service"],
+    "enabled_units": [],
+    "own_units": ["haproxy.service"],
+}
+OFF = [("lb3", True), (["192.0.2.3"], True), ("lb2, lb3", True), ("lb2", False), ([], False), ("lb33", False)]
+
+
+@pytest.mark.parametrize("retired, accepted", OFF)
+@pytest.mark.parametrize("found", [{}, {"msg": "no route"}, {**SEEN, "addresses": [{"address": "192.0.2.1"}]}, SEEN])
+def test_nothing_stops_on_a_former_member_that_is_unread_or_serves_alone_unless_its_user_says_so(
+    found, retired, accepted
+):
+    made = _departed.judged(FORMER_MEMBER, found, [VIP], retired, "ipi")
+    assert (made.faults == []) is accepted
+    assert all("lb3 was a member" in fault and "-e ipi_retired=lb3." in fault for fault in made.faults)
+    assert made.units == (["keepalived.service"] if found is SEEN else []), "this member's own is never stopped"
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_any_router_that_runs_may_be_the_last_one(router):
+    assert _departed.judged(FORMER_MEMBER, {**SEEN, "active_units": [router]}, [VIP], [], "pair").faults
+    assert not _departed.judged(FORMER_MEMBER, {**SEEN, "active_units": []}, [VIP], [], "pair").faults
