@@ -139,7 +139,7 @@ def test_nothing_stops_on_a_former_member_that_is_unread_or_serves_alone_unless_
 ):
     made = _departed.judged(FORMER_MEMBER, found, [VIP], retired, "ipi")
     assert (made.faults == []) is accepted
-    assert all("lb3 was a member" in fault and "-e ipi_retired=lb3." in fault for fault in made.faults)
+    assert all("lb3 is no longer a member" in fault and "-e ipi_retired=lb3." in fault for fault in made.faults)
     assert made.units == (["keepalived.service"] if found is SEEN else []), "this member's own is never stopped"
 
 
