@@ -21,7 +21,8 @@ OTHERS = {
     "nft": ["inet_service"],
     "Prometheus": ["node_exporter"],
     "Ansible": [
-        *("ansible_become_method", "ansible_check_mode", "ansible_host", "ansible_python_interpreter", "ansible_user"),
+        *("ansible_become_method", "ansible_become_user", "ansible_check_mode", "ansible_host"),
+        *("ansible_python_interpreter", "ansible_user"),
     ],
     "a key in a file of the agent": ["state_file", "status_socket", "sync_groups"],
     "a key in the prober's reply": ["interval_ms", "timeout_ms"],

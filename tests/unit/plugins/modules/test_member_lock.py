@@ -24,7 +24,7 @@ def test_a_damaged_record_is_named_with_its_mend_and_nothing_is_locked(monkeypat
 def test_whoever_is_not_root_learns_both_ways_in_which_that_may_be(monkeypatch):
     monkeypatch.setattr(member_lock.os, "access", lambda _folder, _mode: False)
     said = refusal(member_lock, {"state": "present", "purpose": "a run", "holder": {"pid": 1}})
-    assert said.endswith("this takes root: set become: true, and no ansible_become_user but root.")
+    assert said.endswith("this takes root: set become: true, and ansible_become_user, if you set it, to root.")
 
 
 @pytest.fixture
