@@ -178,6 +178,10 @@ importer: build ## what Galaxy's importer says of the archive; its tools are not
 cores: setup ## the archive, installed beside the oldest supported ansible-core; SCOPE=full: beside each, on hosts, and the unit tests
 	@$(PYTHON) tests/suite cores
 
+.PHONY: controllers
+controllers: ## runs on real hosts with each setting of ansible.cfg, way to become root and caller of tests/controllers/rows.py
+	@$(PYTHON) tests/suite controllers
+
 .PHONY: scenarios
 scenarios: ## print the scenarios and interruptions that the files changed since SINCE need
 	@$(PYTHON) tests/changed.py --since "$(or $(SINCE),main)"

@@ -14,6 +14,7 @@ NEEDED = {
     "examples/kubeadm-external.yml",
     "meta/execution-environment.yml",
     "meta/runtime.yml",
+    "playbooks/callback_plugins/onprem_lb_failures.py",
     "playbooks/site.yml",
     "plugins/filter/plan.py",
     "requirements.txt",

@@ -46,6 +46,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "playbooks/survey.yml": NONE,
     "plugins/filter/dns": NONE,
     "plugins/module_utils/_plan/dns/": NONE,
+    "tests/controllers/": NONE,
     "tests/interruptions/": NONE,
     "tests/netns/": NONE,
     "tests/pictures/": NONE,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import (
     history,
+    lost_servers,
     page,
     questions,
     report,
@@ -45,6 +46,7 @@ class FilterModule:
             "drill_asked": rounds.asked,
             "drill_history": drill_history,
             "drill_held_back": rounds.held_back,
+            "drill_kept_servers": lost_servers.refusals,
             "drill_not_returned": returns.differences,
             "drill_page": drill_page,
             "drill_questions": questions.questions,

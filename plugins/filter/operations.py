@@ -85,13 +85,14 @@ def maintenance_plan(given, wanted, work):
     return maintenance.plan(given, wanted, work)._asdict()
 
 
-def maintenance_drain(given, name, work, done):
+def maintenance_drain(given, name, work, done, proved=()):
     """Return the steps that drain a member, as `switchover_steps` does.
 
     :param work: what is done to each member, in words
     :param done: the members that this maintenance has finished
+    :param proved: those that a dry run takes for proved
     """
-    return maintenance.drain(given, name, work, done)._asdict()
+    return maintenance.drain(given, name, work, done, proved)._asdict()
 
 
 def maintenance_give_back(given, name):
@@ -105,6 +106,7 @@ class FilterModule:
     def filters(self):
         return {
             "backup_contents": backup_contents,
+            "heartbeat_timeout": locking.heartbeat_timeout,
             "lock_refusals": locking.refusals,
             "maintenance_drain": maintenance_drain,
             "maintenance_give_back": maintenance_give_back,

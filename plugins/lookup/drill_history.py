@@ -67,9 +67,9 @@ def content(path):
     found = {"path": str(path), "text": "", "wrong": ""}
     try:
         if not path.is_file() or path.stat().st_size > LARGEST:
-            return {**found, "wrong": "it is no file of a record's size"}
+            return {**found, "wrong": "it is not a file of a record's size"}
         return {**found, "text": path.read_text(encoding="utf-8")}
     except OSError as error:
         return {**found, "wrong": f"it cannot be read ({error.strerror})"}
     except ValueError:
-        return {**found, "wrong": "it is no text"}
+        return {**found, "wrong": "it is not text"}

@@ -45,6 +45,10 @@ options:
       - V(stranger_with_vip) is another host with O(vip) on the link of O(interface). It announces the address from a
         MAC that nobody has, and answers whoever asks for it. Clients that believe it reach nobody until the holder
         announces its address again. Reverting ends it.
+      - V(server_cut) drops what the balancer of this host and O(server) send to each other, as when the server's host
+        is cut off or powered off. V(server_ended) refuses connections to it, as when its process has ended. With
+        V(server_hung) its kernel accepts connections, and no answer arrives. All three concern the address and port of
+        O(server) and this host alone. Reverted like V(slow_backend). Refused if no other server of its services is up.
       - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts
         again only if the program that runs it starts it. Refused unless the balancer and the router start at boot.
       - Any other needs O(command).
@@ -91,6 +95,23 @@ options:
   vip:
     description: For O(event=stranger_with_vip), the address that the stranger has.
     type: str
+  server:
+    description: For O(event=server_cut), O(event=server_ended) and O(event=server_hung), the server that is lost.
+    type: dict
+    version_added: 1.1.0
+    suboptions:
+      address:
+        description: The address of the server, as the balancer has it.
+        type: str
+        required: true
+      port:
+        description: The port of the server.
+        type: int
+        required: true
+      services:
+        description: The services of the balancer that have the server, each with the list of its names there.
+        type: dict
+        required: true
   flap_seconds:
     description: For O(event=link_flapping), how long the link is down, and then up.
     type: float
@@ -108,7 +129,7 @@ attributes:
     support: full
 requirements:
   - systemd
-  - nftables for O(event=host_cut), O(event=vrrp_lost) and O(event=slow_backend)
+  - nftables for each event that drops packets
 """
 
 EXAMPLES = r"""
@@ -153,7 +174,9 @@ cleared:
   elements: str
   sample: []
 commands:
-  description: The commands that inject and revert the failure.
+  description:
+    - The commands that inject and revert the failure.
+    - Those of an event of your own are left out, because they may contain secrets.
   returned: always
   type: dict
   sample:
@@ -166,13 +189,20 @@ import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, disk, faults, ports
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, member
+from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
-from ansible_collections.onprem.lb.plugins.module_utils._shared.events import DISK_FULL, SLOW_BACKEND, STRANGER_WITH_VIP
+from ansible_collections.onprem.lb.plugins.module_utils._shared.events import (
+    DISK_FULL,
+    ON_SERVER,
+    SLOW_BACKEND,
+    STRANGER_WITH_VIP,
+)
 
 
-def target_of(params, run):
+def target_of(module):
     """Return where the event happens."""
+    params, run = module.params, module.run_command
     target = faults.Target(
         params["interface"] or "", params["engine"], None, params["flap_seconds"], vip=params["vip"] or ""
     )
@@ -181,6 +211,8 @@ def target_of(params, run):
         target = target._replace(port=ports.read(target.interface, run))
     if params["event"] == SLOW_BACKEND:
         target = target._replace(uids=backend.users(UNITS[target.engine].balancer))
+    if params["event"] in ON_SERVER:
+        target = target._replace(server=params["server"], known=member.servers(Reader.of(module)))
     if params["event"] == DISK_FULL:
         target = target._replace(disks=disk.read(params["folders"], run, disk.available_memory))
     return target
@@ -198,7 +230,7 @@ def run_event(module):
         raise faults.Refused(f"flap_seconds is {params['flap_seconds']:g}: {faults.SHORTEST_FLAP:g} or more is wanted.")
     script = None
     if event != "none":
-        script = faults.script_for(event, target_of(params, run), params["command"])
+        script = faults.script_for(event, target_of(module), params["command"])
     cleared = faults.left_over(run) if module.check_mode else faults.clear(run, have_nft, params["folders"])
     armed = []
     if script is not None:
@@ -207,7 +239,7 @@ def run_event(module):
     now = time.time()
     if not module.check_mode:
         faults.arm(armed, run)
-    commands = {"inject": script.inject, "revert": script.revert} if script else {}
+    commands = {"inject": script.inject, "revert": script.revert} if script and not params["command"] else {}
     return dict(faults.schedule(armed, now), changed=bool(armed or cleared), cleared=cleared, commands=commands)
 
 
@@ -227,10 +259,19 @@ def main():
             "flap_seconds": {"type": "float", "default": 1},
             "vip": {"type": "str", "no_log": False},
             "folders": {"type": "list", "elements": "path", "default": ["/run"]},
+            "server": {
+                "type": "dict",
+                "options": {
+                    "address": {"type": "str", "required": True},
+                    "port": {"type": "int", "required": True},
+                    "services": {"type": "dict", "required": True},
+                },
+            },
         },
         required_if=[
             *(("event", event, ["interface"]) for event in faults.ON_INTERFACE),
             ("event", STRANGER_WITH_VIP, ["vip"]),
+            *(("event", event, ["server"]) for event in ON_SERVER),
         ],
         supports_check_mode=True,
     )

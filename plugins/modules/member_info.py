@@ -197,7 +197,7 @@ def main():
     try:
         found = member.read(reader, given["vips"], given["members_record"] or "", given["asks_start"])
     except PermissionError:
-        module.fail_json(msg="There is no right to open raw sockets: use become, or give the container NET_RAW.")
+        module.fail_json(msg="There is no permission to open raw sockets: use become, or give the container NET_RAW.")
     if given["asks_reboot"]:
         found["reboot"] = reboot.reason(reader)
     module.exit_json(**found)

@@ -128,7 +128,8 @@ def main():
     if mine is None:
         module.fail_json(msg="member_lock does not know its run: it works through its action plugin only.")
     if module.params["state"] == "present" and not os.access(os.path.dirname(lock.PATH), os.W_OK):
-        module.fail_json(msg=f"{lock.PATH} may not be written: this takes root, so set become: true.")
+        mend = "this takes root: set become: true, and no ansible_become_user but root."
+        module.fail_json(msg=f"{lock.PATH} may not be written: {mend}")
     try:
         records.due()
     except ValueError as damaged:

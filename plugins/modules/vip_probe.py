@@ -40,6 +40,11 @@ options:
       succeeds only because the kernel sent its SYN again.
     type: float
     default: 300
+  late_ms:
+    description: For how long after O(timeout_ms) an attempt may still be answered. It has failed, but counts as slow.
+    type: float
+    default: 1500
+    version_added: 1.1.0
   duration:
     description: Seconds to probe; with O(until) at most.
     type: float
@@ -200,6 +205,18 @@ failback:
     RV(takeover).
   returned: success
   type: dict
+impaired:
+  description: What clients saw of a failure that others did not see meanwhile, as of one server of several.
+  returned: success
+  type: dict
+  contains:
+    late: {description: How many attempts were answered after O(timeout_ms)., type: int}
+    failed: {description: How many were not., type: int}
+    open: {description: How many more were not that may have been open when it happened., type: int}
+    window_ms: {description: How long after the first of all these the last one started., type: float}
+    attempts: {description: How many attempts started meanwhile., type: int}
+    worst_ms: {description: The longest time until an answer., type: float}
+    usual_ms: {description: The median of those that were in time., type: float}
 lasting:
   description: The connections of O(lasting).
   returned: success
@@ -303,6 +320,7 @@ ARGUMENTS = {
     "interface": {"type": "str", "no_log": False},
     "interval_ms": {"type": "float", "default": 5},
     "timeout_ms": {"type": "float", "default": 300},
+    "late_ms": {"type": "float", "default": prober.LATE_ANSWER_MS},
     "duration": {"type": "float", "default": 10},
     "send": {"type": "str"},
     "tls": {"type": "bool", "default": False},
@@ -322,6 +340,7 @@ def settings_of(params):
         port=params["port"],
         interval_ms=params["interval_ms"],
         timeout_ms=params["timeout_ms"],
+        late_ms=params["late_ms"],
         duration_ms=params["duration"] * 1000.0,
         send=client_hello.of(params["server_name"] or "") if params["tls"] else (params["send"] or "").encode(),
         tls=params["tls"],

@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema imp
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import kubeconfig
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
 
-NO_YAML = "it is no YAML: write it anew, for instance with `kubectl config view --raw --minify --flatten`."
+NO_YAML = "it is not YAML: write it again, for example with `kubectl config view --raw --minify --flatten`."
 UNREADABLE = "it cannot be read on this member, or is empty: name a kubeconfig that every member has."
 
 

@@ -23,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_for
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair.layout import ALIVE, DOWN
-from support import rendering
+from support import haproxies, rendering
 from support.netns.links import Node
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
@@ -286,7 +286,10 @@ class Member:
         (self.folder / "down").write_text(f"{int(down)}\n")
 
     def reload_balancer(self) -> None:
-        self.balancer.send(signal.SIGUSR2 if self.plan.engine == "native" else signal.SIGHUP)
+        if self.plan.engine == "agent":
+            self.balancer.send(signal.SIGHUP)
+        elif self.balancer.process:
+            haproxies.reload(self.balancer.process)
         self._set_down(False)
 
     def reload_router(self) -> None:

@@ -88,7 +88,7 @@ def test_a_backup_that_has_been_upgraded_takes_over_even_if_the_active_router_is
     stage.wait(stage.advertisements, "it does not take over")
     last, first = stage.advertisements(member="lb2")[-1][0], stage.advertisements()[0][0]
     assert first - last > (3 + 156 / 256) * interval - 0.001  # Active_Down_Interval
-    until(lambda: len(agent.log().split("goes on from here")) == 4, "the new version does not take over")
+    until(lambda: len(agent.log().split("takes over from here")) == 4, "the new version does not take over")
     assert agent.process.wait() == 0, agent.log()
 
 

@@ -3,7 +3,8 @@
 """What real keepaliveds do when the balancer beside one hangs, and when who asks it does not know.
 
 A stand-in listens where haproxy answers. A frozen machine makes late what it is asked as well as who asks, so nothing
-here is judged by how long it takes.
+here is judged by how long it takes. A holder that stands still after an offer, or for three intervals, loses its VIP to
+whoever waits for it: no other member may take it over sooner than it has heard nothing for so long.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
@@ -22,6 +24,7 @@ from support.netns.keepaliveds import Cluster
 from support.netns.links import skip_reason
 from support.netns.namespaces import inside
 from support.netns.pairs import is_open
+from support.netns.recorder import message_in
 from support.plans.pairs import member
 from support.waiting import stays, until
 
@@ -44,6 +47,7 @@ KINDS = {
     "low priorities": {"priorities": [100, 98]},
 }
 A_WHILE_S = 5  # more than a member waits that does not know better
+SKEW_S = 255 / 256  # the Skew_Time of a member that does not answer
 
 
 class Asked(Cluster):
@@ -70,6 +74,30 @@ class Asked(Cluster):
         """What a track file of a member says."""
         file = self.track_file(name, what)
         return file.read_text().strip() if file.exists() else ""
+
+    def sent(self, vip):
+        """Return each Advertisement for a VIP so far: when it was sent, by whom, and its priority."""
+        vrid = next(each.vrid for each in self.plan.vips if each.address == vip)
+        messages = [(each.at, each.member, message_in(each.packet)) for each in self.recorder.advertisements]
+        return sorted((at, name, message[2]) for at, name, message in messages if message[1] == vrid)
+
+    def was_left(self, vip, holder, since):
+        """Whether another member has taken a VIP over since then; fail if it had heard the holder shortly before."""
+        announced = [each for each in sorted(self.recorder.events) if (each.address, each.kind) == (vip, "announced")]
+        first = next((each for each in announced if each.at > since and each.member != holder), None)
+        if first is None:
+            return False
+        sent = [each for each in self.sent(vip) if each[0] < first.at]
+        taken = [at for at, name, _priority in sent if name == first.member][-1]  # it advertises, then announces
+        heard, _holder, priority = [each for each in sent if each[1] == holder and each[0] < taken][-1]
+        assert taken - heard >= SKEW_S + (3 if priority else 0), self.logs()
+        return True
+
+    def keeps(self, vip, holder, since):
+        """Fail unless a member keeps a VIP for as long as the others hear it."""
+        end = time.time() + A_WHILE_S
+        until(lambda: self.was_left(vip, holder, since) or time.time() > end)
+        assert self.was_left(vip, holder, since) or holder in self.view(vip).holders, self.logs()
 
     def hang(self, name, *those):
         for what in those or [answers.NAME]:
@@ -103,11 +131,18 @@ def cluster_of(started):
     def start(**settings):
         cluster = started(pair.plan([member(1, **settings), member(2, **settings)]))
         vip = settings.get("vips", [VIP])[0]
-        until(lambda: any(cluster.settle({vip: name}, 1) for name in ("lb1", "lb2")), cluster.logs)
+        first = ("lb1",) if settings.get("preempt", True) else ("lb1", "lb2")
+        until(lambda: any(cluster.settle({vip: name}, 1) for name in first), cluster.logs)
         holder = cluster.view(vip).holders[0]
         return cluster, vip, holder, "lb2" if holder == "lb1" else "lb1"
 
     return start
+
+
+def goes_on(cluster, name, *those):
+    for what in those:
+        cluster.signal(name, what, signal.SIGCONT)
+    until(lambda: all(cluster.says(name, what) == "0" for what in those), cluster.logs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -122,12 +157,22 @@ def test_a_member_that_answers_takes_over_from_one_that_does_not(kind, cluster_o
 def test_where_none_answers_the_holder_keeps_it_until_one_answers_again(kind, cluster_of):
     cluster, vip, holder, other = cluster_of(**KINDS[kind])
     cluster.hang(other)
+    assert cluster.settle({vip: holder}), cluster.logs()
+    begin = time.time()
     cluster.hang(holder)
-    # No matter for how long: whoever answers first holds it, and until then who held it.
-    stays(lambda: holder in cluster.view(vip).holders, A_WHILE_S)
-    cluster.signal(other, answers.NAME, signal.SIGCONT)
-    until(lambda: cluster.says(other) == "0", cluster.logs)
+    cluster.keeps(vip, holder, begin)
+    goes_on(cluster, other, answers.NAME)
     assert cluster.settle({vip: other}), cluster.logs()
+
+
+def test_where_one_after_the_other_hangs_the_last_one_keeps_it(cluster_of):
+    """Although the first one has the higher priority, and would preempt one that is even a little lower."""
+    cluster, vip, first, last = cluster_of()
+    cluster.hang(first)
+    assert cluster.settle({vip: last}), cluster.logs()
+    begin = time.time()
+    cluster.hang(last)
+    cluster.keeps(vip, last, begin)
 
 
 def test_one_that_dies_gives_it_up_although_no_other_answers(cluster_of):
@@ -182,12 +227,6 @@ def masters(started):
     return cluster
 
 
-def goes_on(cluster, name, *those):
-    for what in those:
-        cluster.signal(name, what, signal.SIGCONT)
-    until(lambda: all(cluster.says(name, what) == "0" for what in those), cluster.logs)
-
-
 def test_each_vip_of_a_cluster_moves_to_a_master_that_answers_for_it_however_many_checks_fail(masters):
     goes_on(masters, "lb2", "chk_ingress")
     goes_on(masters, "lb3", "chk_api")
@@ -197,7 +236,9 @@ def test_each_vip_of_a_cluster_moves_to_a_master_that_answers_for_it_however_man
 
 
 def test_where_no_master_answers_the_holder_keeps_the_vips_until_one_does(masters):
+    begin = time.time()
     masters.hang("lb1", "chk_api", "chk_ingress")
-    stays(lambda: masters.view(VIP).holders == masters.view(INGRESS).holders == ["lb1"], A_WHILE_S)
+    for vip in (VIP, INGRESS):
+        masters.keeps(vip, "lb1", begin)
     goes_on(masters, "lb3", "chk_ingress")
     assert masters.settle({VIP: "lb1", INGRESS: "lb3"}), masters.logs()

@@ -129,7 +129,7 @@ def test_a_host_that_routes_is_no_server_although_another_one_answers(plane, clu
     plane.node.release(cluster.vip)
     second.take_over(cluster.vip)
     third.set_forwarding(True)
-    until(lambda: "hands on what is for" in faults(plane).get(third.name, ""), lambda: faults(plane))
+    until(lambda: "forwards packets for" in faults(plane).get(third.name, ""), lambda: faults(plane))
     until(lambda: third.name not in plane.owners(), lambda: plane.log)
     assert third.mac not in plane.macs()
 

@@ -9,7 +9,6 @@ connections end with a server that has gone, where that is wanted, and never wit
 from __future__ import annotations
 
 import shutil
-import signal
 import socket
 import subprocess
 import threading
@@ -17,6 +16,7 @@ import threading
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import balancer
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, pace
+from support import haproxies
 from support.netns.links import PORT, sh, temporary_link
 from support.netns.namespaces import inside
 from support.proxy.masters import Running
@@ -138,7 +138,7 @@ class Native:
 
     def reload(self, **pace_of_check):
         self._write(pace_of_check)
-        self._process.send_signal(signal.SIGUSR2)
+        haproxies.reload(self._process)
 
 
 class Embedded:

@@ -190,7 +190,7 @@ def test_a_broken_version_is_refused_and_the_running_one_does_not_need_its_file_
     proxy = holder.start(page={"port": 445})
     holder.archive.write_bytes(b"#!/usr/bin/env python3\nthis is no archive\n" * 30_000)
     proxy.process.send_signal(signal.SIGUSR2)
-    until(lambda: proxy.lines("The new version is refused, and the old one goes on"))
+    until(lambda: proxy.lines("The new version is refused, and the old one keeps running"))
     checks, worker = children(proxy.process.pid)
     for pid in (checks, worker):
         os.kill(int(pid), signal.SIGKILL)

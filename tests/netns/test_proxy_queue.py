@@ -129,7 +129,7 @@ def a_server_that_is_back_serves_the_client_that_is_trying_again(service, server
     place = server.getsockname()
     server.close()
     with connect(service) as client:
-        until(lambda: len(service.capture.attempts(place[1])) == 2)
+        until(lambda: len(service.capture.attempts(place[1])) >= 2)
         with listening_again(place) as late, accept(late) as accepted:
             accepted.sendall(b"!")
             accepted.close()
@@ -146,7 +146,7 @@ def a_session_keeps_its_slot_while_it_tries_again(service, server):
         server.close()
         for end in (accepted, holder):
             end.close()
-    until(lambda: len(service.capture.attempts(place[1])) == 3)  # the holder's, and two
+    until(lambda: len(service.capture.attempts(place[1])) >= 3)  # the holder's, and two
     with listening_again(place) as late:
         return [asked(late, clients) for _each in clients]
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 MOLECULE_RAN = {"Successful": "passed", "Failed": "failed"}
 MOLECULE_ACTION = re.compile(r"([\w-]+) (?:>|➜) (\w+): Executed: ([A-Z]\w*)(.*)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-HEAD = ("stage", "passed", "failed", "skipped", "seconds", "what failed, and why something was skipped")
+HEAD = ("stage", "passed", "failed", "skipped", "seconds", "of CPU", "what failed, and why something was skipped")
 ANSIBLE_ERROR = re.compile(r"^\[ERROR\]: (?:Task failed: )?(?:Action failed: )?(.*)", re.MULTILINE)
 MAX_CELL = 100  # characters of a reason in the table
 MAX_LINE = 600  # characters of a failure below it
@@ -43,6 +43,7 @@ class Row(NamedTuple):
     name: str
     result: Result
     seconds: float
+    cpu_s: float = 0  # seconds of processors in its programs, but not on the lab's hosts
 
 
 def read_junit(files: Iterable[Path]) -> Result:
@@ -108,7 +109,7 @@ def table(rows: List[Row]) -> List[str]:
 def _cells(row: Row) -> Tuple[str, ...]:
     result = row.result
     counts = (str(result.passed), str(len(result.failures)), str(len(result.skips)))
-    return (row.name, *counts, f"{row.seconds:.0f}", "; ".join(_reasons(result)))
+    return (row.name, *counts, f"{row.seconds:.0f}", f"{row.cpu_s:.0f}", "; ".join(_reasons(result)))
 
 
 def _reasons(result: Result) -> List[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -89,7 +90,7 @@ class Runner:
             reason = stage.missing or self._failed_need(stage)
             if reason:
                 self.waiting.remove(stage)
-                self._finish(stage, Result(skips=(reason,)), 0)
+                self._finish(stage, Result(skips=(reason,)), 0, 0)
             elif self._may_start(stage):
                 self.waiting.remove(stage)
                 self._start(stage)
@@ -124,13 +125,14 @@ class Runner:
 
     def _collect(self) -> None:
         for one in list(self.running):
+            before = cpu_of_ended_s()
             code = one.process.poll()
             if code is None and one.seconds > one.stage.limit_s:
                 _end(one.process)
                 code = one.process.returncode
             if code is not None:
                 self.running.remove(one)
-                self._finish(one.stage, self._read(one.stage, code), one.seconds)
+                self._finish(one.stage, self._read(one.stage, code), one.seconds, cpu_of_ended_s() - before)
 
     def _read(self, stage: Stage, code: int) -> Result:
         folder = stage.folder(self.logs)
@@ -143,8 +145,8 @@ class Runner:
             return Result()
         return Result(failures=(f"exit code {code}",)) if code else Result(passed=1)
 
-    def _finish(self, stage: Stage, result: Result, seconds: float) -> None:
-        self.rows[stage.name] = Row(stage.name, result, seconds)
+    def _finish(self, stage: Stage, result: Result, seconds: float, cpu_s: float) -> None:
+        self.rows[stage.name] = Row(stage.name, result, seconds, cpu_s)
         counts = f"{result.passed} passed, {len(result.failures)} failed, {len(result.skips)} skipped"
         self._line(f"{stage.name}: {counts} in {seconds:.0f} s")
         if result.failures:
@@ -166,6 +168,12 @@ class Runner:
         self.reported = time.monotonic()
         minutes, seconds = divmod(int(self.reported - self.begin), 60)
         self.say(f"[{minutes:3d}:{seconds:02d}] {text}")
+
+
+def cpu_of_ended_s() -> float:
+    """Return the processor time of the stages that have ended, with all that they waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ CYCLES = (
     *("ipi:deployment", "ipi:change", "ipi:agent", "ipi:engine", "ipi:retirement"),
 )
 KILLED = tuple("interruptions:" + cycle for cycle in CYCLES)
-INTERRUPTIONS_LIMIT_S = 4 * 3600
+LONG_LIMIT_S = 4 * 3600
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
 
@@ -130,6 +130,12 @@ def cores(request: Request) -> List[Stage]:
     return [_pytest(request, "cores", "tests/cores/test_installed.py")]
 
 
+def controllers(request: Request) -> List[Stage]:
+    """A pair of the lab, deployed by a controller with each setting, way to become root and caller of its list."""
+    stage = _pytest(request, "controllers", "tests/controllers")
+    return [replace(stage, needs=("setup", "images"), after=("timing", "simulate", "fuzz"), limit_s=LONG_LIMIT_S)]
+
+
 def netns(request: Request) -> List[Stage]:
     """Tests with real sockets in network namespaces, as root."""
     return [_as_root(request, _pytest(request, "netns", "tests/netns", *NETNS_WORKERS))]
@@ -222,7 +228,7 @@ def _interruptions(request: Request, name: str, earlier: Tuple[str, ...]) -> Sta
         counts="junit",
         needs=("setup", "images"),
         after=("timing", "simulate", "fuzz", *same_lab),
-        limit_s=INTERRUPTIONS_LIMIT_S,
+        limit_s=LONG_LIMIT_S,
     )
     moments = () if request.full else ("--moments", "1")
     logs = ("--logs", str(stage.folder(request.logs)))
@@ -239,7 +245,19 @@ def random_schedules(request: Request) -> List[Stage]:
 
 def test(request: Request) -> List[Stage]:
     """All stages of the scope."""
-    parts = [compiled, check, unit, netns, pythons, timing, random_schedules, molecule, cores, interruptions]
+    parts = [
+        compiled,
+        check,
+        unit,
+        netns,
+        pythons,
+        timing,
+        random_schedules,
+        molecule,
+        cores,
+        controllers,
+        interruptions,
+    ]
     return [stage for part in parts for stage in part(request)] if request.full else quick_test(request)
 
 
@@ -259,6 +277,7 @@ GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {
     "stressed": stressed,
     "cores": lambda request: [*(molecule(request)[:1] if request.full else ()), *cores(request)],
     "molecule": molecule,
+    "controllers": lambda request: [*molecule(request)[:1], *controllers(request)],
     "interruptions": lambda request: [*molecule(request)[:1], *interruptions(request)],
     "test": test,
 }

@@ -1,9 +1,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The installed HAProxy with a frontend of its test, as its unit runs it: a master that is reloaded by a signal."""
+"""The installed HAProxy with a frontend of its test, as its unit runs it: a master that is reloaded by a signal.
+
+A master that starts, or loads its file anew, discards this signal until it has set its handler. Then it has said
+"Loading success", and its worker serves, for some time.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +31,21 @@ frontend front
     {lines}
     http-request return status 200
 """
+
+
+def reload(master: subprocess.Popen[bytes]) -> None:
+    """Have a master load its file anew, as soon as it can. With one that has ended this does nothing."""
+    waiting.until(lambda: master.poll() is not None or _handles_reload(master.pid), "the master handles no signal")
+    master.send_signal(signal.SIGUSR2)
+
+
+def _handles_reload(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    caught, blocked = (int(re.findall(rf"{name}:\s*(\w+)", status)[0], 16) for name in ("SigCgt", "SigBlk"))
+    return bool((caught & ~blocked) >> (signal.SIGUSR2 - 1) & 1)
 
 
 class Haproxy:
@@ -61,7 +81,7 @@ class Haproxy:
     def reload(self) -> None:
         """Do what `systemctl reload` does, and return when the new worker serves."""
         assert self.accepts()
-        self._master.send_signal(signal.SIGUSR2)
+        reload(self._master)
         self._wait()
 
     def _wait(self) -> None:

@@ -23,7 +23,7 @@ def rows(text, heading):
 
 def expected(schema):
     """Return the same of a schema."""
-    return {key: "needed" if field.required else _shown(field.default) for key, field in schema.items()}
+    return {key: "required" if field.required else _shown(field.default) for key, field in schema.items()}
 
 
 def _shown(default):

@@ -163,6 +163,8 @@ class Living:
     def moved(self, call: Call) -> Facts:
         """Stop or start a router. One that is to start again by itself has done so when it is asked next."""
         command = call.given["command"]
+        if call.check:
+            return {"changed": True}
         if "enable" in command["inject"].split():
             self.stopped.pop(call.on, None)
         elif not command["revert"]:

@@ -36,6 +36,7 @@ from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
+from ansible_collections.onprem.lb.plugins.callback.failures import HIDDEN, CallbackModule
 
 from support import keywords, prepared_ansible, remembered
 from support.paths import COLLECTIONS, PLAYBOOKS
@@ -84,6 +85,7 @@ class Failure(NamedTuple):
     message: Any
     ignored: bool
     unreachable: bool
+    hidden: bool
 
 
 class Play:
@@ -96,6 +98,7 @@ class Play:
         self.said: List[Any] = []
         self.shown: List[str] = []  # what Ansible prints of the tasks with -vvv
         self.facts: Dict[str, Facts] = {}
+        self.last_lines: List[str] = []  # what is printed once the run has ended
         self.code = 0
 
     def of(self, *modules: str) -> List[Call]:
@@ -113,6 +116,14 @@ class Play:
 
     def has_failed(self, host: str) -> bool:
         return any(failure.host == host and not failure.ignored for failure in self.failures)
+
+    def requires_reason(self) -> None:
+        """Judge that the last ten lines of a failed run, whatever a test has played, say what failed first."""
+        ended = [failure for failure in self.failures if not failure.ignored]
+        found = [HIDDEN if failure.hidden else failure.message for failure in ended]
+        first = [str(line) for message in found[:1] for line in (message if isinstance(message, list) else [message])]
+        assert len(self.last_lines) <= 10 and bool(self.last_lines) == bool(self.code), self.last_lines
+        assert not self.code or first[0].strip() in "\n".join(self.last_lines), (first, self.last_lines)
 
     def answer(self, call: Call) -> Facts:
         """Return what the test has recorded for a call: a result, several one after the other, or a function of it."""
@@ -171,6 +182,7 @@ def run(
                 manager.set_nonpersistent_facts(host, known)
             done.code = PlaybookExecutor([str(path)], inventory, manager, loader, {}).run()
     done.facts = dict(manager._nonpersistent_fact_cache)
+    done.requires_reason()
     return done
 
 
@@ -230,7 +242,7 @@ def replaced(done: Play) -> Iterator[None]:
         mock.patch.object(task_executor.TaskExecutor, "_set_connection_options", lambda *_given: []),
         mock.patch.object(PlayContext, "post_validate", lambda *_given, **_named: None),  # how a host would be reached
         mock.patch.object(ActionBase, "_execute_module", module_of(done)),
-        mock.patch.object(TaskQueueManager, "load_callbacks", lambda _manager: None),
+        mock.patch.object(TaskQueueManager, "load_callbacks", lambda manager: called_back(manager, done)),
         mock.patch.object(Task, "_resolve_conditional", resolve),
         *(mock.patch.object(*replaced) for replaced in remembered.REPLACED),
         # Ansible keeps those of the first run in a process, or of whoever reads an inventory before.
@@ -240,6 +252,15 @@ def replaced(done: Play) -> Iterator[None]:
         for patch in patches:
             stack.enter_context(patch)
         yield
+
+
+def called_back(manager: TaskQueueManager, done: Play) -> None:
+    """Have the manager of a run tell the collection's callback alone, and note what that prints."""
+    if not manager._callback_plugins:
+        callback = CallbackModule()
+        callback._init_callback_methods()
+        callback._display = SimpleNamespace(display=lambda text, **_given: done.last_lines.extend(text.splitlines()))
+        manager._callback_plugins.append(callback)
 
 
 class Worker(prepared_ansible.Worker):
@@ -259,7 +280,8 @@ class Worker(prepared_ansible.Worker):
         if result.get("failed") or result.get("unreachable"):
             unreachable = bool(result.get("unreachable"))
             ignored = task.ignore_unreachable if unreachable else task.ignore_errors
-            self.done.failures.append(Failure(host, result.get("msg"), bool(ignored), unreachable))
+            hidden = bool(task.no_log or result.get("_ansible_no_log"))
+            self.done.failures.append(Failure(host, result.get("msg"), bool(ignored), unreachable, hidden))
 
 
 def resolve(task: Task, conditional: List[Any], variables: Facts, **given: Any) -> bool:

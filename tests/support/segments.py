@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffe
 from ansible_collections.onprem.lb.plugins.module_utils._shared.vrrp_routers import LinkView, Observation
 
 AUTH_PASS = "overhear"
-DEAF = "There is no right to open raw sockets: use become, or give the container NET_RAW."
+DEAF = "There is no permission to open raw sockets: use become, or give the container NET_RAW."
 
 
 def hear(monkeypatch, *routers):

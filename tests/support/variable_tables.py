@@ -35,7 +35,7 @@ def section(role: str) -> str:
     """Return the section of a role's README that lists its variables."""
     head = ["| variable | default | meaning |", "|---|---|---|"]
     about = (
-        f"`ansible-doc -t role onprem.lb.{role}` says all about them, also the keys of lists and mappings.\n\n"
+        f"`ansible-doc -t role onprem.lb.{role}` describes them in full, including the keys of lists and mappings.\n\n"
         "<!-- `make golden` writes this table from meta/argument_specs.yml. -->\n"
     )
     return "\n".join([HEADING, about, *head, *_rows(options(role)), ""])

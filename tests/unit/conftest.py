@@ -8,6 +8,7 @@ import gc
 
 import pytest
 import pythons
+import yaml
 from hypothesis import HealthCheck, settings
 from support import collection, leaks, playbooks
 from support.scope import SCOPE
@@ -19,6 +20,8 @@ for name, examples in (("each line", 20), ("quick", 50), ("full", 200)):
     settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(SCOPE)
 
+# What safe_load reads with: libyaml takes a tenth of the time.
+yaml.SafeLoader = yaml.CSafeLoader
 # Plans and templates are many objects, and hardly any of them is garbage: to search them seldom saves some 6 %.
 gc.set_threshold(50_000)
 collection.make_importable()

@@ -25,7 +25,10 @@ MAY_IMPORT = {
     "filter": ("_plan", "_shared"),
     # A run and `follow` write the same file.
     "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared.mark", "_shared.paths"),
-    "_plan.drill": ("_shared", "_agent.VERSION", "_plan.model.drill_records"),
+    "_plan.drill": (
+        *("_shared", "_agent.VERSION", "_plan.model.drill_records", "_plan.model.services"),
+        "_plan.forecast.servers",  # what a drill compares with
+    ),
     "_plan.operations": ("_shared", "_agent.VERSION"),
     "_plan.pods": (
         *("_plan.ipi", "_plan.layouts", "_plan.members", "_plan.model", "_shared"),

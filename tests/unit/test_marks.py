@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import base64
+import grp
 import json
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -55,6 +57,21 @@ def test_a_mark_that_is_where_it_must_be_is_kept_unless_others_may_read_it(tmp_p
             path.chmod(permissions)
         found = search(Path(name), tmp_path)
     assert found == {"kept": ["QzmarkPw"], "wrong": [f"{backup}: QzmarkPw, which others may read"] if is_open else []}
+
+
+@pytest.mark.parametrize(
+    "name, gid, members, private",
+    [
+        ("root", 0, [], True),
+        ("onprem-lb-vrrp", 996, [], True),
+        ("onprem-lb-vrrp", 996, ["ops"], False),
+        ("adm", 4, [], False),
+    ],
+)
+def test_a_group_is_private_if_no_user_is_in_it(monkeypatch, name, gid, members, private):
+    judged = runpy.run_path(str(PROGRAM))["is_private"]
+    monkeypatch.setattr("grp.getgrgid", lambda _gid: grp.struct_group((name, "x", gid, members)))
+    assert judged(gid) == private
 
 
 def test_what_was_watched_is_judged_as_well(folder, tmp_path):

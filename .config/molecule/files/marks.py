@@ -9,6 +9,7 @@ and each one that is anywhere else.
 import base64
 import contextlib
 import fnmatch
+import grp
 import itertools
 import json
 import os
@@ -36,13 +37,18 @@ KEPT = {
     "/etc/systemd/system/haproxy.service.d/onprem-lb.conf": "QzmarkSt(art|op)",  # systemd shows it to everybody
     "/var/lib/onprem.lb/states/*.json": ".",
     "*/backups/*.json": ".",
+    "/etc/onprem-lb-follow/*": "Qzmark(Token|Key)",
+    "*/marks/pods/*": ".",
     # What the user has programs run with.
     "arguments of */true": "Qzmark(Script|Notify|Start|Stop)",
+    "arguments of */systemd-run": "Qzmark(Inject|Revert)",
+    "arguments of /bin/sh": "Qzmark(Inject|Revert)",
+    "open file /run/systemd/transient/onprem-lb-drill-*.service": "Qzmark(Inject|Revert)",
     "environment of /usr/sbin/haproxy": "QzmarkGlobal",
 }
 OPEN = ("/etc/systemd/system/haproxy.service.d/onprem-lb.conf",)
 BETWEEN = 0.02  # seconds between two looks at the processes
-SELDOM = 50  # of so many looks one is at the files as well
+SELDOM = 50  # of so many looks one is at the files, and at old processes, as well
 
 
 def content(path):
@@ -58,9 +64,15 @@ def marks(text):
     return {found.decode() for found in MARKS.findall(text)}
 
 
+def is_private(gid):
+    """Whether a group is root's, or that of a daemon of the agent, which nobody else is in."""
+    group = grp.getgrgid(gid)
+    return gid == 0 or (group.gr_name.startswith("onprem-lb-") and not group.gr_mem)
+
+
 def is_open(path):
-    """Whether others than its owner and the group root may read a file, as neither it nor a folder keeps them out."""
-    needed = stat.S_IROTH | (stat.S_IRGRP if os.lstat(path).st_gid else 0)
+    """Whether others than its owner and a private group may read a file, as neither it nor a folder keeps them out."""
+    needed = stat.S_IROTH | (0 if is_private(os.lstat(path).st_gid) else stat.S_IRGRP)
     while os.lstat(path).st_mode & needed:
         if path == "/":
             return True
@@ -93,14 +105,23 @@ def in_files(folders, since):
     return found
 
 
-def in_processes(known):
-    """Return the marks of processes' arguments and environments: by what has them, and the program."""
+def in_processes(known, look):
+    """Return the marks of processes' arguments and environments: by what has them, and the program.
+
+    :param known: what earlier looks have seen
+    :param look: its number. An old process seldom becomes another program, so it is seldom looked at
+    """
     found = {}
     pids = {*filter(str.isdigit, os.listdir("/proc"))} - {str(os.getpid())}
     for pid in pids:
+        first, before = known.get(pid, (look, b""))
+        if look - first > SELDOM and look % SELDOM:
+            continue
         arguments = content(f"/proc/{pid}/cmdline")
-        if known.get(pid) != arguments:  # the environment is new with each program
-            known[pid] = arguments
+        if not arguments:  # it is about to have some, or is one of the kernel's
+            continue
+        known[pid] = (first, arguments)
+        if before != arguments:  # the environment is new with each program
             program = arguments.split(b"\0")[0].decode(errors="replace")
             for what, text in (("arguments", arguments), ("environment", content(f"/proc/{pid}/environ"))):
                 for mark in marks(text):
@@ -119,7 +140,7 @@ def watch(path):
         pass
     for look in itertools.count():
         goes_on = os.path.exists(begun)  # the last look comes after its end
-        for place, there in in_processes(known).items():
+        for place, there in in_processes(known, look).items():
             found.setdefault(place, set()).update(there)
         for place, file in in_files(TEMPORARY, since).items() if look % SELDOM == 0 else ():
             if file["open"]:

@@ -172,7 +172,7 @@ def _direct_server(options: Any) -> int:
     except command.Refused as refused:
         return _refuse(str(refused))
     except OSError as error:
-        return _refuse(f"the server cannot be changed: {in_words(error)}; it wants CAP_NET_ADMIN, or root.")
+        return _refuse(f"the server cannot be changed: {in_words(error)}; it needs CAP_NET_ADMIN, or root.")
     return GOOD
 
 
@@ -197,7 +197,7 @@ def _missing_privilege() -> Optional[str]:
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL) as probe:
             probe.setsockopt(socket.SOL_SOCKET, linux.SO_RCVBUFFORCE, 65536)  # needs CAP_NET_ADMIN
     except PermissionError:
-        return "the agent may not open raw sockets and set addresses: it wants CAP_NET_RAW and CAP_NET_ADMIN, or root."
+        return "the agent may not open raw sockets and set addresses: it needs CAP_NET_RAW and CAP_NET_ADMIN, or root."
     return None
 
 

@@ -16,6 +16,8 @@ HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
 SLOW_BACKEND, CONNTRACK_FULL, DISK_FULL = "slow_backend", "conntrack_full", "disk_full"
 STRANGER_WITH_VIP = "stranger_with_vip"
+SERVER_CUT, SERVER_ENDED, SERVER_HUNG = "server_cut", "server_ended", "server_hung"
+ON_SERVER = (SERVER_CUT, SERVER_ENDED, SERVER_HUNG)  # one server is lost for the balancer of the holder
 API_FAILING = "api_failing"  # of a cluster, by commands of the user
 
 EVENTS = (
@@ -35,10 +37,11 @@ EVENTS = (
     CONNTRACK_FULL,
     DISK_FULL,
     STRANGER_WITH_VIP,
+    *ON_SERVER,
     HOST_REBOOTED,
 )
-# What a drill injects on request only: two hosts hold a VIP for as long as it lasts, whatever the plan; every client
-# waits meanwhile; what else the host does cannot connect, or cannot write; what manages its network may have its own
+# What a drill injects on request only: two hosts hold a VIP for as long as it lasts, whatever the plan; clients
+# wait meanwhile; what else the host does cannot connect, or cannot write; what manages its network may have its own
 # way with a link; or the drill cannot revert it; or only some members have what fails.
 ON_REQUEST = (
     DIRECT_DOWN,
@@ -47,12 +50,13 @@ ON_REQUEST = (
     CONNTRACK_FULL,
     DISK_FULL,
     STRANGER_WITH_VIP,
+    *ON_SERVER,
     PORT_DOWN,
     LINK_FLAPPING,
     HOST_REBOOTED,
 )
 # Failures in which connections are accepted that nobody serves, or serves late: only an answer shows it.
-ACCEPTING = (HAPROXY_HUNG, SLOW_BACKEND, API_FAILING)
+ACCEPTING = (HAPROXY_HUNG, SLOW_BACKEND, *ON_SERVER, API_FAILING)
 SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
 SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
 FULL_FOR_MS = 6000  # how long a drill lets a disk be full: longer than a few checks

@@ -61,7 +61,7 @@ def openshift(name: Any) -> Dict[str, int]:
     :raises ValueError: if no cluster can be called so
     """
     if not isinstance(name, str):
-        raise ValueError(f"The cluster's name is {name!r}, which is no text: put it in quotes.")
+        raise ValueError(f"The cluster's name is {name!r}, which is not text: put it in quotes.")
     if not name:
         raise ValueError("The cluster's name is empty: give the name from its install-config.")
     if "." in name:
@@ -76,7 +76,7 @@ def _encoded(name: str) -> bytes:
     try:
         return name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"The name {name!r} has a character that is no Unicode text: write it anew.") from None
+        raise ValueError(f"The name {name!r} has a character that is not valid Unicode: write it again.") from None
 
 
 def _fletcher8(data: bytes) -> int:

@@ -107,6 +107,7 @@ class Run:
         self._instances: List[simulator.Instance] = []
         self._tracked: List[Dict[str, Any]] = []
         self.numbers: Dict[Tuple[str, str], List[int]] = {}
+        self.known: Dict[int, List[str]] = {}  # of an instance, which checks it was told that fail
         groups = [
             group
             for name in self.members
@@ -221,12 +222,15 @@ class Run:
             return True  # an API server, or an ingress router
         return member.serving is not None and member.serving.answers(port, path)
 
-    def _look(self, number: int) -> None:
+    def _look(self, number: int) -> bool:
+        """Tell an instance what its checks find; return whether that is new."""
         failing, instance = self.failing(number), self._tracked[number]
+        is_new, self.known[number] = self.known.get(number) != failing, failing
         for item in [*instance["track_scripts"], *instance["track_interfaces"]]:
             self._tell(number, item["name"], tracking.check(item["weight"], item["name"] not in failing))
         for item in instance["track_files"]:
             self._tell(number, item["name"], tracking.file(item["weight"], int(item["name"] in failing)))
+        return is_new
 
     def _tell(self, number: int, name: str, reading: tracking.PriorityDelta) -> None:
         self.sim.inject(number, machine.TrackerUpdate(name, reading))
@@ -238,8 +242,9 @@ class Run:
     def _settle(self) -> None:
         for _again in range(2):
             self.passes()
-            for number in self.running():
-                self._look(number)
+            news = [self._look(number) for number in self.running()]
+            if not any(news):
+                return
         self.passes()
 
     def running(self) -> List[int]:
@@ -317,6 +322,7 @@ class Run:
         """Return an independent copy."""
         other = copy.copy(self)
         other.sim, other.wrong, other.holders = self.sim.fork(), [*self.wrong], dict(self.holders)
+        other.known = dict(self.known)
         other.members = {name: copy.copy(member) for name, member in self.members.items()}
         return other
 

@@ -64,7 +64,7 @@ def _wave(run: Run, wave: order.Wave) -> Steps:
     plan = run.plan
     for name in wave.proves:
         left = " and ".join(wave.members)
-        run.wrong += [f"Mend that, and repeat the run: before {left} {name}: {why}" for why in run.is_proved(name)]
+        run.wrong += [f"Fix that, and repeat the run: before {left} {name}: {why}" for why in run.is_proved(name)]
     yield from _each("hands over", Run.stop, run, wave.hands_over)
     here = [name for name in wave.members if not plan.members[name].replaces]
     native = [name for name in here if plan.members[name].engine == engines.NATIVE]

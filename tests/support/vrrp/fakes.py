@@ -71,7 +71,7 @@ class Loop:
         return sum(timer.callback is not None for _at, _serial, timer in self._timers)
 
     def let(self, seconds=0.0):
-        """Let time pass. As in the real loop, due timers fire before sockets are read."""
+        """Let time pass. Due timers fire before sockets are read, even after a stall; the real loop reads first."""
         end = self.clock + round(seconds * SECOND)
         while True:
             if self._fire() or self._read():

@@ -15,15 +15,13 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show as direct
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import show as follow
 from support.direct.reports import REPORT as DIRECT
-from support.follow.reports import REPORT as FOLLOW
 
 from .test_rules import ALERTS, RULES, promtool
 
 FOLDER = Path(__file__).parent / "recorded"
 RECORDED = {file.stem: file.read_text() for file in FOLDER.glob("*.prom")}
-HEALTHY = RECORDED["healthy"]
+HEALTHY, CLUSTER = RECORDED["healthy"], RECORDED["cluster"]
 STEP, BEFORE, AFTER = 60, 5, 20  # seconds; steps of the healthy pair, and of the state
 LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 ROUTER = {"vrid": "248", "instance_name": "vip-192.0.2.100"}
@@ -47,8 +45,6 @@ DERIVED = {
     "all_silent": "",
     "last_one_silent": of_member(RECORDED["haproxy_stopped"], "lb2:9100"),
     "writer_hangs": HEALTHY,
-    "follows": reported(follow.prometheus({**FOLLOW, "problem": None, "balancers": []})),
-    "follows_nobody": reported(follow.prometheus({**FOLLOW, "api": {**FOLLOW["api"], "server": None}})),
     "direct": reported(direct.prometheus(DIRECT)),
     "direct_flushed": reported(direct.prometheus({**DIRECT, "table": {**DIRECT["table"], "in_force": False}})),
 }
@@ -75,8 +71,15 @@ EXPECTED = {
     "all_silent": {"HoldersUnknown": [ROUTER], "MetricsAbsent": [LB1, LB2]},
     "last_one_silent": {"HoldersUnknown": [ROUTER], "MetricsAbsent": [LB1], "CannotTakeOver": [{**ROUTER, **LB2}]},
     "writer_hangs": {"MetricsAbsent": [LB1]},
-    "follows": {},
-    "follows_nobody": {"NotFollowing": [LB1]},
+    "cluster": {"NotFollowing": [{"instance": "worker1:9100"}]},
+    # The first one's token is refused, the second's follow and the third's resolver are stopped.
+    "cluster_parts": {
+        "NotFollowing": [{"instance": "master1:9100"}, {"instance": "worker1:9100"}],
+        "PartSilent": [
+            {"part": "follow", "instance": "master2:9100"},
+            {"part": "resolver", "instance": "master3:9100"},
+        ],
+    },
     "direct": {"FewServers": FEW},
     "direct_flushed": {"FewServers": FEW, "Direct": [LB1]},
 }
@@ -85,7 +88,8 @@ FROZEN = {"writer_hangs": "lb1:9100"}  # whose file is there and no longer writt
 
 def series_of(state):
     """Return each series, healthy at first and then as in the state."""
-    before, after = samples(HEALTHY), samples({**RECORDED, **DERIVED}[state])
+    before = samples(CLUSTER if state.startswith("cluster") else HEALTHY)
+    after = samples({**RECORDED, **DERIVED}[state])
     for series in {**before, **after}:
         frozen = FROZEN.get(state, "-") in series
         values = [value_of(series, before.get(series), at) for at in range(BEFORE)]

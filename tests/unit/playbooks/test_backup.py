@@ -54,7 +54,7 @@ def test_a_relative_path_is_where_the_user_is(tmp_path):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("no backup", "which is no backup: it is no JSON"),
+        ("no backup", "which is not a backup: it is not JSON"),
         (OF_OTHERS, "the backup of lb8 of 2026-01-31 12:00:00 UTC, and the members here are lb1, lb2"),
     ],
 )
@@ -95,4 +95,6 @@ def test_a_member_that_cannot_be_read_is_named_and_the_others_are_saved(tmp_path
 
 def test_a_dry_backup_writes_nothing(tmp_path):
     played = backed_up(tmp_path, check=True)
-    assert played.code == 0 and written(played) == [] and "Next: the same without --check." in str(played.said)
+    assert (
+        played.code == 0 and written(played) == [] and "Next: run the same command without --check." in str(played.said)
+    )

@@ -120,7 +120,7 @@ def test_an_event_slower_than_before_is_said_and_a_foreign_file_is_passed_over(t
     code, said = drilled(tmp_path, "-e", "drill_history=", __drill_kept=[foreign, *[record(20.0)] * 20])
     assert code == 0, said
     assert "host_cut: 150 ms is slower than the 95th percentile of your last 20 drills, 20 ms." in said
-    assert "drills/package.json is passed over: it is no record of a drill." in said
+    assert "drills/package.json is skipped: it is not the record of a drill." in said
 
 
 def test_a_file_in_the_place_of_the_history_is_refused_before_a_member_is_reached(tmp_path):

@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support import members
 from support.drills import simulated
+from support.plans.pairs import pair
 from support.recorded_hosts import locked
 from support.recorded_plays import run, tasks_of
 
@@ -29,9 +32,10 @@ def plan(event):
     return {"outages": outages, "targets": [[VIP, 80]], "members": carriers, "advert_interval": 1, "vips": []}
 
 
-def drilled(event="haproxy_killed", answers=None, **variables):
-    plans = {"faults": [], "plans": [plan(event)]}
-    facts = {f"lb{at}": {"__layout_plans": plans, "__layout_member": member(f"lb{at}", at)} for at in (1, 2)}
+def drilled(event="haproxy_killed", answers=None, planned=None, timeouts=None, **variables):
+    plans = {"faults": [], "plans": [planned or plan(event)]}
+    read = {at: {**member(f"lb{at}", at), "timeouts": timeouts or {}} for at in (1, 2)}
+    facts = {f"lb{at}": {"__layout_plans": plans, "__layout_member": read[at]} for at in (1, 2)}
     usual = {
         "member_lock": locked,
         "vip_probe": SEEN,
@@ -79,6 +83,34 @@ def test_what_is_not_answered_is_not_asked_and_the_row_says_that_the_probe_conne
     assert probed(play) == [("GET /", False), *[("", False)] * 2]
     assert "not measured" in str(play.said) and "connects only: no answer to HTTP at 80" in str(play.said)
     assert "set drill_send to a text that the service answers." in str(play.faults())
+
+
+SERVER = {"name": "web", "port": 80, "servers": ["192.0.2.31", "192.0.2.32"], "check": {"type": "http"}}
+
+
+def losing(event="server_cut", servers=2, **variables):
+    """Return the drill of a lost server on a pair with one service."""
+    service = {**SERVER, "servers": SERVER["servers"][:servers]}
+    settings = pair(masters=[], infra_nodes=[], services=[service])
+    planned = as_data(_pair.plan(settings))
+    seen = {**SEEN, "holder_after": "lb1", "holder_before": "lb1"}
+    return drilled(event, {"vip_probe": seen}, planned=planned, **variables)
+
+
+def test_the_host_is_told_which_server_is_lost_and_the_probe_how_long_to_wait():
+    play = losing()
+    for call in play.of("drill_event")[:2]:
+        assert call.given["server"] == {"address": "192.0.2.31", "port": 80, "services": {"web": ["192.0.2.31"]}}
+    measured = play.of("vip_probe")[-1].given
+    assert float(measured["late_ms"]) >= 1500 and float(measured["interval_ms"]) == 5
+    slow = losing(timeouts={"haproxy_timeout_connect": "7s"}).of("vip_probe")[-1].given
+    assert float(slow["late_ms"]) == 7500 and float(slow["interval_ms"]) > 5
+
+
+def test_a_server_that_cannot_be_spared_is_refused_before_a_member_is_asked():
+    play = losing(servers=1)
+    assert play.code == 2 and "server_cut is not for 192.0.2.10: web has no second server." in str(play.faults())
+    assert play.did("drill_event", "member_lock") == []
 
 
 def test_an_event_that_a_member_cannot_have_is_refused_before_anything_is_locked():

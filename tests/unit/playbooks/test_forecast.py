@@ -50,7 +50,7 @@ def forecast_beside(folder, name, **variables):
 def test_what_drills_measured_stands_beside_the_forecast_from_the_folder_of_their_history(tmp_path):
     measured = "measured 3045 ms, at worst 3045 ms (1 drill on 9999-01-01)"
     said = forecast_beside(tmp_path, "drills")
-    assert said.count(measured) == 1 and "drills/package.json is passed over: it is no record of a drill." in said
+    assert said.count(measured) == 1 and "drills/package.json is skipped: it is not the record of a drill." in said
     assert measured in forecast_beside(tmp_path, "kept", drill_history="kept")
     assert measured not in forecast_beside(tmp_path, "others", drill_history="")
 

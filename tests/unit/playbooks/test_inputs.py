@@ -15,7 +15,7 @@ PLAYBOOKS = ["onprem.lb.site", "onprem.lb.forecast"]
 FIRST = {
     "pair_members names nobody": (
         {"pair_members": ["lb1", "lb9"]},
-        "pair_members: lb9 is no host of the inventory, correct the name.",
+        "pair_members: lb9 is not a host in the inventory: correct the name.",
     ),
     "pair_state: absnet": ({"pair_state": "absnet"}, "pair_state is 'absnet': one of present, absent is wanted."),
 }

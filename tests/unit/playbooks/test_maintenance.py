@@ -80,7 +80,15 @@ def test_a_dry_run_moves_and_reboots_nothing():
     play = maintained(check=True, maintenance_pause=5)
     assert play.code == 0 and {call.check for call in play.of("drill_event", "reboot")} == {True}
     assert play.did("pause") == [] and play.of("member_info")[-1].given.get("asks_reboot") is None
-    assert "Next: the same without --check." in str(play.said)
+    assert "Next: run the same command without --check." in str(play.said)
+
+
+def test_a_dry_run_takes_a_member_that_is_held_back_for_proved_before_the_next_one():
+    living = Living()
+    living.stopped["lb1"] = STOP
+    play = maintained(living, check=True, maintenance_members=["lb1", "lb2"])
+    assert (play.code, play.faults()) == (0, [])
+    assert moves(play) == [f"lb1 {STOP}", "lb1 reboot", f"lb1 {START}", f"lb2 {STOP}", "lb2 reboot", f"lb2 {START}"]
 
 
 def test_a_member_that_is_not_proved_stays_held_back_and_the_run_ends_on_all():

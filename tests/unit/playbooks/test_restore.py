@@ -75,7 +75,7 @@ def test_no_password_of_the_backup_is_shown(tmp_path):
 def test_a_dry_run_compares_and_goes_no_further(tmp_path):
     play = restored(tmp_path, check=True)
     assert play.code == 0 and {check for _name, check in imports(play)} == {True}
-    assert locked_by(play) == [] and "Next: the same without --check." in str(play.said)
+    assert locked_by(play) == [] and "Next: run the same command without --check." in str(play.said)
 
 
 def test_a_member_that_runs_as_in_the_backup_stays_as_it_is(tmp_path):

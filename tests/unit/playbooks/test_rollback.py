@@ -92,7 +92,7 @@ def test_a_dry_run_restores_nothing_but_in_check_mode():
     assert play.code == 0
     assert changes(play) == ["lb1 member_state restored", "lb2 member_state restored"]
     assert all(call.check for call in play.of("member_state"))
-    assert "Next: the same without --check." in str(play.said)
+    assert "Next: run the same command without --check." in str(play.said)
 
 
 def test_where_there_is_nothing_to_return_to_nothing_changes():

@@ -39,7 +39,7 @@ def test_members_that_do_not_answer_are_named_in_the_table_and_fail_the_run(tmp_
 
 def test_a_limit_leaves_members_out_and_says_so(tmp_path):
     _code, said = play(tmp_path, PAIR, "onprem.lb.status", "--limit", "lb2")
-    assert "lb1 was not asked: it is outside --limit." in printed(said)
+    assert "lb1 was not read: it is outside --limit." in printed(said)
 
 
 def test_the_json_is_written_to_a_file_in_check_mode_too(tmp_path):
@@ -89,7 +89,7 @@ def test_the_last_drill_is_read_where_its_report_is(tmp_path):
         (
             "maintenance",
             "maintenance_members=lb9",
-            "maintenance_members has 'lb9', which is no member: choose of lb1",
+            "maintenance_members has 'lb9', which is not a member: choose from lb1",
         ),
         ("maintenance", "maintenance_members=lb1", "A maintenance would do nothing: set maintenance_packages, "),
         ("maintenance", "maintenance_tasks=~/none.yml", "maintenance_tasks is ~/none.yml, and there is no file "),

@@ -59,7 +59,11 @@ def test_a_probe_that_fails_measures_nothing_and_hinders_nothing(failing, module
 
 def test_a_dry_run_says_what_moves_and_measures_nothing():
     play = switched(groups=PROBED, check=True)
-    assert play.code == 0 and "Next: the same without --check." in str(play.said) and play.did("vip_probe") == []
+    assert (
+        play.code == 0
+        and "Next: run the same command without --check." in str(play.said)
+        and play.did("vip_probe") == []
+    )
     assert {call.check for call in play.of("drill_event", "config_files")} == {True}
     assert len(play.of("member_info")) == 2  # nobody waits for what does not happen
     assert [call.given["asks_start"] for call in play.of("member_info")] == [True, True]

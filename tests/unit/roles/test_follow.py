@@ -55,7 +55,7 @@ def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
     "content, sentence",
     [
         ("", "/etc/onprem/kubeconfig: it cannot be read on this member, or is empty: name a kubeconfig that every"),
-        (slurped("a: [s3cret"), "/etc/onprem/kubeconfig: it is no YAML: write it anew"),
+        (slurped("a: [s3cret"), "/etc/onprem/kubeconfig: it is not YAML: write it again"),
         (slurped("just words"), "/etc/onprem/kubeconfig: its contexts have no ''"),
         (
             slurped({**KUBECONFIG, "clusters": [{"name": "a", "cluster": {**CLUSTER, "tls-server-name": "a b"}}]}),

@@ -79,7 +79,7 @@ def test_what_goes_on_at_a_member_that_has_left_is_named_with_what_removes_it(st
     play = departed(found(**{"active_units": [], "own_units": ours, state: [*ours, "onprem-lb-metrics.service"]}))
     assert {*LEFT} <= {*play.of("host_info")[0].given["units"]}
     (said,) = {str(line) for line in play.said}
-    assert said.startswith("lb9 is no member any more, but it still has " + ", ".join(LEFT))
+    assert said.startswith("lb9 is no longer a member, but it still has " + ", ".join(LEFT))
     assert "run onprem.lb.remove --limit lb9 -e confirm=true" in said
 
 
@@ -101,7 +101,7 @@ def test_a_balancer_that_goes_on_makes_nobody_the_last_one_that_serves():
 @pytest.mark.parametrize("answer", [{"unreachable": True}, {"failed": True, "msg": "no python"}, host_info("lb1")])
 def test_a_run_goes_on_without_one_that_cannot_be_read_only_if_it_is_switched_off(answer):
     refused = departed(answer)
-    assert refused.code == 2 and "lb9 was a member and is none any more" in str(refused.faults())
+    assert refused.code == 2 and "lb9 is no longer a member" in str(refused.faults())
     for retired in ("lb9", ["192.0.2.9"]):
         play = departed(answer, retired)
         assert play.code == 0 and play.did("systemd_service", "member_pods") == []
@@ -129,7 +129,7 @@ def test_each_member_is_armed_and_the_run_says_once_what_an_interruption_would_d
 def test_where_nothing_is_to_be_undone_nothing_is_armed_and_the_run_says_why():
     play = armed(settings={"undo_after": 0})
     assert play.code == 0 and play.calls == []
-    assert play.said == ["If this run is interrupted, no member returns by itself: pair_undo_after is 0."]
+    assert play.said == ["If this run is interrupted, no member returns on its own: pair_undo_after is 0."]
 
 
 @pytest.mark.parametrize("check", [False, True])

@@ -116,7 +116,7 @@ def test_what_sets_a_boolean_is_installed_and_never_recorded_as_what_a_removal_t
     known = host(role, selinux=True, missing=[*PACKAGES[role], BINDINGS])
     (_module, record), (_dnf, installed) = calls(role, known, CONFIG_FILES, DNF, tasks_from="install.yml")
     assert installed["name"] == [*PACKAGES[role], BINDINGS]
-    assert yaml.safe_load(record["files"][0]["content"]) == [role]
+    assert yaml.safe_load(str(record["files"][0]["content"])) == [role]
 
 
 def test_ansible_looks_for_modules_of_ansible_posix_on_hosts_with_selinux_alone():

@@ -10,11 +10,17 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from support.recorded_layouts import PLAN
+from support.recorded_plays import prepare
 from support.roles import calls, refusals, stage_of_run, tasks, variables_of
 
 SET_FACT, STATE, DEBUG = "ansible.builtin.set_fact", "onprem.lb.member_state", "ansible.builtin.debug"
 INCLUDE = "ansible.builtin.include_tasks"
 RUN = "20260131T120000Z"
+
+
+@pytest.fixture(autouse=True)
+def the_collections_filters():
+    prepare()
 
 
 def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=35, silence="35", **undo):
@@ -99,18 +105,18 @@ def test_a_run_says_what_becomes_of_it_when_it_is_interrupted():
     ],
 )
 def test_a_run_that_arms_nothing_says_why_if_it_changes_something(given, reason):
-    assert said(**given) == [f"If this run is interrupted, no member returns by itself: {reason}"]
+    assert said(**given) == [f"If this run is interrupted, no member returns on its own: {reason}"]
     assert said(**given, paths=()) == []
 
 
 @pytest.mark.parametrize(
     "answer, when",
-    [({"returned_within": 189}, "within 189 s"), ({"unreachable": True, "msg": "no route"}, "by itself")],
+    [({"returned_within": 189}, "within 189 s"), ({"unreachable": True, "msg": "no route"}, "on its own")],
 )
 def test_a_run_that_is_not_proved_says_within_which_time_its_members_return(answer, when):
     given = {**member(), "__layout_abandoned": answer}
     ((_debug, call),) = calls("layout", given, DEBUG, tasks_from="undo/return.yml")
-    assert call["msg"].startswith(f"This run is not proved, so lb2 returns {when} to what it ran before: journalctl")
+    assert call["msg"].startswith(f"This run is not confirmed, so lb2 returns {when} to what it ran before: journalctl")
 
 
 def test_a_heartbeat_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():

@@ -106,11 +106,11 @@ def test_the_last_line_has_the_counts_and_the_lines_before_it_have_failures_and_
 
 
 def test_the_table_has_a_row_for_each_stage_with_the_reasons():
-    skips = Row("unit", Result(1, (), ("needs root", "no openssl", "needs root")), 1.0)
+    skips = Row("unit", Result(1, (), ("needs root", "no openssl", "needs root")), 1.0, 1.9)
     lines = table([BAD, skips])
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
     assert cells == [
-        ["netns", "5", "1", "0", "60", "test_vip::test_a: gone"],
-        ["unit", "1", "0", "3", "1", "2 x needs root; no openssl"],
+        ["netns", "5", "1", "0", "60", "0", "test_vip::test_a: gone"],
+        ["unit", "1", "0", "3", "1", "2", "2 x needs root; no openssl"],
     ]
     assert len({len(line) for line in lines}) == 1

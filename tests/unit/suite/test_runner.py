@@ -55,6 +55,16 @@ def test_two_stages_run_side_by_side_and_the_third_waits(run, tmp_path, events):
     assert events()[2].startswith("end")
 
 
+def test_the_processor_time_of_a_stage_is_its_own_with_that_of_its_children(tmp_path):
+    busy = "import time; [0 for _ in iter(lambda: time.process_time() < 0.5, False)]"
+    stages = [
+        Stage("busy", ("sh", "-c", f"{sys.executable} -c '{busy}'; true")),
+        Stage("idle", ("true",), after=("busy",)),
+    ]
+    rows = {row.name: row for row in Runner(stages, tmp_path / "logs", [].append).run()}
+    assert rows["busy"].cpu_s >= 0.5 and rows["busy"].cpu_s > rows["idle"].cpu_s
+
+
 def test_a_stage_that_runs_alone_has_no_other_beside_it(run, tmp_path, events):
     run(noted(tmp_path, "a"), noted(tmp_path, "b", alone=True), noted(tmp_path, "c"))
     at = events().index("begin b")

@@ -90,6 +90,12 @@ def test_the_archive_is_installed_beside_other_cores_in_the_full_scope_or_by_its
     assert "cores" in names("test", request(full=True)) and names("cores")[-1] == "cores"
 
 
+def test_each_setting_of_a_controller_is_played_on_hosts_in_the_full_scope_or_by_itself():
+    assert "controllers" not in names("test")
+    assert names("controllers") == ["setup", "packages", "images", "controllers"]
+    assert "timing" in stage("test", "controllers", request(full=True)).after
+
+
 def test_chosen_scenarios_replace_those_of_the_scope():
     assert names("molecule", request(runs=("mixed:debian13",))) == [
         "setup",

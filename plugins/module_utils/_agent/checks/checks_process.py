@@ -16,6 +16,7 @@ from .outcome import in_words
 from .settings import INTERFACE, SCRIPT, Check
 
 FLUSH_TIMEOUT = 1.0  # seconds for the process to receive what is still unsent
+MAX_WAITING = 64  # messages that are read before the results among them are reported
 END_TIMEOUT = 6.0  # seconds until it has ended: a little more than the notify programs have
 
 
@@ -71,6 +72,8 @@ class ChecksProcess:
         self._checks: Dict[str, NumberedCheck] = {}
         self._names: Dict[int, str] = {}  # of the checks, by their numbers
         self._results: Dict[int, Result] = {}
+        self._newest: Dict[int, Result] = {}  # those that are not reported yet
+        self._waiting = 0  # messages since the first of them
         self._serial = 0
         self._process: Optional[Forked] = None
         self._channel: Optional[Channel] = None
@@ -161,6 +164,13 @@ class ChecksProcess:
         self._next_start = self._loop.after(delay, self.start)
 
     def _receive(self, message: Message) -> None:
+        """Take a message. Results are reported when no other message waits: a newer one may do away with them."""
+        self._take(message)
+        self._waiting += bool(self._newest)
+        if self._newest and not (self._waiting < MAX_WAITING and self._channel and self._channel.has_more):
+            self._report()
+
+    def _take(self, message: Message) -> None:
         if self._watchdog:
             self._watchdog.feed(MAX_SILENCE)
         kind, *rest = message
@@ -176,15 +186,16 @@ class ChecksProcess:
         if kind == server.RAN:
             self._on_run(Run(name, *found))
         else:
-            self._apply_result(number, Result(name, *found))
+            self._newest[number] = Result(name, *found)
 
-    def _apply_result(self, number: int, result: Result) -> None:
-        """Report a result that differs; a new process sends all results again."""
-        known = self._results.get(number)
-        if known and (known.up, known.value) == (result.up, result.value):
-            return
-        self._results[number] = result
-        self._on_result(result)
+    def _report(self) -> None:
+        """Report the results that differ; a new process sends all results again."""
+        newest, self._newest, self._waiting = self._newest, {}, 0
+        for number, result in newest.items():
+            known = self._results.get(number)
+            if number in self._names and not (known and (known.up, known.value) == (result.up, result.value)):
+                self._results[number] = result
+                self._on_result(result)
 
     def _process_hangs(self) -> None:
         self._on_message(f"The process {self._name} has not reported for 3 s and is started again.")
@@ -200,6 +211,7 @@ class ChecksProcess:
 
         :param ended: called with how the process has ended
         """
+        self._report()
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
         if self._watchdog:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Optional, Sequence
 
 from ..runtime.loop import Loop, Timer
+from . import patience
 from .outcome import Done, Outcome, Probe, in_words, seconds
 from .subprocesses import Child, Children
 
@@ -14,7 +15,8 @@ from .subprocesses import Child, Children
 class Script(Probe):
     """A program that exceeds its time-out is a failure at once, although ending it may take a while.
 
-    Until it has ended no other one is started; that time counts towards the next run.
+    What this process is late by does not count, as in `network.NetworkProbe`. Until it has ended no other one is
+    started; that time counts towards the next run.
     """
 
     def __init__(self, loop: Loop, children: Children, command: Sequence[str], user: str, timeout: int) -> None:
@@ -27,7 +29,7 @@ class Script(Probe):
 
     def start(self, done: Done) -> None:
         self._done, self._began = done, self._loop.now()
-        self._timer = self._loop.after(self._timeout, self._timed_out)
+        self._wait(patience.begin(self._timeout, self._began))
         if not self._child:
             self._spawn()
 
@@ -51,6 +53,17 @@ class Script(Probe):
             self._end(fault)
         elif self._done:  # the next run has been waiting for this
             self._spawn()
+
+    def _wait(self, wait: patience.Patience) -> None:
+        self._waiting = wait
+        self._timer = self._loop.at(wait.wake, self._woken)
+
+    def _woken(self) -> None:
+        wait = patience.woken(self._waiting, self._loop.now())
+        if wait.is_over:
+            self._timed_out()
+        else:
+            self._wait(wait)
 
     def _timed_out(self) -> None:
         self._end(f"no end within {seconds(self._timeout)}")

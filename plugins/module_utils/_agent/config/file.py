@@ -46,15 +46,17 @@ def load(path: str) -> Tuple[str, Faults]:
         with open(path, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                return "", [f"{path} is no regular file: name one that contains the configuration."]
+                return "", [f"{path} is not a regular file: name one that contains the configuration."]
             text = file.read(MAX_SIZE + 1) if found.st_size <= MAX_SIZE else ""
             if found.st_size > MAX_SIZE or len(text) > MAX_SIZE:  # files in /proc have no size
-                return "", [f"{path} has more than {MAX_SIZE >> 20} MB, which no configuration has: name another file."]
+                return "", [
+                    f"{path} has more than {MAX_SIZE >> 20} MB, too large for a configuration: name another file."
+                ]
             return text, []
     except OSError as error:
         return "", [f"{path} cannot be read: {error.strerror}."]
     except ValueError:
-        return "", [f"{path} is no JSON: it is not written in UTF-8."]
+        return "", [f"{path} is not JSON: it is not written in UTF-8."]
 
 
 class _Mapping(Dict[str, Any]):
@@ -71,7 +73,7 @@ def parse(text: str, path: str) -> Tuple[Any, Faults]:
         found = json.loads(text, object_pairs_hook=_mapping)
         faults = list(_repeated_keys(found, ""))
     except ValueError as error:
-        return None, [f"{path} is no JSON: {error}."]
+        return None, [f"{path} is not JSON: {error}."]
     except RecursionError:
         return None, [f"{path} is nested too deeply."]
     return (None if faults else found), [f"{path} has {fault}" for fault in faults]

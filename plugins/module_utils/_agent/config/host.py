@@ -26,7 +26,7 @@ def authorities(path: str) -> Optional[str]:
 
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a FIFO would have no end
-            return "it is no regular file."
+            return "it is not a regular file."
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except ssl.SSLError:
         return "there is no certificate in it (PEM)."
@@ -50,7 +50,7 @@ def program(path: str, runner: str) -> Optional[str]:
     try:
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode) or not mode & 0o111:
-            return "it cannot be run: it is no executable file."
+            return "it cannot be run: it is not an executable file."
         return _exposed(path, runner, trusted)
     except OSError as error:
         return f"it cannot be run: {error.strerror}."

@@ -36,7 +36,8 @@ OWN = TableName("netdev", BALANCER)
 COUNT_INTERVAL = 10 * MILLION  # what is counted between this and the next time is lost with a flushed table
 FRESH = MILLION  # how old counters may be that a report has
 FLUSHED = (
-    "Another program has changed or removed the table: it is written anew. Have firewalls load only their own tables."
+    "Another program has changed or removed the table: it is being restored. Configure firewalls to load only their "
+    "own tables."
 )
 
 
@@ -141,7 +142,7 @@ class Lifecycle(lifecycle.Lifecycle):
         """Return what settings change that a reload cannot."""
         faults = []
         if settings.status_socket != self._status.path:
-            faults.append(f"status_socket is {settings.status_socket!r}: it is changed by a restart alone.")
+            faults.append(f"status_socket is {settings.status_socket!r}: it can only be changed by a restart.")
         before = {service.balanced.name: service.buckets for service in self.plane.settings.services}
         for service in settings.services:
             name, wanted = service.balanced.name, service.buckets
@@ -259,7 +260,7 @@ def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: M
         return 1
     except OSError as error:
         log.fault(
-            "start", f"The plane cannot be started: {in_words(error)}; it wants CAP_NET_ADMIN and CAP_NET_RAW, or root."
+            "start", f"The plane cannot be started: {in_words(error)}; it needs CAP_NET_ADMIN and CAP_NET_RAW, or root."
         )
         return 1
     return 0

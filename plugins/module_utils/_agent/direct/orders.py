@@ -36,9 +36,9 @@ class OrdersFile:
             with open(f"{self._path}.new", "w", encoding="utf-8") as file:
                 json.dump(orders, file)
             os.rename(f"{self._path}.new", self._path)
-            self._log.cured("orders", "Orders outlast a restart again.")
+            self._log.cured("orders", "Orders survive a restart again.")
         except OSError as error:
-            self._log.fault("orders", f"Orders will not outlast a restart: {self._path}: {in_words(error)}.")
+            self._log.fault("orders", f"Orders will not survive a restart: {self._path}: {in_words(error)}.")
 
 
 def known(data: Any) -> Orders:

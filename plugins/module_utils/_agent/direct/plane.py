@@ -26,7 +26,7 @@ NO_SERVER = (
     "is not in the table: none of its servers has been up, with a path that is proven. Its connections are left to the "
     "programs of this host, such as a proxy."
 )
-OTHER_LINK = "The interface is another one now, or has another MAC address: the table is written anew."
+OTHER_LINK = "The interface, or its MAC address, has changed: the table is rewritten."
 
 
 class Edge(NamedTuple):

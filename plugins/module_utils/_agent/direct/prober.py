@@ -13,6 +13,7 @@ from ..runtime.loop import MILLION, Loop, Timer
 from .proofs import NO_SOURCE, SILENT, TRAFFIC_CLASS, Key, Path, Target, judge, outcome_of
 
 INTERVAL = MILLION // 2  # between the probes of a path; a server without the VIP drops what its clients send until then
+LATE = INTERVAL // 5  # a process that is later than that stood still, and the answers perhaps, too
 NUMBERS = 1 << 32
 
 
@@ -41,6 +42,7 @@ class Prober:
         self._keys: Dict[int, Key] = {}  # by what an answer acknowledges
         self._sent: Dict[Key, int] = {}  # when those were sent that have no answer yet
         self._timer: Optional[Timer] = None
+        self._due = 0  # when that is to judge
         self._news = False  # that ``changed`` has not been told
         self.paths: Dict[Key, Path] = {}
         for descriptor in wire.descriptors():
@@ -63,7 +65,7 @@ class Prober:
                 self._keys[probe.expected] = key
                 self._send(key, self._loop.now())
         if self._probes and not self._timer:
-            self._timer = self._loop.after(INTERVAL, self._tick)
+            self._wait()
 
     def close(self) -> None:
         if self._timer:
@@ -121,15 +123,23 @@ class Prober:
     def _tick(self) -> None:
         """Judge the probes that have waited long enough, and send the next ones."""
         now = self._loop.now()
-        self._timer = self._loop.after(INTERVAL, self._tick) if self._probes else None
+        is_late = now - self._due > LATE
+        self._timer = None
+        if self._probes:
+            self._wait()
         for key, probe in self._probes.items():
             if self._sent.get(key, 0) > now - INTERVAL:
                 continue
             if key in self._sent:
                 self._reset(probe, probe.target.mac)
-                self._judge(key, SILENT if probe.target.source else NO_SOURCE)
+                if not is_late:
+                    self._judge(key, SILENT if probe.target.source else NO_SOURCE)
             self._send(key, now)
         self._tell()
+
+    def _wait(self) -> None:
+        self._due = self._loop.now() + INTERVAL
+        self._timer = self._loop.at(self._due, self._tick)
 
     def _judge(self, key: Key, outcome: str) -> None:
         before = self.paths[key]

@@ -28,10 +28,11 @@ ANSWERED = "answered"
 SILENT, REFUSED, ELSEWHERE, NO_SOURCE = "silent", "refused", "elsewhere", "no source"
 SENTENCES = {
     SILENT: "{server} does not answer for {place} in direct return: run the role direct_server on it, and let nothing "
-    "on the way drop its frames.",
+    "on the path drop its frames.",
     REFUSED: "{server} refuses connections to {place}: have its program listen on all addresses.",
-    ELSEWHERE: "{server} hands on what is for {place}, and another host answers: run the role direct_server on it.",
-    NO_SOURCE: "{server} cannot be asked for {place}: give {interface} an address of the VIP's family that is no VIP.",
+    ELSEWHERE: "{server} forwards packets for {place}, and another host answers: run the role direct_server on it.",
+    NO_SOURCE: "{server} cannot be probed for {place}: give {interface} an address of the VIP's family that is "
+    "not a VIP.",
 }
 
 

@@ -235,7 +235,7 @@ def _words(fault: BaseException) -> str:
     if isinstance(fault, http.client.HTTPException):
         return "not an answer of HTTP"
     if isinstance(fault, (json.JSONDecodeError, RecursionError, UnicodeDecodeError)):
-        return "the answer is no JSON"
+        return "the answer is not JSON"
     return in_words(fault) if isinstance(fault, OSError) else str(fault)
 
 

@@ -59,7 +59,7 @@ class Balancers:
             done = kept.balancer.apply(self.wanted)
         except Refused as refused:
             kept.fault, kept.failures = str(refused), kept.failures + 1
-            self._log.fault(kept.name, f"{kept.name} has not the servers of the cluster: {refused}")
+            self._log.fault(kept.name, f"{kept.name} does not have the servers of the cluster: {refused}")
             self._again(kept, min(LAST_DELAY, FIRST_DELAY << min(kept.failures - 1, 16)))
             return
         kept.fault, kept.failures = None, 0

@@ -28,7 +28,7 @@ class Balancer:
     def apply(self, wanted: Sequence[Server]) -> Applied:
         """Make the nodes the servers of each backend. Raises Refused."""
         if not wanted:
-            raise Refused("no servers are no list to follow.")
+            raise Refused("an empty list of servers is not followed.")
         self._write(wanted)
         lines: List[str] = []
         again = False

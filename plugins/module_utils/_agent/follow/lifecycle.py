@@ -74,7 +74,7 @@ class Lifecycle(lifecycle.Lifecycle):
         if settings is None:
             return faults
         if self._status and settings.status_socket != self._status.path:
-            return [f"status_socket is {settings.status_socket!r}: it is changed by a restart alone."]
+            return [f"status_socket is {settings.status_socket!r}: it can only be changed by a restart."]
         self.text = file.load(self.path)[0]
         self._end()
         self._begin(settings)
@@ -168,7 +168,9 @@ class Lifecycle(lifecycle.Lifecycle):
             self.log.cured("list", "The list has servers again.")
         without = self._membership.without_address()
         if without:
-            self.log.fault("address", f"Nodes without an address of the families are no servers: {', '.join(without)}.")
+            self.log.fault(
+                "address", f"Nodes without an address of the configured families are not servers: {', '.join(without)}."
+            )
         else:
             self.log.cured("address", "Each node has an address.")
 
@@ -176,10 +178,10 @@ class Lifecycle(lifecycle.Lifecycle):
         try:
             state.save(self.settings.state_file, known, self.settings.nodes.label)
         except Refused as refused:
-            self.log.fault("state", f"The list will not outlive a restart: {refused}")
+            self.log.fault("state", f"The list will not survive a restart: {refused}")
             return
         self._saved = known
-        self.log.cured("state", "The list outlives a restart again.")
+        self.log.cured("state", "The list survives a restart again.")
 
     def report(self) -> Dict[str, Any]:
         servers = self.settings.api.servers

@@ -90,7 +90,7 @@ class Membership:
             return "no node is ready: see `kubectl get nodes`."
         if self._most_are_unready():
             unready = f"{len(self._unready_since)} of {len(self._addresses)} nodes"
-            return f"{unready} are not ready, and none leaves for that: see `kubectl get nodes`."
+            return f"{unready} are not ready, and none is removed for that: see `kubectl get nodes`."
         if not any(self._addresses.values()):
             return f"no node has an address of {_either(self._about.families)}: correct nodes.families."
         return None

@@ -29,13 +29,13 @@ class Balancer:
     def apply(self, wanted: Sequence[Server]) -> Applied:
         """Make the nodes the servers of each service. Raises Refused."""
         if not wanted:
-            raise Refused("no servers are no list to follow.")
+            raise Refused("an empty list of servers is not followed.")
         before = files.load(self._about.config)
         try:
             whole = json.loads(before)
             lines = [line for target in self._about.services for line in _follow(whole, target, wanted)]
         except (ValueError, RecursionError) as fault:
-            raise Refused(f"{self._about.config} is no JSON.") from fault
+            raise Refused(f"{self._about.config} is not JSON.") from fault
         except Refused as refused:
             raise Refused(f"{self._about.config}: {refused}") from refused
         if lines:

@@ -37,7 +37,7 @@ class Runtime:
         except socket.timeout as fault:
             raise Refused(f"HAProxy does not answer at {self._path}: is it hung?") from fault
         except OSError as fault:
-            raise Refused(f"HAProxy cannot be asked at {self._path}: {in_words(fault)}: is it running?") from fault
+            raise Refused(f"HAProxy cannot be reached at {self._path}: {in_words(fault)}: is it running?") from fault
         return b"".join(received).decode(errors="replace").strip()
 
     def servers(self, backend: str) -> List[Server]:

@@ -33,7 +33,7 @@ def faults(report: Report) -> List[str]:
     """Return what is wrong with the list."""
     found = [each for each in (report["problem"], report["api"]["fault"]) if each]
     without = report["without_address"]
-    return found + ([f"Nodes without an address of the families: {', '.join(without)}."] if without else [])
+    return found + ([f"Nodes without an address of the configured families: {', '.join(without)}."] if without else [])
 
 
 def prometheus(report: Report) -> str:
@@ -48,11 +48,11 @@ METRICS = (
     *PROCESS,
     Metric("nodes", "How many nodes have the label.", of_report(lambda r: r["nodes"])),
     Metric("servers", "How many servers there should be.", of_report(lambda r: len(r["servers"]))),
-    Metric("list_kept", "Whether a list was read that is not taken.", of_report(lambda r: bool(r["problem"]))),
+    Metric("list_kept", "Whether a list was read that is rejected.", of_report(lambda r: bool(r["problem"]))),
     Metric("api_answers", "Whether an API server answers.", of_report(lambda r: bool(r["api"]["server"]))),
-    Metric("heard_seconds", "When one has last answered, since 1970.", of_report(lambda r: r["api"]["heard"] or 0)),
-    Metric("changed_seconds", "When a node has last changed, since 1970.", of_report(lambda r: r["last_change"] or 0)),
+    Metric("heard_seconds", "When one last answered, since 1970.", of_report(lambda r: r["api"]["heard"] or 0)),
+    Metric("changed_seconds", "When a node last changed, since 1970.", of_report(lambda r: r["last_change"] or 0)),
     Metric("api_errors_total", "Requests that have failed.", of_report(lambda r: r["api"]["errors"])),
     Metric("changes_total", "Changes of the balancers' servers.", of_report(lambda r: r["changes"])),
-    Metric("balancer_behind", "Whether a balancer has not the servers that it should have.", _balancers),
+    Metric("balancer_behind", "Whether a balancer does not have the servers that it should have.", _balancers),
 )

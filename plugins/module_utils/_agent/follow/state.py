@@ -32,7 +32,7 @@ def load(path: str, label: Optional[str] = None) -> Tuple[Known, Optional[str]]:
     data, faults = (None, faults) if faults else file.parse(text, path)
     known = Known() if faults else _known(data, label, faults)
     if faults:
-        return Known(), f"The state_file is of no use, and is written anew: {' '.join(faults)}"
+        return Known(), f"The state_file cannot be used, and is rewritten: {' '.join(faults)}"
     return known, None
 
 

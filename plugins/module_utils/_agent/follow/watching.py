@@ -184,7 +184,7 @@ class Watching:
             raise Unusable(refusal(thing))
         if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not nodes.version(thing):
             self._version = ""
-            raise Unusable(Failed("a line of the watch is no event"))
+            raise Unusable(Failed("a line of the watch is not an event"))
         news: List[News] = self.opened()
         if kind != "BOOKMARK":
             node = self._node(thing)
@@ -272,5 +272,5 @@ def page_of(document: Any) -> Union[Page, Failed]:
     if items is None and isinstance(document, dict) and str(document.get("kind")) == "NodeList":
         items = []  # Go writes an empty list as null
     if not isinstance(items, list) or not isinstance(metadata, dict):
-        return Failed("the answer is no list of nodes")
+        return Failed("the answer is not a list of nodes")
     return Page(items, nodes.version(document), str(metadata.get("continue") or ""))

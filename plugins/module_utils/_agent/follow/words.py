@@ -32,7 +32,8 @@ def _refused(url: str, outcome: Refused, api: Api, expired: bool) -> str:
         return f"{url} does not accept the credentials (401): {_renewal(api, expired)}."
     if outcome.status == FORBIDDEN:
         return (
-            f"{url} forbids to read the nodes (403{detail}): allow this user to list and watch nodes, by a ClusterRole."
+            f"{url} does not allow reading the nodes (403{detail}): allow this user to list and watch nodes, with a "
+            "ClusterRole."
         )
     if outcome.status == NOT_FOUND:
         return f"{url} knows no nodes (404): is it the API server of a cluster? Correct api.servers."
@@ -40,7 +41,7 @@ def _refused(url: str, outcome: Refused, api: Api, expired: bool) -> str:
 
 
 def _renewal(api: Api, expired: bool) -> str:
-    again = "it is read anew for each request"
+    again = "it is read again for each request"
     if api.token:
         return f"renew the token in {api.token}; {again}"
     if api.certificate:

@@ -73,7 +73,11 @@ def find(
         end = now() + WAIT  # also where others speak all the time
         for address in sorted(missing):
             prober.probe(address)
-        while missing and (left := end - now()) > 0 and wait(prober, left):
+        left = WAIT
+        while missing and left > 0:
+            left = end - now()  # what arrived while this process stood still is read as well
+            if not wait(prober, max(0.0, left)):
+                break
             found.update((address, mac) for address, mac in prober.replies() if address in missing)
             if enough(found):
                 return found

@@ -19,7 +19,10 @@ CONSTRUCTS = (
         re.compile(r"^\s*include[a-z]?\s+\S+"),
         "{}, and the VIPs, VRIDs and passwords in there are not read: move them into this file",
     ),
-    (re.compile(r"^\s*@\S*"), "{}, and which members read that line is not known here: write a file for each member"),
+    (
+        re.compile(r"^\s*@\S*"),
+        "{}, and it is not known here which members read that line: write a file for each member",
+    ),
     (re.compile(r"^\s*\$\w+(?==)"), "the definition {}, which is not evaluated: write its value where it is used"),
     (re.compile(r"\$\{?_\w*\}?"), "{}, which keepalived replaces: write what it stands for"),
     (re.compile(r"~(?:SEQx?|LST)\b"), "{}, which stands for several lines: write them all"),

@@ -169,9 +169,13 @@ class Place(NamedTuple):
 
     def overlaps(self, other: Place) -> bool:
         """Whether the kernel would refuse to bind both."""
+        return self.covers(other) or other.covers(self)
+
+    def covers(self, other: Place) -> bool:
+        """Whether clients of the other are clients of this one, too."""
         if self.port != other.port or self.family != other.family:
             return False
-        return self.address == other.address or bool({self.address, other.address} & {ANY, ANY6})
+        return self.address in (other.address, ANY, ANY6)
 
     @property
     def family(self) -> int:

@@ -43,6 +43,11 @@ class Channel:
         """Whether messages are queued because the other end does not read."""
         return bool(self._unsent)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether another message, or the end, has arrived."""
+        return bool(self._end.fileno() >= 0 and select.select([self._end], [], [], 0)[0])
+
     def finish(self, timeout: float) -> None:
         """Send the queued messages, within some seconds at most, and end this direction. Receiving goes on."""
         until = time.monotonic() + timeout

@@ -15,6 +15,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 MILLION = 1_000_000
 MAX_WAIT = 60 * MILLION  # if no timer is due earlier; a precaution
+LATE = MILLION // 100  # no callback takes so long: the process stood still
 
 READ, WRITE = select.EPOLLIN, select.EPOLLOUT
 Callback = Callable[[], None]
@@ -95,9 +96,12 @@ class Loop:
     def _fire(self) -> int:
         """Run the timers that are due; return how long to wait for the next one.
 
-        Timers that become due meanwhile run after the descriptors, so that neither can starve the other.
+        Timers that become due meanwhile run after the descriptors, so that neither can starve the other. After the
+        process stood still the descriptors come first: what a timer takes to be missing may have arrived long ago.
         """
         timers, now = self._timers, self.now()
+        if timers and now - timers[0][0] > LATE:
+            self._wait(0)
         while timers and self.running:
             if timers[0][0] > now and timers[0][2].callback:
                 return max(0, min(timers[0][0] - self.now(), MAX_WAIT))

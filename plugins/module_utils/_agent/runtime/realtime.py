@@ -38,7 +38,7 @@ def schedule() -> Optional[str]:
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
     except OSError as error:
-        return f"real-time scheduling: {error.strerror} (it wants CAP_SYS_NICE)"
+        return f"real-time scheduling: {error.strerror} (it needs CAP_SYS_NICE)"
     return None
 
 
@@ -46,7 +46,7 @@ def _lock_memory() -> Optional[str]:
     """Keep every page in memory once it was used; with ON_FAULT unused pages do not count."""
     # Without the capability but with a limit, the call might succeed and a later allocation fail: worse than none.
     if not _has(CAP_IPC_LOCK):
-        return "locking memory: Operation not permitted (it wants CAP_IPC_LOCK)"
+        return "locking memory: Operation not permitted (it needs CAP_IPC_LOCK)"
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)

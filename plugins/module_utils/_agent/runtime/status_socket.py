@@ -90,7 +90,7 @@ def _remove_stale(path: str) -> None:
     """Remove a socket that a killed daemon left, and nothing else."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
-            raise Refused(f"{path} is no socket, but something else: remove it, or name another status_socket.")
+            raise Refused(f"{path} is not a socket, but something else: remove it, or name another status_socket.")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -128,7 +128,7 @@ def fetch(path: str, timeout: float = 5.0, request: bytes = b"") -> Dict[str, An
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise Refused(f"no agent answers at {path}: is it running?") from error
         except ValueError as error:
-            raise Refused(f"what answers at {path} is no agent, or a busy one: it gave no report.") from error
+            raise Refused(f"what answers at {path} is not an agent, or is a busy one: it gave no report.") from error
         except OSError as error:
             raise Refused(f"the agent at {path} cannot be asked: {error.strerror or error}.") from error
 

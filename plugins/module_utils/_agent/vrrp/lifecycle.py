@@ -191,7 +191,7 @@ class Lifecycle(lifecycle.Lifecycle):
     def _abort_upgrade(self, why: str) -> None:
         self._new_process = None
         self.reload_error = f"The new version does not take over: {why}."
-        self.log.warning(f"{self.reload_error} The old one goes on.")
+        self.log.warning(f"{self.reload_error} The old one keeps running.")
         self._notify_ready()
 
     def _cancel_upgrade(self) -> bool:
@@ -215,7 +215,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self.status_socket = status_socket.StatusServer(
             self.loop, before.status_path, self.report, before.status_socket
         )
-        self.log.info(f"onprem.lb {VERSION} goes on from here.")
+        self.log.info(f"onprem.lb {VERSION} takes over from here.")
         if self.notifier.watchdog:  # the old process has just fed it; systemd does not listen to this one yet
             self.loop.after(self.notifier.watchdog, self._feed_watchdog)
 

@@ -119,4 +119,6 @@ def _network(text: str, given: Dict[str, Any]) -> Checked:
     try:
         return str(ipaddress.ip_network(text.replace("%", " "))), None  # it would accept a zone
     except ValueError:
-        return None, f"{text!r} is no network: write one such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address."
+        return None, (
+            f"{text!r} is not a network: use a form such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address."
+        )

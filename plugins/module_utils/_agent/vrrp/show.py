@@ -151,7 +151,7 @@ METRICS = (
         "Advertisements of a lower priority received while Active.",
         _each(lambda i: i["lower"]),
     ),
-    Metric("rivals", "Other routers that are Active beside this one.", _each(lambda i: len(i["rivals"]))),
+    Metric("rivals", "Other routers that are Active at the same time as this one.", _each(lambda i: len(i["rivals"]))),
     Metric(
         "other_holders",
         "Addresses for which another host answers as well.",

@@ -157,4 +157,4 @@ class OldProcess:
             self._abort()
 
     def _abort(self) -> NoReturn:
-        raise UpgradeAborted("The old process does not wait any more, and goes on itself.")
+        raise UpgradeAborted("The old process no longer waits, and keeps serving.")

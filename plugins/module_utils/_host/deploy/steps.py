@@ -93,13 +93,13 @@ def _faults(desired: DesiredState, actual: ActualState) -> Iterator[str]:
     if not actual.systemd:
         yield "systemd does not run here, and it is what starts the agent and keeps it alive."
     if not actual.version:
-        yield f"{desired.python} is no Python that runs: name another in python (agent_python)."
+        yield f"{desired.python} is not a working Python: name another in python (agent_python)."
     elif actual.version < MIN_PYTHON:
         there, needed = (".".join(map(str, each)) for each in (actual.version, MIN_PYTHON))
         yield f"{desired.python} is Python {there}, and the agent needs {needed} or later: name another (agent_python)."
     runs_vrrp = any(daemon.name == VRRP for daemon in desired.daemons)
     if runs_vrrp and not actual.raw_sockets:
-        yield "there is no right to open raw sockets, which VRRP needs: use become, or give the container NET_RAW."
+        yield "there is no permission to open raw sockets, which VRRP needs: use become, or give the container NET_RAW."
     masked = [daemon.unit for daemon in desired.daemons if actual.units.get(daemon.unit, Unit()).masked]
     yield from obstacles.of_masked_units(masked).values()
     yield from actual.unwritable

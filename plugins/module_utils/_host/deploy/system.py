@@ -277,7 +277,7 @@ class Host:
         self._wait(daemon, lambda: self._has_changed(daemon.unit, before))
         fault = (self.report(daemon.status_socket) or {}).get("config_fault")
         if fault:
-            raise Failed(f"{daemon.unit} refuses what is new and goes on with the old one: {fault}")
+            raise Failed(f"{daemon.unit} rejects the new configuration and keeps the old one: {fault}")
 
     def _wait(self, daemon: Daemon, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + APPLY_TIMEOUT

@@ -76,7 +76,7 @@ def _of_listeners(service: Service, host: Host) -> Iterator[str]:
         if bound:
             yield (
                 f"{bound[0]} listens at {vip} port {port}, the VIP of {name}: have it listen at {every}, or "
-                "connections of other servers would get no second chance."
+                "connections of other servers would be reset."
             )
         elif not any(address.is_unspecified and address.version >= vip.version for address, _program in there):
             yield _unserved(f"{vip} port {port} ({name})", every, there)
@@ -84,7 +84,7 @@ def _of_listeners(service: Service, host: Host) -> Iterator[str]:
 
 def _unserved(place: str, every: str, there: List[Tuple[Any, str]]) -> str:
     only = ", ".join(f"{program} at {address} alone" for address, program in there) or "nothing"
-    return f"This host would not answer at {place}, because on that port {only} listens: start a server at {every}."
+    return f"This host would not answer at {place}, because {only} listens on that port: start a server at {every}."
 
 
 def _address(text: str) -> Any:

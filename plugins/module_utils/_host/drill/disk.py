@@ -42,7 +42,7 @@ def read(folders: Sequence[str], run: Run, memory: Callable[[], int]) -> List[Di
         if rc:
             raise Refused(f"disk_full cannot fill {folder}: {first_line(err)}")
         if run(["find", folder, "-maxdepth", "0", "-perm", "/002"])[1].strip():
-            raise Refused(f"disk_full fills no folder in which everybody may write, as in {folder}: name one above it.")
+            raise Refused(f"disk_full does not fill world-writable folders, such as {folder}: name one above it.")
         kind, free, target = out.splitlines()[-1].split(None, 2)
         if kind in IN_MEMORY and int(free) > MOST_OF_MEMORY * memory():
             asked, there = int(free) // MIB, memory() // MIB

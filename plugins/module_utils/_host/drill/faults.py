@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._shared.engines import DIRECT, HAPROXY, KEEPALIVED, UNITS, Daemon
 from ..._shared.events import (
@@ -23,13 +23,15 @@ from ..._shared.events import (
     HOST_CUT,
     HOST_REBOOTED,
     LINK_FLAPPING,
+    ON_SERVER,
     PORT_DOWN,
     SLOW_BACKEND,
     STRANGER_WITH_VIP,
     VRRP_LOST,
 )
+from ..read.balancer import Server
 from ..read.reader import Run, show
-from . import backend, conntrack, disk, ports, stranger
+from . import backend, conntrack, disk, lost_server, ports, stranger
 from .script import Refused, Script, first_line
 
 INJECT = "onprem-lb-drill-inject"
@@ -73,6 +75,8 @@ class Target(NamedTuple):
     :ivar uids: the users that the balancer connects as, for servers that are slow
     :ivar vip: the address that a stranger has
     :ivar disks: the file systems that are full
+    :ivar server: the one that is lost, as `lost_server.lost` takes it
+    :ivar known: the servers of the balancer
     """
 
     interface: str = ""
@@ -82,6 +86,8 @@ class Target(NamedTuple):
     uids: Sequence[int] = ()
     vip: str = ""
     disks: Sequence[disk.Disk] = ()
+    server: Mapping[str, Any] = {}
+    known: Sequence[Server] = ()
 
 
 NOWHERE = Target()
@@ -102,6 +108,8 @@ def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str
         return Script(UNITS[target.engine], "systemctl reboot", "", boots=True)
     if event == SLOW_BACKEND:
         return backend.slow(UNITS[target.engine].balancer, target.uids)
+    if event in ON_SERVER:
+        return lost_server.lost(event, UNITS[target.engine].balancer, target.server, target.known)
     if event == CONNTRACK_FULL:
         return conntrack.full()
     if event == DISK_FULL:
@@ -123,7 +131,7 @@ def checked_address(event: str, vip: str) -> str:
     try:
         return str(ipaddress.ip_address(vip))
     except ValueError:
-        raise Refused(f"{event} needs vip, and {vip!r} is no address.") from None
+        raise Refused(f"{event} needs vip, and {vip!r} is not an address.") from None
 
 
 def _on_interface(event: str, target: Target) -> Script:

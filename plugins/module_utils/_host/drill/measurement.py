@@ -187,6 +187,30 @@ def phase(attempts: Sequence[Attempt], begin_ms: float, end_ms: float) -> Dict[s
     }
 
 
+def impaired(attempts: Sequence[Attempt]) -> Dict[str, Any]:
+    """Return what clients saw of a failure that others meanwhile did not see, as of one server of several.
+
+    ``{late, failed, open, window_ms, attempts, worst_ms, usual_ms}``: how many were answered late, or not, and how many
+    more were not that may have been open when it happened; from the first of all these to the last, and how many
+    attempts began meanwhile; the longest and the usual time until an answer.
+    """
+    found = sorted(attempts)
+    late = [each for each in found if each.outcome == "slow"]
+    failed = [each.start_ms for each in found if each.outcome not in ("ok", "slow")]
+    took = sorted(each.end_ms - each.start_ms for each in found if each.outcome == "ok") or [0.0]
+    starts = sorted([*(each.start_ms for each in late), *failed]) or [-1.0]  # before the first one
+    opened = [start for start in failed if start <= starts[0] + took[-1]]
+    return {
+        "late": len(late),
+        "failed": len(failed) - len(opened),
+        "open": len(opened),
+        "window_ms": _round(starts[-1] - starts[0]),
+        "attempts": sum(starts[0] <= each.start_ms <= starts[-1] for each in found),
+        "worst_ms": _round(max((each.end_ms - each.start_ms for each in late), default=took[-1])),
+        "usual_ms": _round(took[len(took) // 2]),
+    }
+
+
 def report(transcript: Transcript, names: Mapping[str, str], holders_known: bool) -> Dict[str, Any]:
     """Return the whole result of a probe."""
     attempts, end = sorted(transcript.attempts), transcript.length_ms
@@ -206,6 +230,7 @@ def report(transcript: Transcript, names: Mapping[str, str], holders_known: bool
         "outages": [_rounded(o._asdict()) for o in outages(attempts, end)],
         "takeover": phase([a for a in attempts if split is None or a.start_ms < split], 0.0, middle),
         "failback": phase([a for a in attempts if split is not None and a.start_ms >= split], middle, end),
+        "impaired": impaired(attempts),
         "probed_ms": _round(end),
         "skipped_samples": transcript.skipped,
         "longest_stall_ms": _round(transcript.longest_stall_ms),

@@ -42,13 +42,13 @@ def read(interface: str, run: Run) -> Port:
         raise Refused(f"There is no interface {interface} on this host.")
     flags = re.findall(r"\w+", out.partition("<")[2].partition(">")[0])
     if "LOOPBACK" in flags:
-        raise Refused(f"{interface} is no port: nothing of it can go down.")
+        raise Refused(f"{interface} is not a port: no part of it can go down.")
     if "LOWER_UP" not in flags:
         raise Refused(f"{interface} has no link: its port cannot go down.")
     # It is up already: this changes nothing, and shows whether it may be changed.
     rc, _out, err = run(["ip", "link", "set", "dev", interface, "up"])
     if rc:
-        raise Refused(f"There is no right to set {interface} down: {first_line(err)}")
+        raise Refused(f"There is no permission to set {interface} down: {first_line(err)}")
     routes = tuple((family, route) for family in FAMILIES for route in _routes(interface, family, run))
     return Port(interface, routes, content(KEEP.format(interface)).decode().strip())
 

@@ -22,8 +22,8 @@ from ..._shared import series
 from .lasting import Lasting
 from .measurement import MISSED_ALONE, Attempt, Transcript, report
 
-# A lost SYN is sent again after 1 s (RFC 6298, 2): for this long after its timeout an attempt may still be answered. It
-# has failed, but counts as slow and not as unanswered.
+# A lost SYN is sent again after 1 s (RFC 6298, 2): for this long after its timeout an attempt may still be answered, if
+# the user does not say. It has failed, but counts as slow and not as unanswered.
 LATE_ANSWER_MS = 1500.0
 # Half of the usual limit of 1024 open files.
 MAX_OPEN = 512
@@ -55,6 +55,7 @@ class Settings:
     port: int
     interval_ms: float = 5.0
     timeout_ms: float = 300.0
+    late_ms: float = LATE_ANSWER_MS
     duration_ms: float = 10000.0
     send: bytes = b""
     tls: bool = False  # whether only TLS is an answer
@@ -269,7 +270,7 @@ class Prober:
             self.late[descriptor] = self.pending.pop(descriptor)
             self._failed(attempt.start_ms)
         for descriptor, attempt in list(self.late.items()):
-            if attempt.start_ms + self.settings.timeout_ms + LATE_ANSWER_MS > now:
+            if attempt.start_ms + self.settings.timeout_ms + self.settings.late_ms > now:
                 break
             self._close(descriptor, now, "timeout")
 

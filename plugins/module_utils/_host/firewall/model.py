@@ -121,14 +121,14 @@ def parse_peer(value: str) -> str:
     except ValueError:
         raise FirewallError(f"VRRP peer {value} is not an IPv4 or IPv6 address.") from None
     if address.is_multicast or address.is_unspecified:
-        raise FirewallError(f"VRRP peer {value} is nobody's own address: name the address that the peer sends from.")
+        raise FirewallError(f"VRRP peer {value} is not a unicast address: name the address that the peer sends from.")
     return str(address)
 
 
 def parse_network(value: object) -> str:
     found = as_source(value)
     if not found:
-        raise FirewallError(f"Network {value} is no network such as 192.0.2.0/24, and no address.")
+        raise FirewallError(f"Network {value} is neither a network such as 192.0.2.0/24 nor an address.")
     return found
 
 

@@ -114,7 +114,7 @@ def open_socket(interfaces: Sequence[str]) -> Any:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
     except PermissionError:
         raise CannotListen(
-            "There is no right to open raw sockets: use become, or give the container NET_RAW."
+            "There is no permission to open raw sockets: use become, or give the container NET_RAW."
         ) from None
     try:
         bpf.attach(sock, VRRP_ONLY)

@@ -72,6 +72,6 @@ def _mismatch(path: str, keys: str) -> Optional[str]:
 
 def _read(path: str) -> str:
     if not stat.S_ISREG(os.stat(path).st_mode):  # a FIFO would have no end
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read(ENOUGH)

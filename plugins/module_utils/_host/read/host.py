@@ -104,7 +104,7 @@ def _answering(
     try:
         return reader.answering(vips, wait, addresses), []
     except PermissionError:
-        return {}, ["there is no right to open raw sockets: use become, or give the container NET_RAW."]
+        return {}, ["there is no permission to open raw sockets: use become, or give the container NET_RAW."]
 
 
 def _uncovered(asked: Asked) -> List[Dict[str, str]]:

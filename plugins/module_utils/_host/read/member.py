@@ -111,6 +111,11 @@ def unserved(reader: Reader, limit: float) -> List[str]:
     return [*balancer.unserved(own.servers), *([own.silent] if own.silent else [])]
 
 
+def servers(reader: Reader) -> List[balancer.Server]:
+    """Return the servers of the balancer that runs here; none where it does not say them."""
+    return _own(reader)[3].servers
+
+
 def _own(reader: Reader) -> Tuple[str, List[str], Daemons, Own]:
     """Return the engine, its units, how they run, and what they say."""
     static = pods.own(PODS)

@@ -33,8 +33,8 @@ def sentence(due: Mapping[str, Any], returned: Mapping[str, Any]) -> str:
     if due:
         waits = f": {returned['waits']}" if returned.get("waits") else ""
         return (
-            f"is returning to what it ran before {due['id']}{waits}. Its router starts by itself, and not by hand "
-            f"({JOURNAL}). The next run of onprem.lb.site mends that, too."
+            f"is returning to what it ran before {due['id']}{waits}. Its router starts on its own, and cannot be "
+            f"started by hand ({JOURNAL}). The next run of onprem.lb.site repairs that too."
         )
     if returned:
         stays = [f", but for its router: {returned['stays']}"] if returned.get("stays") else []
@@ -42,6 +42,6 @@ def sentence(due: Mapping[str, Any], returned: Mapping[str, Any]) -> str:
             stays.append(f", but for {returned['others']}, which somebody else has changed since")
         return (
             f"has returned to what it ran before {returned['id']}, at {returned.get('at', 'an unknown time')}"
-            f"{''.join(stays)} ({JOURNAL}). The next run of onprem.lb.site mends that."
+            f"{''.join(stays)} ({JOURNAL}). The next run of onprem.lb.site repairs that."
         )
     return ""

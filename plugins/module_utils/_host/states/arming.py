@@ -31,7 +31,7 @@ ANNOUNCED = f"/run/{NAME}.announced"  # when a heartbeat was announced, by the c
 TIMER = """\
 # Managed by Ansible, onprem.lb.layout.
 [Unit]
-Description=Return of this member to its settings of before, unless a run confirms the new ones
+Description=Return of this member to its previous settings, unless a run confirms the new ones
 # Every heartbeat starts it anew, and some follow each other within seconds.
 StartLimitIntervalSec=0
 
@@ -42,7 +42,7 @@ AccuracySec=100ms
 SERVICE = """\
 # Managed by Ansible, onprem.lb.layout.
 [Unit]
-Description=Return of this member to its settings of before, which no run has confirmed
+Description=Return of this member to its previous settings, which no run has confirmed
 ConditionPathExists={due}
 After=network-online.target
 # At boot this comes first.
@@ -101,7 +101,7 @@ def target(wanted: Due) -> str:
     :raises Refused: if the member has returned since the run began
     """
     if has_returned():
-        raise Refused("This member has returned to its settings of before while the run was planned: repeat the run.")
+        raise Refused("This member has returned to its previous settings while the run was planned: repeat the run.")
     return str(due().get("id", wanted.run))
 
 
@@ -226,7 +226,7 @@ def _require_armed(run: Run, wanted: Due, program: bytes) -> None:
     _begin_again(run, wanted, program)
     seconds = undoing.delay(wanted.role, wanted.after, wanted.settle)
     raise Late(
-        f"For {seconds:g} s no heartbeat of the run came in time, so this member returns to its settings of before."
+        f"For {seconds:g} s no heartbeat of the run came in time, so this member returns to its previous settings."
     )
 
 

@@ -153,7 +153,7 @@ class Fallback:
         """
         if records.is_armed():
             self._held_back = None  # what this leaves counts from then on
-            return "a run changes this member, or it returns to its settings of before"
+            return "a run changes this member, or it returns to its previous settings"
         self._held_back = now.instances if self._held_back is None else self._held_back
         if now.instances == self._held_back:
             return ""

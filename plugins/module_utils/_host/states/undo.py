@@ -228,7 +228,7 @@ class Undo:
 
     def _keep_router(self, now: Snapshot) -> None:
         """Return everything but the router."""
-        self._say(f"The router stays as it is: {self.stays}. The next run of onprem.lb.site mends that.")
+        self._say(f"The router stays as it is: {self.stays}. The next run of onprem.lb.site repairs that.")
         rest = keeping.with_router(now, self.then)
         self._restore(rest, adds=True)
         whole = "So does everything else, because the router checks something else than before."
@@ -255,7 +255,7 @@ class Undo:
         if not self._wait(now, stopped_at):
             return False
         if self.stays:
-            self._say(f"The router goes on as it was: {self.stays}. The next run of onprem.lb.site mends that.")
+            self._say(f"The router keeps running as before: {self.stays}. The next run of onprem.lb.site repairs that.")
             routers = [["systemctl", "start", name] for name in self._routers or self._chosen()]
         else:
             routers = self._restore(self.then)  # a run that went on too late may have written more

@@ -187,7 +187,7 @@ class Patience:
             return f"nobody has taken {', '.join(untaken)}"
         agreeing = [router["source"] for router in seen.heard if any(agrees(router, each) for each in self._now)]
         if agreeing and at >= self._stays_from:
-            return f"{agreeing[0]} goes on with the present settings"
+            return f"{agreeing[0]} keeps running with the current settings"
         return ""
 
     def untaken(self, seen: Seen) -> List[str]:

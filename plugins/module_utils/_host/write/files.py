@@ -299,7 +299,7 @@ def refuse_after_return() -> None:
     """Refuse what a run wants that has sent no heartbeat for too long."""
     if records.has_returned():
         raise Refused(
-            "This member has returned to its settings of before, because the run sent no heartbeat for too long: "
+            "This member has returned to its previous settings, because the run sent no heartbeat for too long: "
             "repeat onprem.lb.site."
         )
 

@@ -98,7 +98,7 @@ def _opened(path: str, flags: int = 0) -> Iterator[int]:
         file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o600)
         try:
             if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise Refused(f"{path} is no regular file: remove it.")
+                raise Refused(f"{path} is not a regular file: remove it.")
             if _is_ours(file, path):
                 yield file
                 return

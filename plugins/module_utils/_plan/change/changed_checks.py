@@ -148,14 +148,14 @@ def _is_fatal(failure: _Failure) -> bool:
 def _mend(failure: _Failure, everywhere: bool) -> str:
     effect = "It fails on every member" if everywhere else f"With it {failure.member} would be in FAULT"
     return (
-        f"{effect}, so nothing has changed. Mend what it checks, or the check. One that asks for what this run sets up "
-        "comes in a run of its own, after it."
+        f"{effect}, so nothing has changed. Fix what it checks, or the check. A check that depends on what this run "
+        "sets up must be added in a later run."
     )
 
 
 def _meaning(failure: _Failure) -> str:
     if failure.before:
-        return f"The one that runs there fails as well, so {failure.member} could not take over before either."
+        return f"The check that runs there fails too, so {failure.member} could not take over before either."
     if failure.check["weight"]:
         return f"Its weight of {failure.check['weight']} counts there."
-    return f"Unless it succeeds once this run is through, {failure.member} could not take over."
+    return f"Unless it succeeds once this run is finished, {failure.member} could not take over."

@@ -175,7 +175,7 @@ SETTINGS = (
         SPLITS,
         _way_to_send,
         ("{}", "{}"),
-        "keepalived discards multicast where it expects unicast, and the reverse; its router starts anew (2.2.7)",
+        "keepalived discards multicast where it expects unicast, and vice versa; its router restarts (2.2.7)",
         starts_anew=_by_keepalived,
     ),
     Setting(
@@ -183,8 +183,8 @@ SETTINGS = (
         SPLITS,
         _of("source"),
         SOURCE,
-        "by unicast, and on another link, a router hears only who sends to its address there, and keepalived's starts "
-        "anew (2.2.7)",
+        "by unicast, and on another link, a router hears only those that send to its address there, and "
+        "keepalived's restarts (2.2.7)",
         applies=_at_both_sources,
         starts_anew=_by_keepalived,
     ),
@@ -220,7 +220,7 @@ SETTINGS = (
         HARMLESS,
         _peers,
         ("{}", "{}"),
-        "who joins starts after all others send to it",
+        "a member that joins starts once all others send to it",
         applies=_by_unicast,
     ),
     Setting("prefix", HARMLESS, _prefix, ("/{}", "/{}"), "the address is replaced within 0.3 ms (measured, 2.2.7)"),

@@ -123,7 +123,10 @@ def _beyond(settings: Mapping[str, Any], names: List[str]) -> Faults:
     """Return the settings that pods do not have yet."""
     found = []
     if settings["metrics_file"]:
-        found.append("ipi_metrics_file is set with ipi_delivery: pod, and what writes it is no pod yet: leave it out.")
+        found.append(
+            "ipi_metrics_file is set with ipi_delivery: pod, and the program that writes it is not available as a "
+            "pod yet: leave it out."
+        )
     if settings["bootstrap"] in names:
         found.append(
             "ipi_bootstrap is a member with ipi_delivery: pod, and its kubelet has the pods of the bootstrap: make it "

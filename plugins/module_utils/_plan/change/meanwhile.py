@@ -23,15 +23,15 @@ def on_the_way(given: List[Turn], way: Way) -> List[str]:
     lines, alone = [], way.sole_router
     if alone:
         lines.append(
-            f"On the way: settings change that all members share, so for some 10 s only {alone}'s router runs. "
-            "No other member can take over then."
+            f"During the transition, settings that all members share change, so for some 10 s only {alone}'s router "
+            "runs. No other member can take over then."
         )
     everybody = tuple(turn.name for turn in given if turn.is_changed)
     tables: Dict[Tuple[str, ...], List[str]] = {}
     for vip, own in rows(given, alone, [] if way.routers_together else way.order).items():
         tables.setdefault(tuple(_text(row, everybody) for row in own), []).append(vip)
     for texts, vips in tables.items():
-        lines += [f"{', '.join(vips)} on the way to the new settings:", *texts]
+        lines += [f"{', '.join(vips)} during the transition to the new settings:", *texts]
     return lines
 
 
@@ -48,8 +48,8 @@ def handovers(planned: Mapping[str, MemberPlan], order: Collection[Any]) -> List
     :param order: of the members; without one there is no other that could take over
     """
     return [
-        f"On the way: {name}'s change stops {member.interrupted}, so it first hands its VIPs over, to a member that is "
-        "proved by then."
+        f"During the transition, {name}'s change stops {member.interrupted}, so it first hands its VIPs over to a "
+        "member that has been verified by then."
         for name, member in planned.items()
         if order and member.interrupted
     ]

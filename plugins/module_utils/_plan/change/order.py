@@ -210,8 +210,8 @@ def unproved(wave: Mapping[str, Any], proofs: Iterable[Sequence[Any]]) -> List[s
     known: Dict[str, Any] = {each[0]: each[1] for each in proofs}
     found = [(name, known.get(name, {})) for name in wave["proves"]]
     return [
-        f"{name} has changed and could not take over, so {left} is not changed and goes on serving: "
-        f"{' '.join(proof.get('faults') or [proof.get('msg', 'no answer')])} Mend that, and repeat the run."
+        f"{name} has changed and could not take over, so {left} is not changed and keeps serving: "
+        f"{' '.join(proof.get('faults') or [proof.get('msg', 'no answer')])} Fix that, and repeat the run."
         for name, proof in found
         if not proof.get("skipped") and proof.get("faults") != []
     ]

@@ -58,7 +58,11 @@ def way(given: List[Turn], migrating: List[str], prefix: str, accepts_split: boo
     if played:
         mend = _smaller_run(given, migrating, prefix)
         return Way(
-            [f"No safe way leads from what runs to this plan: {mend}, or accept that with {accepting}.", *played]
+            [
+                f"There is no safe transition from the running settings to this plan: {mend}, or accept that with "
+                f"{accepting}.",
+                *played,
+            ]
         )
     return found
 

@@ -49,7 +49,7 @@ def _wrong_name(given: Any, example: str) -> str:
         return f"empty: give a name, for instance {example}."
     it = shown(given)
     if not isinstance(given, str):
-        return f"{it}, which is no text: put it in quotes."
+        return f"{it}, which is not text: put it in quotes."
     if "*" in given:  # RFC 1034, 4.3.3: only a whole first label makes a wildcard
         return f"{it}: a * may only be a record's first part, and is put there without being asked; leave it out."
     for label in _undotted(given).split("."):

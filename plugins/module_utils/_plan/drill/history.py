@@ -126,7 +126,9 @@ def _compare(row: Dict[str, Any], kept: drill_records.Kept, interval_ms: float) 
 
     An outage is measured to one interval of the probe. A smaller difference says nothing.
     """
-    subject = drill_records.Subject(row["vip"], row["event"], row["members"], row["limit_ms"], row["asks"])
+    subject = drill_records.Subject(
+        row["vip"], row["event"], row["members"], row["limit_ms"], row["asks"], row.get("service", "")
+    )
     before = drill_records.measured(kept, subject)
     if row["outage_ms"] is None or before is None:
         return None

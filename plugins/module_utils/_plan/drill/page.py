@@ -193,4 +193,5 @@ def _words(row: Dict[str, Any], results: Sequence[Dict[str, Any]]) -> List[str]:
     ]
     lasting = [item["seen"]["lasting"] for item in results if item["seen"].get("lasting")]
     held, lost = (sum(each[key] for each in lasting) for key in ("held", "lost"))
+    words += [f"Connections: {row['clients']}."] if row["clients"] else []
     return [*words, f"Of {held} lasting connections {lost or 'none'} ended."] if held else words

@@ -92,14 +92,30 @@ def _answered(question: Question, result: Mapping[str, Any]) -> Question:
     return Question(question.vip, question.port, f"{CONNECTS}: no answer to {question.words}")
 
 
+def service_of(plan: Mapping[str, Any], vip: str, send: str) -> Optional[Service]:
+    """Return the service of a VIP that is asked; None where its balancer is not ours."""
+    services = _services(plan, vip)
+    return services[_port(services, send)] if services else None
+
+
 def _of_vip(plan: Mapping[str, Any], vip: str, send: str) -> List[Question]:
-    services = {port: _service_at(plan, vip, port) for address, port in plan["targets"] if address == vip}
+    services = _services(plan, vip)
+    port = _port(services, send)
     if send:
-        return [Question(vip, next(iter(services)), SENT, send, gateway_errors_fail=False)]
-    kinds = {port: _kinds(port, service) for port, service in services.items()}
+        return [Question(vip, port, SENT, send, gateway_errors_fail=False)]
+    kinds = _kinds(port, services[port])
+    return [_question(vip, port, kind, services[port]) for kind in kinds] or [Question(vip, port, CONNECTS)]
+
+
+def _services(plan: Mapping[str, Any], vip: str) -> Dict[int, Optional[Service]]:
+    return {port: _service_at(plan, vip, port) for address, port in plan["targets"] if address == vip}
+
+
+def _port(services: Mapping[int, Optional[Service]], send: str) -> int:
+    """Return the port to ask: the first of which is known how, and that lets everybody in."""
     known = [port for port, service in services.items() if kind_of(service) and not (service or {}).get("allow")]
-    port = next(iter([*known, *(port for port in kinds if kinds[port]), *kinds]))
-    return [_question(vip, port, kind, services[port]) for kind in kinds[port]] or [Question(vip, port, CONNECTS)]
+    likely = [port for port, service in services.items() if _kinds(port, service)]
+    return next(iter([*([] if send else [*known, *likely]), *services]))
 
 
 def _kinds(port: int, service: Optional[Service]) -> List[str]:

@@ -12,7 +12,7 @@ import statistics
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ..._shared import events, markdown
-from . import budgets
+from . import budgets, lost_servers
 
 # A response gap includes the probe's own interval and the way to the server and back, an outage does not.
 SLACK_MS = 15.0
@@ -34,6 +34,7 @@ COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
     "no answer": lambda row: _ms(row["response_gap_ms"]),
     "worst": lambda row: _ms(row["worst_ms"]),
     "plan": lambda row: f"{row['limit_ms']} ms",
+    "clients": lambda row: row["clients"],
     "return": lambda row: f"{row['failback_ms']:.0f} ms",
     "failed/tried": lambda row: f"{row['failed']}/{row['tried']}",
     "lasting lost": lambda row: f"{row['lasting_lost']}/{row['lasting_held']}",
@@ -44,7 +45,8 @@ COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
 }
 
 
-REPEATS = ("repeated", "because")
+# Columns that are left out where they say nothing: together, where they are of one subject.
+OPTIONAL = (("clients",), ("repeated", "because"))
 
 
 def _ms(value: Optional[float]) -> str:
@@ -73,8 +75,8 @@ def report(
 
 def cells(rows: List[Dict[str, Any]]) -> List[List[str]]:
     """Return the lines of the table, its head first."""
-    said = any(row["repeated"] or row["because"] for row in rows)
-    columns = {name: cell for name, cell in COLUMNS.items() if said or name not in REPEATS}
+    silent = [name for names in OPTIONAL for name in names if not any(row[each] for row in rows for each in names)]
+    columns = {name: cell for name, cell in COLUMNS.items() if name not in silent}
     return [list(columns), *([cell(row) for cell in columns.values()] for row in rows)]
 
 
@@ -103,13 +105,14 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
     group = [item for item in results if not _moved_too_early(item)] or results
     seen = [item["seen"] for item in group]
     measured = all(map(_is_measured, group))
-    outages = [item["takeover"]["outage_ms"] for item in seen] if measured else []
+    outages = [_outage(item) for item in group] if measured else []
     took = [_took(item) for item in group] if measured else []
     faulty = sum(bool(_faults(item)) for item in results)
     broken = _all_faults(results)
     return {
         "event": group[0]["event"],
         "vip": group[0]["vip"],
+        "service": group[0]["forecast"].get("service", ""),
         "asks": group[0]["question"]["words"],
         "members": {name: target["engine"] for name, target in group[0]["targets"].items()},
         "before": sorted({item["holder_before"] for item in seen if item["holder_before"]}),
@@ -118,9 +121,10 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "outages_ms": outages,
         "took_ms": took,
         "worst_ms": max(took, default=None),
-        "unserved_ms": round(max(map(_unserved, seen)), 1) if measured else None,
+        "unserved_ms": round(max(map(_unserved, group)), 1) if measured else None,
         "limit_ms": group[0]["forecast"]["outage_ms"],
         "response_gap_ms": _median([item["takeover"]["response_gap_ms"] for item in seen] if measured else []),
+        "clients": lost_servers.words(group),
         "failback_ms": round(statistics.median(item["failback"]["outage_ms"] for item in seen), 1),
         "tried": sum(item["tried"] for item in seen),
         "failed": sum(item["failed_attempts"] for item in seen),
@@ -141,11 +145,16 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
 
 def _is_measured(item: Dict[str, Any]) -> bool:
     """Whether the attempts of a round show what it cost: where the probe connects only, some failures let it."""
-    return bool(item["measured"])
+    return bool(item["measured"]) and (not lost_servers.of(item) or lost_servers.is_met(item))
 
 
 def _median(values: List[float]) -> Optional[float]:
     return round(statistics.median(values), 1) if values else None
+
+
+def _outage(item: Dict[str, Any]) -> float:
+    """Return for how long the VIP was gone, or clients saw that a server was lost."""
+    return lost_servers.window(item) if lost_servers.of(item) else float(item["seen"]["takeover"]["outage_ms"])
 
 
 def _took(item: Dict[str, Any]) -> float:
@@ -153,6 +162,8 @@ def _took(item: Dict[str, Any]) -> float:
 
     A former holder may hold connections back and forward them later: none failed, and none was served in time.
     """
+    if lost_servers.of(item):
+        return _outage(item)
     takeover = item["seen"]["takeover"]
     waited = takeover["response_gap_ms"] - SLACK_MS if item["forecast"]["outage_ms"] else 0.0
     return round(max(takeover["outage_ms"], waited), 1)
@@ -163,10 +174,12 @@ def _lasting(seen: Dict[str, Any]) -> Dict[str, int]:
     return seen.get("lasting") or {"held": 0, "lost": 0}
 
 
-def _unserved(seen: Dict[str, Any]) -> float:
-    """Return for how long the VIP was not served at most, its return included."""
-    takeover = seen["takeover"]
-    return max(takeover["outage_ms"], takeover["response_gap_ms"] - SLACK_MS, seen["failback"]["outage_ms"])
+def _unserved(item: Dict[str, Any]) -> float:
+    """Return for how long the VIP was not served at most, its return included; or not for all clients, or late."""
+    if lost_servers.of(item):
+        return _outage(item)
+    takeover, failback = item["seen"]["takeover"], item["seen"]["failback"]
+    return max(takeover["outage_ms"], takeover["response_gap_ms"] - SLACK_MS, failback["outage_ms"])
 
 
 def _first_fault(results: List[Dict[str, Any]]) -> str:
@@ -200,7 +213,11 @@ def _faults(item: Dict[str, Any]) -> List[str]:
 def _outage_fault(item: Dict[str, Any]) -> str:
     """Say how long the VIP was not served, if that is longer than planned."""
     takeover, limit = item["seen"]["takeover"], item["forecast"]["outage_ms"]
-    if not _is_measured(item) or _took(item) <= limit:
+    if not _is_measured(item):
+        return ""
+    if lost_servers.of(item):
+        return lost_servers.fault(item)
+    if _took(item) <= limit:
         return ""
     if takeover["outage_ms"] > limit:
         return f"the VIP was gone for {takeover['outage_ms']} ms, the plan says at most {limit} ms."

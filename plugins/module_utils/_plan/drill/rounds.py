@@ -11,24 +11,30 @@ from typing import Any, Dict, List
 
 from ..._shared import events as known
 from ..._shared.held_back import mend, why
+from . import lost_servers
 
 START_DELAY = 3.0  # seconds between arming an event and the failure, in which the probe starts
 MARGIN = 1.5  # seconds that a failure lasts beyond what the plan allows for the VIP to move
 HARMLESS_DURATION = 10.0  # seconds that a harmless failure lasts: longer than any check takes to notice it
 RETURN_TIMEOUT = 15.0  # seconds to wait for the first holder to be back, besides what the plan itself waits
+LATE_MS = 1500.0  # for which an answer is waited for after the probe's time-out: longer than a lost SYN takes
+MOST_OPEN = 400  # connections of the probe at a time
 BOOT_TIMEOUT = 600.0  # seconds that a host may take until it is back from a reboot
 
 
 def rounds(
-    plans: List[Dict[str, Any]], members: List[Dict[str, Any]], events: List[str], repeats: int
+    plans: List[Dict[str, Any]], members: List[Dict[str, Any]], events: List[str], repeats: int, send: str = ""
 ) -> List[Dict[str, Any]]:
     """Return the rounds of a drill: every event on every VIP, ``repeats`` times.
 
     :param plans: of each pair or cluster, as `layout_plans` returns them
-    :param members: each ``{name, host}``, the host as `host_info` returns it
+    :param members: each ``{name, host, timeouts}``, the host as `host_info` returns it
+    :param send: what the user has the probe send
     """
     macs = [{"name": member["name"], "macs": _macs(member["host"]["addresses"])} for member in members]
-    every = [(line, plan) for plan in plans for line in plan["outages"]]
+    every = [
+        (line, plan) for plan in plans for line in (*plan["outages"], *lost_servers.lines(plan, members, events, send))
+    ]
     served = {address for plan in plans for address, _port in plan["targets"]}
     return [
         {**_round(line, plan), "members": macs, "repeat": repeat + 1}
@@ -41,7 +47,7 @@ def rounds(
 
 def asked(rounds_of_drill: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Return which members may have which event, and what `drill_event` needs to know of each: ``{member, ...}``."""
-    keys = ("event", "flap_seconds", "vip")
+    keys = ("event", "flap_seconds", "vip", "server")
     found = {
         (round_["event"], name): {**{key: round_[key] for key in keys}, "member": name, **target}
         for round_ in rounds_of_drill
@@ -87,6 +93,7 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     minimum = START_DELAY + revert_after + 0.5
     # The outage of a failure that lasts may be longer than the failure.
     longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays) + (line["outage_ms"] / 1000 if lasts else 0)
+    late_ms = lost_servers.late_ms(line, LATE_MS)
     boots_for = BOOT_TIMEOUT if line["event"] == known.HOST_REBOOTED else 0
     return {
         "event": line["event"],
@@ -101,6 +108,9 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
         "minimum": minimum,
         "duration": minimum + longest + boots_for,
         "boots_for": boots_for,
+        "late_ms": late_ms,
+        "apart_ms": late_ms / MOST_OPEN,
+        "server": line.get("server"),
         "flap_seconds": known.flap_seconds(plan["advert_interval"]),
         "targets": _targets(line["vip"], plan),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Tuple
 
-from ..._agent.vrrp.core import machine, packet, tracking
+from ..._agent.vrrp.core import machine, offers, packet, tracking
 from ..._shared import engines
 from ..model.links import virtual_router
 from . import simulator
@@ -103,7 +103,15 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             found.trackers.append(trackers)
     delays = [max(t.hang_detection, t.up_detection) for some in found.trackers for t in some]
     delays += [instance.last_will or 0 for instance in found.instances]
-    return found._replace(settling_time=max(delays, default=0) + simulator.settling_time(found.instances))
+    settled = max(delays, default=0) + simulator.settling_time(found.instances)
+    return found._replace(settling_time=max(settled, _last_offer(found)))
+
+
+def _last_offer(found: Cluster) -> int:
+    """Return how long after a balancer has hung somebody has taken the last offer over, if nobody took one before."""
+    interval = max((instance.router.interval for instance in found.instances), default=0)
+    detections = [tracker.hang_detection for some in found.trackers for tracker in some if tracker.offers]
+    return max(detections, default=0) + max(offers.moments(interval)) + interval if detections else 0
 
 
 def _trackers(instance: Dict[str, Any], scripts: Named, files: Named) -> List[Tracker]:

@@ -295,7 +295,7 @@ def _fix(plan: Plan, cluster: Cluster, scenarios: List[Scenario], progress: Prog
         fixed = cluster_of(changed)
         if not any(_wrong(result) for result in _simulate_all(fixed, scenarios, progress)):
             return fix.advice
-    return "no single change mends this, compare the members' settings"
+    return "no single change fixes this: compare the members' settings"
 
 
 def vrrp_forecast(given: Any) -> Dict[str, Any]:

@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ..._shared import engines
-from ..model import fallback, pace, values
+from ..._shared import engines, events
+from ..model import drill_records, fallback, pace, values
 from ..model.plan import Plan
 from ..model.services import backends
 
 CUT, ENDS, HANGS, BACK, LATE = "server cut", "process ends", "process hangs", "server back", "all answer late"
 EVENTS = (CUT, ENDS, HANGS, BACK, LATE)
+DRILLED_AS = {CUT: events.SERVER_CUT, ENDS: events.SERVER_ENDED, HANGS: events.SERVER_HUNG}
 OWN_TIMEOUT = re.compile(r"\s*timeout\s+(connect|check)\s+(\S+)\s*")
 FOR_GOOD = -1  # milliseconds: nothing ends it
+# HAProxy lets a client that was refused wait for so long, or for `timeout connect`, while only one server is up: also
+# where that is another one than the one that refused.
+TURNAROUND_S = 1
 
 
 class Timeouts(NamedTuple):
@@ -62,6 +66,7 @@ class Rules(NamedTuple):
     silence: float  # after which lasting connections end whose server acknowledges nothing; 0: they hang
     ends_cut: float = 0  # how long a server is lost before its lasting connections are ended; 0: they are not
     ends_hung: float = 0
+    turnaround: float = 0  # how long a client waits that was refused, while only one server is up
 
     def down_after(self, each: float) -> float:
         """Return how long a server is lost before it is down.
@@ -90,6 +95,9 @@ class Loss(NamedTuple):
     worst: int = 0  # the longest delay
     lasting: str = ""
     note: str = ""
+
+
+Drilled = Callable[[str, Loss], str]
 
 
 def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rules:
@@ -128,6 +136,7 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         slow_start=check["slow_start"],
         late=pace.LATE_S if has_second else 0,
         silence=check["tcp_user_timeout"],
+        turnaround=min(TURNAROUND_S, limits.connect) if is_native else 0,
     )
     return _with_ends(rules) if check["shutdown_sessions"] and rules.checks else rules
 
@@ -147,7 +156,8 @@ def losses(rules: Rules, weights: Sequence[int]) -> List[Loss]:
     :param weights: of the servers that get connections; one that has a greater share is the one that is lost
     """
     share = round(100 * max(weights, default=0) / (sum(weights) or 1))
-    return [_cut(rules, share), _ends(rules, share), _hangs(rules, share), _back(rules, share), _late(rules)]
+    ends = _ends(rules, share, len(weights) - 1)
+    return [_cut(rules, share), ends, _hangs(rules, share), _back(rules, share), _late(rules)]
 
 
 def _cut(rules: Rules, share: int) -> Loss:
@@ -169,9 +179,16 @@ def _lasting(rules: Rules, ends: float) -> str:
     return f"end after {_ms(ends)} ms" if ends else "hang until they time out"
 
 
-def _ends(rules: Rules, share: int) -> Loss:
+def _ends(rules: Rules, share: int, left: int) -> Loss:
+    """Whoever is refused goes on to another one at once.
+
+    :param left: how many others get connections
+    """
     if share == 100:
         return Loss(ENDS, 0, 100, FOR_GOOD, 0, "end at once", "it is the only one")
+    if left == 1 and rules.turnaround and rules.checks:
+        wait = _ms(rules.turnaround)
+        return Loss(ENDS, worst=wait, lasting="end at once", note=f"but {wait} ms if refused as the server goes down")
     return Loss(ENDS, lasting="end at once")
 
 
@@ -213,41 +230,61 @@ def weights_of(servers: Sequence[Mapping[str, Any]]) -> List[int]:
     return first or [server["weight"] for server in servers if server["weight"]][:1]
 
 
-def of_plan(drafted: Plan, given: Sequence[Mapping[str, Any]]) -> List[str]:
+def of_plan(
+    drafted: Plan, given: Sequence[Mapping[str, Any]], kept: drill_records.Kept = drill_records.NONE
+) -> List[str]:
     """Return the forecast of lost servers, in lines. Those of direct return have no balancer that tries another one.
 
     :param given: the members, as `planner` takes them
+    :param kept: the records of drills
     """
+    holders = {vip.address: {name: drafted.members[name].engine for name in vip.order} for vip in drafted.vips}
+
+    def drilled(service: str, loss: Loss) -> str:
+        subjects = [
+            drill_records.Subject(vip, DRILLED_AS[loss.event], members, loss.window, service=service)
+            for vip, members in holders.items()
+            if loss.event in DRILLED_AS
+        ]
+        found = [each for each in (drill_records.measured(kept, subject) for subject in subjects) if each]
+        return f"; {found[0].words}" if found else ""
+
     serving = {name: member for name, member in drafted.members.items() if member.balancer.services}
     variables = {member["name"]: member.get("timeouts", {}) for member in given}
     of_engine = {each.engine: timeouts_of(each.engine, variables[name]) for name, each in serving.items()}
     for member in serving.values():
         planes = json.loads(member.direct["content"])["services"] if member.direct else []
         direct_ones = [service["name"] for service in planes]
-        return table([each for each in member.balancer.services if each["name"] not in direct_ones], of_engine)
+        balanced = [each for each in member.balancer.services if each["name"] not in direct_ones]
+        return table(balanced, of_engine, drilled)
     return []
 
 
-def table(services: Sequence[Dict[str, Any]], of_engine: Mapping[str, Timeouts]) -> List[str]:
+def table(
+    services: Sequence[Dict[str, Any]],
+    of_engine: Mapping[str, Timeouts],
+    drilled: Drilled = lambda _service, _loss: "",
+) -> List[str]:
     """Return the forecast of lost servers in lines: those of which the same is to be said have one block.
 
     :param of_engine: the timeouts of each engine that a member runs
+    :param drilled: what drills have measured of a service, in words
     """
     blocks: Dict[Tuple[str, ...], List[str]] = {}
     for service in services:
         for _place, backend in backends(service, ""):
             if weights_of(backend["servers"]):
-                blocks.setdefault(tuple(_block(backend, of_engine)), []).append(backend["name"])
+                blocks.setdefault(tuple(_block(backend, of_engine, drilled)), []).append(backend["name"])
     return [line for block, names in blocks.items() for line in (f"{', '.join(names)}: {block[0]}", *block[1:])]
 
 
-def _block(backend: Dict[str, Any], of_engine: Mapping[str, Timeouts]) -> Iterator[str]:
+def _block(backend: Dict[str, Any], of_engine: Mapping[str, Timeouts], drilled: Drilled) -> Iterator[str]:
     count = len(backend["servers"])
     yield f"{count} server{'s' if count > 1 else ''}, check {backend['check']['type']}"
     found: Dict[str, List[str]] = {}
     for engine, timeouts in of_engine.items():
         for loss in losses(rules_of(backend, engine, timeouts), weights_of(backend["servers"])):
-            found.setdefault(_text(loss), []).append(engine)
+            found.setdefault(f"{_text(loss)}{drilled(backend['name'], loss)}", []).append(engine)
     for text, having in found.items():
         yield text if len(having) == len(of_engine) else f"{text}; with the engine {', '.join(having)}"
 

@@ -129,7 +129,7 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
     faults += wrong or vrids.faults
     faults += _ingress_members_faults(settings["ingress_members"])
     unknown = [name for name in settings["ingress_members"] if name not in names]
-    faults += [f"ipi_ingress_members names {name}, which is no node of this cluster." for name in unknown]
+    faults += [f"ipi_ingress_members names {name}, which is not a node of this cluster." for name in unknown]
     workers = [name for name in names if name not in settings["masters"]]
     existing = find_existing(members)
     api = RoleVips("api", str(cluster), [*masters, *([bootstrap] if bootstrap else [])], vrids.vrids.get("api"))

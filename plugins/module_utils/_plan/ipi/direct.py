@@ -56,15 +56,14 @@ def read(
     places = {f"{PLACE} ({service['name']})": service for service in found}
     wrong += [fault for member in masters for fault in direct.off_link(member, interfaces[member["name"]], places)]
     faults += wrong
-    distance = max(priorities) - min(priorities)
     moves = cluster.preset.preempt
-    weight = -min(direct.LARGEST_WEIGHT, distance + 1) if moves else 0
+    lowered = direct.lowered(priorities) if moves else 0
     pause = direct.pause(cluster.settings["advert_interval"]) if moves else 0
-    return None if wrong else Direct(found, interfaces, weight, distance, pause, members_serve=True)
+    return None if wrong else Direct(found, interfaces, lowered, pause, members_serve=True)
 
 
 def warnings(about: Optional[Direct], preset: str) -> List[str]:
-    if about is None or about.weight:
+    if about is None or about.lowered:
         return []
     return [
         f"ipi_preset {preset} does not preempt, so that no VIP moves when a master's direct return stops: its lasting "
@@ -78,7 +77,7 @@ def _conflicts(cluster: Cluster) -> Iterator[str]:
     plane = settings["plane"]
     if cluster.bootstrap or cluster.bootstrap_address:
         yield (
-            f"{PLACE} is {plane} while ipi_bootstrap is set: the bootstrap host is no server of direct return, so "
+            f"{PLACE} is {plane} while ipi_bootstrap is set: the bootstrap host is not a server of direct return, so "
             "leave it at proxy until ipi_bootstrap_complete is true."
         )
     if settings["follow"]:

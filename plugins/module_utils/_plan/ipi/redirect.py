@@ -110,7 +110,11 @@ def _address(given: Any) -> Address:
         # ipaddress would silently drop a zone, as in fe80::1%eth0.
         found = ipaddress.ip_interface(str(given).replace("%", " ")).ip
     except ValueError:
-        raise ValueError(f"The redirect's VIP {given!r} is no address: an IPv4 or IPv6 address is wanted.") from None
+        raise ValueError(
+            f"The redirect's VIP {given!r} is not an address: an IPv4 or IPv6 address is wanted."
+        ) from None
     if found.is_multicast or found.is_loopback or found.is_unspecified or found.is_link_local:
-        raise ValueError(f"The redirect's VIP {given} is no address that a client can use: choose one of the subnet.")
+        raise ValueError(
+            f"The redirect's VIP {given} is not an address that a client can use: choose one of the subnet."
+        )
     return found

@@ -142,7 +142,10 @@ def _contradictions(
         return
     for key in OF_SCRIPTS if fields[INTERFACE] else ():
         if given.get(key) is not None:
-            yield f"{place}.{key} is for the other kinds, the kernel itself watches an interface: leave it out."
+            yield (
+                f"{place}.{key} has no effect on an interface check, because the kernel watches the interface: "
+                "leave it out."
+            )
     if fields["name"] in reserved:
         yield f"{place}.name is {fields['name']!r}, which the layout itself uses: choose another."
     if fields[GATEWAY] and ipaddress.ip_address(fields[GATEWAY]).is_link_local:

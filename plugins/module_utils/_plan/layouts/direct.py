@@ -29,7 +29,7 @@ UNIT = paths.PLANE
 CONFIG = "/etc/onprem-lb-direct/direct.json"
 DOWN_FILE = Settings._field_defaults["down_file"]
 LONGEST_PAUSE = 60  # seconds, in the plane's configuration
-LARGEST_WEIGHT = 253
+LOWEST = 1  # of the priorities
 
 Service = Dict[str, Any]
 
@@ -39,26 +39,28 @@ class Direct(NamedTuple):
 
     :ivar services: as the plane's configuration has them
     :ivar interfaces: of each member's plane
-    :ivar weight: what the loss of its plane adds to a member's priority; 0 where VRRP does not react to it
-    :ivar distance: between the first and the last priority
+    :ivar lowered: the priority of each member that has lost its plane; 0 where VRRP does not react to it
     :ivar stop_pause: for how many seconds a plane that stops keeps its table
     :ivar members_serve: whether the members themselves are the servers
     """
 
     services: List[Service]
     interfaces: Dict[str, str]
-    weight: int
-    distance: int
+    lowered: int
     stop_pause: float
     members_serve: bool = False
 
-    def tracked(self, vip: Vip) -> List[Dict[str, Any]]:
-        """Return what the instances of a VIP track."""
-        return [{"name": DOWN, "weight": self.weight}] if self.weight and self.concerns(vip) else []
+    def tracked(self, vip: Vip, priority: int) -> List[Dict[str, Any]]:
+        """Return what the instance of a VIP with this priority tracks.
+
+        Members that have lost their planes are equals: none preempts the one that holds the VIP.
+        """
+        weight = min(self.lowered - priority, -1)
+        return [{"name": DOWN, "weight": weight}] if self.lowered and self.concerns(vip) else []
 
     @property
     def track_files(self) -> List[Dict[str, Any]]:
-        return [{"name": DOWN, "path": DOWN_FILE}] if self.weight else []
+        return [{"name": DOWN, "path": DOWN_FILE}] if self.lowered else []
 
     def concerns(self, vip: Vip) -> bool:
         return any(vip.address in service["bind"] for service in self.services)
@@ -70,8 +72,8 @@ class Direct(NamedTuple):
         """
         lost = {
             "instances": [vip.name for vip in vips if self.concerns(vip)],
-            "fatal": [events.DIRECT_DOWN] if self.weight else [],
-            "harmless": {} if self.weight else {events.DIRECT_DOWN: 0},
+            "fatal": [events.DIRECT_DOWN] if self.lowered else [],
+            "harmless": {} if self.lowered else {events.DIRECT_DOWN: 0},
             "blind_trackers": others,
             "serves": True,
             "failure": "direct return stops",
@@ -91,6 +93,11 @@ class Direct(NamedTuple):
             return {}
         services = [{key: service[key] for key in service if key != "new_connections"} for service in self.services]
         return {"interface": self.interfaces[name], "services": services}
+
+
+def lowered(priorities: Sequence[int]) -> int:
+    """Return the priority of a member that has lost its plane: below that of all the others, if there is one."""
+    return max(LOWEST, min(priorities) - 1)
 
 
 def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:

@@ -96,7 +96,7 @@ def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], nam
         )
     if settings["bootstrap"] and not settings["bootstrap_complete"]:
         faults.append(
-            f"{prefix}_follow would take the bootstrap host off the balancer, which is no node: set it once "
+            f"{prefix}_follow would take the bootstrap host off the balancer, which is not a node: set it once "
             f"{prefix}_bootstrap_complete is true."
         )
         return faults  # its servers are not like the others

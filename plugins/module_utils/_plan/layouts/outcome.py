@@ -77,10 +77,12 @@ def lines(members: List[Member], outside: List[str], dry: bool, silent: Sequence
         said += [*_unserved(members), *_unproved(members, outside)]
     said += _statistics(members)
     if dry:
-        return [*said, "Next: the same without --check."]
+        return [*said, "Next: run the same command without --check."]
     if silent:
-        said.append(f"Next: when {', '.join(silent)} answers, the same without --limit, which brings it up to date.")
-    return [*said, "Next: onprem.lb.drill causes each failure, and measures for how long a VIP is gone."]
+        said.append(
+            f"Next: when {', '.join(silent)} answers, run the same command without --limit to bring it up to date."
+        )
+    return [*said, "Next: onprem.lb.drill causes each failure, and measures how long each VIP is gone."]
 
 
 def removed(members: List[Member], failed: Sequence[str], staying: Sequence[str], dry: bool) -> List[str]:
@@ -95,7 +97,7 @@ def removed(members: List[Member], failed: Sequence[str], staying: Sequence[str]
     if failed:
         said.append(f"Not removed: {', '.join(failed)}.")
     if dry:
-        return [*said, "Next: the same without --check, and with -e confirm=true."]
+        return [*said, "Next: run the same command without --check, and with -e confirm=true."]
     if failed:
         return [*said, f"Next: when {', '.join(failed)} answers, repeat the removal there. It may still hold VIPs."]
     if len(staying) == 1:
@@ -144,7 +146,7 @@ def _unserved(members: List[Member]) -> List[str]:
 def _unproved(members: List[Member], outside: List[str]) -> List[str]:
     unverified = [member["name"] for member in members if member["held"] is None]
     found = [f"Not verified: {', '.join([*unverified, *outside])}."] if unverified or outside else []
-    return [*found, "Not proved: that each VIP moves as forecast."]
+    return [*found, "Not tested by this run: that each VIP moves as forecast."]
 
 
 def _statistics(members: List[Member]) -> List[str]:

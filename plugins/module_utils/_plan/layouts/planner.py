@@ -122,7 +122,7 @@ def plan(
     if result["faults"]:
         return _refused(layout, result["faults"])
     measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
-    return drafted._replace(outages=result["outages"], table=[*measured, *servers.of_plan(drafted, given)])
+    return drafted._replace(outages=result["outages"], table=[*measured, *servers.of_plan(drafted, given, kept)])
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
@@ -251,10 +251,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     """Return what the user should know of the members, and of the way to the plan."""
     members, found = judged.members, judged.found
     vips = [vip.address for vip in found.vips]
-    leaving = [
-        f"{each.name} was a member and is none any more: its router is stopped first."
-        for each in departed(members, vips)
-    ]
+    leaving = [f"{each.name} is no longer a member: its router is stopped first." for each in departed(members, vips)]
     return [
         *silent.sentences(members),
         *found.warnings,

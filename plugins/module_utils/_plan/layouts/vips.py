@@ -52,9 +52,9 @@ def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, 
     A pair that is adopted may have other names for its instances, and two VIPs in one of them: the first VIP keeps it.
     """
     same_family = of_family(earlier, vip.version)
-    on_its_link = [other for other in same_family if on_one_link(vip, other, existing.members) is not False]
     current = existing.current_vrids.get(vip.address) or existing.current_vrids.get(vip.name)
-    if current and current not in [other.vrid for other in on_its_link]:
+    same = [other for other in same_family if other.vrid == current]
+    if current and all(on_one_link(vip, other, existing.members) is False for other in same):
         return current
     if not all(other.vrid for other in same_family):
         return 0  # the pool is exhausted, as the first fault says

@@ -118,7 +118,7 @@ def judged(
 
 def _unread(former: Mapping[str, Any], why: str) -> str:
     return (
-        f"{former['name']} was a member and is none any more, but {former['address']} cannot be read ({why}). Its "
+        f"{former['name']} is no longer a member, but {former['address']} cannot be read ({why}). Its "
         "router may still run, and would take the VIPs of the others: put it back into the inventory, or switch it off "
         "and confirm that with "
     )
@@ -126,7 +126,7 @@ def _unread(former: Mapping[str, Any], why: str) -> str:
 
 def _last(name: str, alone: Sequence[str]) -> str:
     return (
-        f"{name} was a member and is none any more, and no router of another member serves {', '.join(alone)} yet: "
+        f"{name} is no longer a member, and no router of another member serves {', '.join(alone)} yet: "
         "once its own had stopped, nobody would. Put it back into the inventory, and take it out after that run, or "
         "accept an outage with "
     )
@@ -134,7 +134,7 @@ def _last(name: str, alone: Sequence[str]) -> str:
 
 def _removal(name: str, left: Sequence[str]) -> str:
     return (
-        f"{name} is no member any more, but it still has {', '.join(left)}, and the redirects and credentials that "
+        f"{name} is no longer a member, but it still has {', '.join(left)}, and the redirects and credentials that "
         f"belong to them. To remove all of it, put {name} back into the inventory, run onprem.lb.remove --limit {name} "
         "-e confirm=true, and take it out again."
     )

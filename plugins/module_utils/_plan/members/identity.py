@@ -46,7 +46,9 @@ def of_names(names: Any, inventory: Collection[str], host: str, layout: str) -> 
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return [f"{where} is {shown(names)}: a list of names of the inventory's hosts is wanted."]
     known = set(inventory)  # Ansible evaluates an item of its lists at each look
-    found = [f"{where}: {name} is no host of the inventory, correct the name." for name in names if name not in known]
+    found = [
+        f"{where}: {name} is not a host in the inventory: correct the name." for name in names if name not in known
+    ]
     found += [f"{where}: {name} is named twice, name each host once." for name in repeated(names)]
     if host not in names:
         found.append(f"{where} does not name {host}, which this run is for: add it, or take it out of the group.")
@@ -58,7 +60,9 @@ def of_members(members: List[Member], layout: str) -> Faults:
     names = [str(member["name"]) for member in members]
     unfit = ((name, word(name)[1]) for name in names)
     found = [
-        f"{name!r} is no name for a member: {wrong} Rename the host in the inventory." for name, wrong in unfit if wrong
+        f"{name!r} is not a valid name for a member: {wrong} Rename the host in the inventory."
+        for name, wrong in unfit
+        if wrong
     ]
     found += [f"{MEMBERS[layout]}: {name} is named twice, name each host once." for name in repeated(names)]
     for member, other in itertools.product(members, [name for name in GROUPS if name != layout]):

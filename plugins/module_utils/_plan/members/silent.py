@@ -40,8 +40,8 @@ def complete(members: List[Member]) -> List[Member]:
 def sentences(members: List[Member]) -> List[str]:
     """Return what a run says of members that do not answer."""
     return [
-        f"{member['name']} does not answer: this run leaves it as it is, and proves nothing of it. Its address is that "
-        f"of {_known_from(member['name'], members)}, its settings are taken to be its peers'."
+        f"{member['name']} does not answer: this run leaves it as it is, and does not verify it. Its address is that "
+        f"of {_known_from(member['name'], members)}, its settings are assumed to be its peers'."
         for member in members
         if member.get("silent")
     ]

@@ -29,8 +29,8 @@ def faults(members: List[Member], planned: Mapping[str, MemberPlan], prefix: str
     one = f"{disabling[0]['name']}'s {_programs(disabling[0])}"
     return [
         *(
-            f"{member['name']} does not answer, so what holds VIPs there cannot be disabled: repeat the run when it "
-            "does."
+            f"{member['name']} does not answer, so what holds VIPs there cannot be disabled: repeat the run when "
+            "the host answers."
             for member in members
             if member.get("silent")
         ),
@@ -46,7 +46,7 @@ def faults(members: List[Member], planned: Mapping[str, MemberPlan], prefix: str
             if plan.router.instances and plan.engine != NATIVE
         ),
         *(
-            f"{name} gets static pods, and only the unit of keepalived can wait until {one} is disabled: set "
+            f"{name} gets static pods, and only keepalived's unit can wait until {one} is disabled: set "
             f"{prefix}_delivery to unit, and move to pods afterwards."
             for name, plan in planned.items()
             if plan.router.instances and plan.pods
@@ -65,8 +65,8 @@ def waiting(members: List[Member], planned: Mapping[str, MemberPlan]) -> List[st
 def sentences(members: List[Member]) -> List[str]:
     """Return what a run says of them."""
     return [
-        f"{member['name']}: {pod['program']} may hold VIPs so far. At the end this run disables {pod['manifest']}, and "
-        "nobody holds them until keepalived takes over."
+        f"{member['name']}: {pod['program']} may currently hold VIPs. At its end this run disables {pod['manifest']}, "
+        "and no host holds them until keepalived takes over."
         for member in members
         for pod in member["host"].get("static_pods", [])
     ]

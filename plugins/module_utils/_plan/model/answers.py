@@ -70,14 +70,12 @@ def _question(check: Check) -> Dict[str, Any]:
 def weight(priorities: Sequence[int], preempt: bool) -> int:
     """Return what a check that fails adds to its member's priority; 0 is a FAULT.
 
-    Any member whose checks succeed then has more than any other: the VIP moves to one of them. The others keep their
-    order, so that it stays where none is better. Priorities that are too far apart have no room for that, and
-    need more of it where nobody preempts: see `offers.patience`.
+    It takes all that there is. So a member whose checks succeed has more than any whose checks fail, and these have the
+    same: an equal priority never preempts, so the VIP stays with whoever holds it where none is better. A lowest
+    priority of 1 leaves no room for that, and where nobody preempts an offer needs more of it: see `offers.patience`.
     """
     distance, room = max(priorities) - min(priorities), min(priorities) - 1
-    if room > distance:
-        return -room
-    return -(distance + 1) if room and preempt and distance < LARGEST else 0
+    return -LARGEST if room > distance or (room and preempt) else 0
 
 
 def tracked(engine: str, checks: Sequence[Check], change: int) -> Dict[str, List[Dict[str, Any]]]:

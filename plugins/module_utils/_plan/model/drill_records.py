@@ -46,6 +46,7 @@ class Subject(NamedTuple):
     :ivar members: those that may hold the VIP, with their engines; '' where that is not known, or is a static pod
     :ivar limit_ms: the longest outage that the forecast has
     :ivar asks: how the probe asks; None: as in the last drill
+    :ivar service: of a server that is lost
     """
 
     vip: str
@@ -53,6 +54,7 @@ class Subject(NamedTuple):
     members: Mapping[str, str]
     limit_ms: float
     asks: Optional[str] = None
+    service: str = ""
 
 
 class Measured(NamedTuple):
@@ -90,7 +92,7 @@ def read(files: Iterable[Mapping[str, Any]], now: float) -> Kept:
     for file in files:
         record, wrong = _parsed(file)
         if wrong:
-            unread.append(f"{file['path']} is passed over: {wrong}.")
+            unread.append(f"{file['path']} is skipped: {wrong}.")
         else:
             records.append(record)
     return Kept(sorted(records, key=_time), unread, now)
@@ -117,7 +119,8 @@ def measured(kept: Kept, subject: Subject) -> Optional[Measured]:
 
 def others(kept: Kept, vip: str, shown: bool) -> str:
     """Return a sentence where records have a VIP of which nothing is shown."""
-    count = sum(any(row["vip"] == vip for row in record["rows"]) for record in kept.records)
+    own = [[row for row in record["rows"] if row["vip"] == vip and not row.get("service")] for record in kept.records]
+    count = sum(map(bool, own))
     if shown or not count:
         return ""
     drills = f"{count} drill{'s' if count > 1 else ''}"
@@ -131,7 +134,8 @@ def _oldest(now: float) -> str:
 
 def _counts(record: Record, row: Row, subject: Subject) -> bool:
     """Whether a row is of a subject. Before 1.1.0 the probe sent nothing, unless the user said what."""
-    if (row["vip"], row["event"]) != (subject.vip, subject.event) or not _is_number(row["outage_ms"]):
+    of = (row["vip"], row["event"], row.get("service", ""))
+    if of != (subject.vip, subject.event, subject.service) or not _is_number(row["outage_ms"]):
         return False
     if "asks" not in row and row["event"] in events.ACCEPTING:
         return False
@@ -155,12 +159,12 @@ def _parsed(file: Mapping[str, Any]) -> Tuple[Record, str]:
     try:
         found = json.loads(file["text"])
     except (ValueError, RecursionError):
-        return {}, "it is no JSON"
+        return {}, "it is not JSON"
     if not isinstance(found, dict) or "format" not in found:
-        return {}, "it is no record of a drill"
+        return {}, "it is not the record of a drill"
     if found["format"] != FORMAT:
         return {}, f"its format is {found['format']!r}, and this version knows {FORMAT}"
-    return (found, "") if _is_record(found) else ({}, "it is no record of a drill")
+    return (found, "") if _is_record(found) else ({}, "it is not the record of a drill")
 
 
 def _is_record(found: Dict[str, Any]) -> bool:

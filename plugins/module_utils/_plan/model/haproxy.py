@@ -184,7 +184,7 @@ def _stats_faults(stats: Dict[str, Any]) -> Faults:
     if ":" in stats["user"]:
         return ["haproxy_stats_user has a colon, which ends a user's name in HTTP: leave it out."]
     if stats["password"].lower() in WELL_KNOWN or (stats["password"] and stats["password"] == stats["user"]):
-        return ["haproxy_stats_password is one that everybody tries first: choose another."]
+        return ["haproxy_stats_password is one of the first that attackers try: choose another."]
     if bool(stats["user"]) != bool(stats["password"]):
         return ["haproxy_stats_user and haproxy_stats_password go together: set both, or none."]
     if not ipaddress.ip_address(stats["address"]).is_loopback and not stats["password"]:

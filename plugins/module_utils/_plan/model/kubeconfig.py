@@ -107,7 +107,9 @@ def _decoded(value: Any, encoded: bool, key: str, faults: Faults) -> str:
     try:
         return base64.b64decode("".join(str(value).split()), validate=True).decode() if encoded else str(value).strip()
     except (binascii.Error, ValueError):
-        faults.append(f"{key} is no PEM in base64: write it anew, for instance with `kubectl config set-credentials`.")
+        faults.append(
+            f"{key} is not base64-encoded PEM: write it again, for example with `kubectl config set-credentials`."
+        )
         return ""
 
 

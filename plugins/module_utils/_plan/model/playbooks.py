@@ -87,7 +87,7 @@ def model(given: Dict[str, Any], names: List[str]) -> Maintenance:
     settings = read(MAINTENANCE, given, "maintenance", faults)
     unknown = [name for name in settings["members"] if name not in names]
     faults += [
-        f"maintenance_members has {name!r}, which is no member: choose of {', '.join(names)}." for name in unknown
+        f"maintenance_members has {name!r}, which is not a member: choose from {', '.join(names)}." for name in unknown
     ]
     if not faults and not (settings["packages"] or settings["tasks"] or settings["pause"] or _may_reboot(settings)):
         faults.append(

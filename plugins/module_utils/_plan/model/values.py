@@ -86,7 +86,9 @@ def log_targets(value: Any) -> Checked:
         if not set(FACILITIES).intersection(target.split()[1:]):
             return None, f"{target!r} has no facility: write an address and a facility, such as /dev/log local0."
         if not LOG_TARGET.fullmatch(target):
-            return None, f"{target!r} is no target: write an address, a facility and levels, such as /dev/log local0."
+            return None, (
+                f"{target!r} is not a log target: write an address, a facility and levels, such as /dev/log local0."
+            )
     return (None, wrong) if wrong else (targets, None)
 
 

@@ -60,11 +60,11 @@ def read(text: str, file: str, names: List[str], downgrades: bool = False) -> Co
     :param names: of the members of the pair or the cluster in the inventory
     :param downgrades: whether the user accepts a file that a newer version wrote
     """
-    wrong = f"restore_file is {file}, which is no backup"
+    wrong = f"restore_file is {file}, which is not a backup"
     try:
         found = json.loads(text)
     except ValueError as error:
-        return Contents([f"{wrong}: it is no JSON ({error}). Give a file that onprem.lb.backup wrote."])
+        return Contents([f"{wrong}: it is not JSON ({error}). Give a file that onprem.lb.backup wrote."])
     backup = found.get("backup") if isinstance(found, dict) else None
     members = found.get("members") if isinstance(found, dict) else None
     if not (isinstance(backup, str) and ID.fullmatch(backup) and isinstance(members, dict)):

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from ..._shared.held_back import limit
 
+SLOWER = 1.5  # what follows in a run, than what it has done so far
 Attempt = Mapping[str, Any]  # what member_lock returned of a member, whose name is its `item`
 
 
@@ -27,6 +29,15 @@ def refusals(loops: Sequence[Mapping[str, Any]], here: Collection[str], lock: Ma
     needed = [attempt for attempt in failed if not (passes and is_silent(attempt) and attempt["item"] not in here)]
     silent = [attempt["item"] for attempt in needed if is_silent(attempt)]
     return _sentences(needed) + (_way_on(silent, here) if passes else [])
+
+
+def heartbeat_timeout(attempts: Sequence[Attempt], undo_after: float, now: float) -> float:
+    """Return for how many seconds members wait for a heartbeat before they return to their settings of before.
+
+    What follows takes about as long as it took since the locks. On slow hosts that is more than the user's value.
+    """
+    began = min(attempt["at"] for attempt in attempts if "at" in attempt)
+    return float(max(math.ceil(undo_after), math.ceil(SLOWER * (now - began))))
 
 
 def is_silent(attempt: Attempt) -> bool:

@@ -83,7 +83,7 @@ def _irreplaceable(layout: Layout, member: Member, proved: Sequence[str] = ()) -
         return []
     known = [reason for other in others for reason in ([other.fault] if other.fault else other.unloaded)]
     reasons = " ".join(known) or "the configurations of the others lack it."
-    return [f"Without {member.name} nobody could hold {', '.join(lacking)}, so it stays as it is: {reasons} Mend that."]
+    return [f"Without {member.name} nobody could hold {', '.join(lacking)}, so it stays as it is: {reasons} Fix that."]
 
 
 def _takers(layout: Layout, member: Member, vip: str, proved: Sequence[str] = ()) -> List[str]:
@@ -139,19 +139,20 @@ def _line(layout: Layout, member: Member, work: str) -> str:
     proved = _proved_first(layout)
     moves = [f"{vip} moves to {' or '.join(_next(layout, member, vip, proved))}" for vip in held]
     begin = "its router is stopped already" if member.held_back else "its router stops"
-    return f"{member.name}: {', '.join([begin, *moves])}; {work}; proved, it takes part again."
+    return f"{member.name}: {', '.join([begin, *moves])}; {work}; once verified, it returns to service."
 
 
-def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str]) -> Steps:
+def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str], proved: Sequence[str] = ()) -> Steps:
     """Return the steps that drain a member, or why it must not be drained now.
 
     :param done: the members that this maintenance has finished
+    :param proved: those that a dry run takes for proved, because it has not changed them
     """
     layout, member = member_of(given, name)
-    faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member)
+    faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member, proved)
     if faults:
         return Steps(faults)
-    takers = {vip: _next(layout, member, vip) for vip in member.held}
+    takers = {vip: _next(layout, member, vip, proved) for vip in member.held}
     expected: Dict[str, List[str]] = {}
     for vip, names in takers.items():
         for taker in names:
@@ -161,7 +162,7 @@ def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str]) ->
     to = list(dict.fromkeys([*expected, *holders]))
     return Steps(
         [],
-        lines=[f"{name} is drained: its router stops, and stays stopped until {name} is proved.", *lines],
+        lines=[f"{name} is drained: its router stops, and stays stopped until {name} is verified.", *lines],
         stop=[name],
         hold=[name],
         expected=expected,
@@ -236,6 +237,6 @@ def stopped(given: List[Dict[str, Any]], name: str, fault: str, done: List[str])
     finished = f" and leaves {' and '.join(done)} alone, which it has finished" if done else ""
     return (
         f"The maintenance stops at {name}. {fault} {name} is held back: its router stays stopped, and "
-        f"{' and '.join(others)} {'serve' if others[1:] else 'serves'} without it. Mend that, and run the same again, "
-        f"which goes on with {name}{finished}. onprem.lb.site brings it back at once."
+        f"{' and '.join(others)} {'serve' if others[1:] else 'serves'} without it. Fix that and repeat the run, "
+        f"which continues with {name}{finished}. onprem.lb.site brings it back at once."
     )

@@ -68,10 +68,10 @@ def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], t
         return Steps([], [f"There is no earlier state of {', '.join(layout.names)}: nothing to do."])
     chosen = to or _before_the_last_run(layout, saved, known)
     if _is_present(layout, saved, chosen):
-        others = f" Another one is chosen by -e rollback_to: {', '.join(known)}." if not to else ""
+        others = f" Choose another one with -e rollback_to: {', '.join(known)}." if not to else ""
         state = next(iter(_of(layout, saved, chosen).values()))
         name = _described(state) if state["backup"] else f"the state {chosen}"
-        return Steps([], [f"The members run {name} already: nothing to do.{others}"])
+        return Steps([], [f"The members already run {name}: nothing to do.{others}"])
     found = _of(layout, saved, chosen)
     returning = {name: state for name, state in found.items() if not state["is_present"]}
     faults = _refusals(layout, chosen, found, engines)
@@ -109,8 +109,8 @@ def _refusals(layout: Layout, chosen: str, found: States, engines: Dict[str, str
         what = f"the backup of {when(backup)}" if backup else f"the state {chosen}"
         again = "restore it" if backup else f"roll back with -e rollback_to={chosen}"
         faults.append(
-            f"{', '.join(others)} is not in {what}, and the others would no longer agree with it: it would hold the "
-            "VIPs beside them. Take it out of the inventory, run onprem.lb.site, which stops its router, and then "
+            f"{', '.join(others)} is not in {what}, and its settings would then differ from the others': it would hold "
+            "the VIPs as well. Take it out of the inventory, run onprem.lb.site, which stops its router, and then "
             f"{again}."
         )
     orphans = [vip for vip in layout.configured if layout.holders(vip) and not _could_serve(layout, found, vip)]
@@ -140,7 +140,7 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines += [f"{name} {NAMES_STAY}" for name, state in returning.items() if state["keeps_names"]]
     settle = max(state["settle"] for state in found.values()) if link else 0
     lines += _alone(layout, sole, settle) if sole else []
-    lines.append("The inventory stays as it is: the next run of onprem.lb.site brings its settings back.")
+    lines.append("The inventory stays as it is: the next run of onprem.lb.site applies its settings again.")
     addresses = sole.seen.get("addresses", []) if sole else []
     return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen))
 
@@ -183,8 +183,8 @@ def _alone(layout: Layout, sole: Member, settle: float) -> List[str]:
     return [
         f"Settings change that all members share, so for some 10 s only {sole.name}'s router runs. No other member can "
         "take over then.",
-        f"A VIP may have no holder for up to {settle:g} s, if that router has to take it anew with its settings.",
-        *[f"{sole.name} does not carry {', '.join(others)}: nobody holds that meanwhile."] * bool(others),
+        f"A VIP may have no holder for up to {settle:g} s, if that router has to take it again with its new settings.",
+        *[f"{sole.name} does not carry {', '.join(others)}: nobody holds it during that time."] * bool(others),
     ]
 
 

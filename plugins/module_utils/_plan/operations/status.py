@@ -18,7 +18,9 @@ from .members import Layout, Member, layouts
 SYMPTOMS = "docs/symptoms.md"
 HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
 MINUTE, HOUR, DAY = 60, 3600, 86400
-COMPARED = "The inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares all of it."
+COMPARED = (
+    "Only the inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares everything."
+)
 
 
 class Status(NamedTuple):
@@ -52,7 +54,7 @@ def _lines(layout: Layout) -> List[str]:
         *(f"{member.name} {member.seen['undo']}" for member in layout.read if member.seen.get("undo")),
         *(line for member in layout.read for line in _servers_down(member)),
         *(line for member in layout.read for line in _not_following(member)),
-        *(f"{name} was not asked: it is outside --limit." for name in layout.left_out),
+        *(f"{name} was not read: it is outside --limit." for name in layout.left_out),
         *differences(layout),
     ]
 
@@ -157,16 +159,16 @@ def differences(layout: Layout) -> List[str]:
     configured = {vip for member in layout.read for vip in member.addresses}
     for vip in layout.every_vip if configured else []:
         if vip not in configured:
-            found.append(f"{vip} is a VIP in the inventory, and in no member's configuration.")
+            found.append(f"{vip} is a VIP in the inventory, but in no member's configuration.")
         elif vip not in layout.vips:
-            found.append(f"{vip} is a VIP in the members' configuration, and not in the inventory.")
+            found.append(f"{vip} is a VIP in the members' configuration, but not in the inventory.")
     recorded = {name for member in layout.read for name in member.seen["members"]}
     found += [
-        f"{name} was a member at the last run, and is none in the inventory." for name in recorded - {*layout.names}
+        f"{name} was a member in the last run, but is not in the inventory." for name in recorded - {*layout.names}
     ]
     if recorded:
         found += [
-            f"{name} is a member in the inventory, and was none at the last run."
+            f"{name} is a member in the inventory, but was not one in the last run."
             for name in layout.names
             if name not in recorded
         ]

@@ -10,8 +10,8 @@ from .members import Layout, Member
 
 INTERVAL_MS = 5  # of the probe
 FORMER = (
-    "is a member for the others, but not in the inventory: its router may run, and would hold the VIPs beside them. "
-    "Run onprem.lb.site first, which stops it, or put it back into the inventory."
+    "is a member according to the others, but not in the inventory: its router may run, and would hold the VIPs as "
+    "well. Run onprem.lb.site first, which stops it, or put it back into the inventory."
 )
 
 
@@ -145,7 +145,8 @@ def incomplete(layout: Layout, what: str) -> List[str]:
 def _strange(layout: Layout) -> List[str]:
     """Say which VIPs are held by a host that is not a member."""
     return [
-        f"{vip} is held by another host ({mac}), which is no member in the inventory: add it there, or stop its router."
+        f"{vip} is held by another host ({mac}), which is not a member in the inventory: add it there, or stop its "
+        "router."
         for vip in layout.every_vip
         for mac in layout.strangers(vip)
     ]

@@ -34,7 +34,7 @@ def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False) -> Step
     choice = [layout for layout in every if to in layout.names] if to else every
     if not choice:
         known = ", ".join(name for layout in every for name in layout.names)
-        return Steps([f"switchover_to is {to!r}, which is no member: choose one of {known}."])
+        return Steps([f"switchover_to is {to!r}, which is not a member: choose one of {known}."])
     if len(choice) > 1:
         return Steps([f"There are {several(choice)}: name the member that takes over with -e switchover_to."])
     return _hand_over(choice[0], to)
@@ -47,7 +47,7 @@ def _hand_over(layout: Layout, to: str) -> Steps:
         return Steps(faults)
     vips = [vip for vip in layout.configured if target.election(vip)]
     if vips and set(vips) <= {*target.held}:
-        return Steps([], [f"{target.name} holds {', '.join(vips)} already: nothing to do."])
+        return Steps([], [f"{target.name} already holds {', '.join(vips)}: nothing to do."])
     lacking = [f"{target.name} cannot take over {', '.join(layout.configured)}, which its configuration lacks."]
     broken = target.seen.get("would_not_start", [])
     starts = [f"{target.name} could not take over: {' '.join(broken)}"] if broken and target.held_back else []
@@ -123,7 +123,7 @@ def _lines(
         *(f"{vip} stays with {holder(layout, vip)}: {target.name} does not carry it." for vip in foreign),
         *(
             f"{name} is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
-            f"It starts by itself once nobody has held one of its VIPs for a while. {BACK} ends that."
+            f"It starts on its own once nobody has held one of its VIPs for a while. {BACK} ends that."
             for name in hold
         ),
         *(f"The router of {name} starts again, and {target.name} keeps the VIPs." for name in stop if name not in hold),

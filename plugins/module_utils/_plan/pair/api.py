@@ -74,7 +74,7 @@ def certificate_warnings(settings: Dict[str, Any], members: List[Member]) -> Lis
             servers = lacking.setdefault(each["name"], [])
             servers += [] if each["server"] in servers else [each["server"]]
     return [
-        f"{name} is not in the certificate of the API on {', '.join(servers)}, so that clients refuse it: {known.mend}"
+        f"{name} is not in the certificate of the API on {', '.join(servers)}, so clients reject it: {known.mend}"
         for name, servers in lacking.items()
         if known and (known.by_address or not _is_address(name))
     ]

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from ..._agent.config.schema import Faults, place_of, shown
 from ..._agent.direct import config
 from ..layouts import direct
-from ..layouts.direct import LARGEST_WEIGHT, PLANES, PROXY, Direct, Service
+from ..layouts.direct import LOWEST, PLANES, PROXY, Direct, Service
 from ..members.hosts import Member
 from ..members.subnets import Placement
 from ..model import pace
@@ -21,9 +21,9 @@ from ..model.services import SERVER, SERVICE
 from ..model.values import is_name
 
 MEND = "leave it out, or set plane to proxy"
-_OUTWEIGHED = (
-    f"pair_priorities are {{}} apart, and a track file weighs {LARGEST_WEIGHT} at most, so that VIPs may stay where "
-    f"direct return has stopped: choose priorities that are less than {LARGEST_WEIGHT} apart."
+_NO_ROOM = (
+    f"pair_priorities end with {LOWEST}, so that there is none below them, and VIPs may stay where direct return has "
+    f"stopped: choose priorities above {LOWEST}."
 )
 
 # What only a proxy can do for a service, and for a server.
@@ -86,17 +86,16 @@ def read(
     wrong = wrong or _refused_by_the_plane(found)
     faults += wrong
     moves = settings["preempt"] and not (settings["sync"] and len(vips) > 1)
-    distance = priorities[0] - priorities[-1]
-    weight = -min(LARGEST_WEIGHT, distance + 1) if moves else 0
+    lowered = direct.lowered(priorities) if moves else 0
     pause = direct.pause(settings["advert_interval"]) if moves else 0
-    return None if wrong else Direct([*found.values()], interfaces, weight, distance, pause)
+    return None if wrong else Direct([*found.values()], interfaces, lowered, pause)
 
 
-def warnings(about: Optional[Direct]) -> List[str]:
+def warnings(about: Optional[Direct], priorities: Sequence[int]) -> List[str]:
     if about is None:
         return []
-    if about.weight:
-        return [_OUTWEIGHED.format(about.distance)] if about.distance >= LARGEST_WEIGHT else []
+    if about.lowered:
+        return [_NO_ROOM] if about.lowered == min(priorities) else []
     return [
         "pair_preempt is false or pair_sync is true, so that no VIP moves when a member's direct return stops: its "
         "lasting connections are cut then, and the balancer serves new ones."

@@ -163,7 +163,7 @@ class Pair(NamedTuple):
             "track_files": [
                 *([{"name": DOWN, "weight": 0}] if self.down_file else []),
                 *asked["track_files"],
-                *(self.direct.tracked(vip) if self.direct else []),
+                *(self.direct.tracked(vip, self.priorities[rank]) if self.direct else []),
             ],
             "track_interfaces": tracked["track_interfaces"],
             "notify": settings["notify"] or None,
@@ -180,15 +180,18 @@ class Pair(NamedTuple):
         """Return what each failure moves, as `forecast.forecast` takes it."""
         vips, others = [vip.name for vip in self.vips], self.checked.names
         harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + self._back_up_ms, events.DISK_FULL: 0}
-        # A member without a network has no server when it has one again, and its VIPs.
-        cut_off = dict.fromkeys((events.HOST_CUT, events.PORT_DOWN, events.LINK_FLAPPING), self._back_up_ms)
+        # A member without a network has no server when it has one again, and its VIPs. One that is cut off has been
+        # Active all the time, and so waits for no preempt_delay.
+        preempting = max(0, self._back_up_ms - round(1000 * self.settings["preempt_delay"]))
+        returning = dict.fromkeys((events.PORT_DOWN, events.LINK_FLAPPING), preempting)
+        cut_off = {events.HOST_CUT: self._back_up_ms, **returning}
         own = {"instances": vips, "blind_trackers": [direct.DOWN, *others], "harmless": harmless, "back_later": cut_off}
         found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, **own}}
         if self.answer_port:
             found["haproxy hangs"] = {
                 **HANGING,
                 "fatal": [*HANGING["fatal"], events.CONNTRACK_FULL],  # its checks cannot connect either
-                "back_later": {events.CONNTRACK_FULL: self._back_up_ms},
+                "back_later": {events.CONNTRACK_FULL: preempting},
                 "instances": vips,
                 "blind_trackers": [ALIVE, DOWN, direct.DOWN, *others],
             }
@@ -238,7 +241,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *presets.without_effect(settings),
             *pair_api.certificate_warnings(settings, members),
             *checked.at_once(settings["preempt"]),
-            *pair_direct.warnings(plane),
+            *pair_direct.warnings(plane, ranks),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
         asked=lambda _name: pair.asked,

@@ -117,10 +117,14 @@ def _faults(member: Member, addresses: Sequence[str]) -> Faults:
         for version in sorted(wanted - known, key=str)
     ]
     if settings.get("metrics_file"):
-        found.append(f"{name}: ipi_metrics_file is set, and what writes it is no pod yet: leave it out.")
+        found.append(
+            f"{name}: ipi_metrics_file is set, and the program that writes it is not available as a pod "
+            "yet: leave it out."
+        )
     if boolean(settings.get("dns", False))[0]:
         found.append(
-            f"{name}: ipi_dns is set, and the resolver is no pod: leave it out here, and set it up on the nodes with "
+            f"{name}: ipi_dns is set, and the resolver is not a pod: leave it out here, and set it up on the nodes "
+            "with "
             "the role onprem.lb.resolver."
         )
     return found

@@ -33,5 +33,5 @@ def test_what_is_no_text_or_no_file_or_too_large_is_said(tmp_path, monkeypatch):
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "gone.json").symlink_to("nowhere")
     (tmp_path / "large.json").write_text("123456")
-    size = "it is no file of a record's size"
-    assert [each["wrong"] for each in drill_history.read(tmp_path)] == ["it is no text", size, size, size]
+    size = "it is not a file of a record's size"
+    assert [each["wrong"] for each in drill_history.read(tmp_path)] == ["it is not text", size, size, size]

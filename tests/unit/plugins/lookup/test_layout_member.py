@@ -98,7 +98,7 @@ def test_a_cluster_has_its_masters_first(read, text, members):
 @pytest.mark.parametrize(
     "text, fault",
     [
-        ("pair_members: [lb1, lb3]", "pair_members: lb3 is no host of the inventory, correct the name."),
+        ("pair_members: [lb1, lb3]", "pair_members: lb3 is not a host in the inventory: correct the name."),
         (
             "pair_members: [lb2]",
             "pair_members does not name lb1, which this run is for: add it, or take it out of the group.",

@@ -41,7 +41,7 @@ def files(tmp_path):
         ({"options": {"down": "/x"}}, "module: options.down. Supported parameters include"),
         ({"replace": ["nginx"]}, "value of replace must be one or more of: haproxy, keepalived"),
         ({"instances": []}, "module: instances. Supported parameters include"),
-        ({"proxy": PROXY, "python": "/no/python"}, "/no/python is no Python that runs: name another in python"),
+        ({"proxy": PROXY, "python": "/no/python"}, "/no/python is not a working Python: name another in python"),
         ({"proxy": {**PROXY, "maxconn": "many"}}, "maxconn is 'many'"),
         ({"vrrp": {"instances": ["front"]}}, "instances[0] is 'front'"),
         ({"vrrp": {"instances": 5}}, "instances is 5"),

@@ -296,7 +296,7 @@ def test_a_run_that_the_member_has_returned_from_stops_no_unit(tmp_path, monkeyp
     systemd = Systemd(tmp_path, "active", enabled=True)
     gone = {"file": {"state": "absent"}, "run_so": {"state": "stopped"}}
     result = of_a_unit(tmp_path, monkeypatch, systemd, **gone)
-    assert result["failed"] and "has returned to its settings of before" in result["msg"] and systemd.seen == []
+    assert result["failed"] and "has returned to its previous settings" in result["msg"] and systemd.seen == []
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, member
 from ansible_collections.onprem.lb.plugins.modules import drill_event
 from support.modules import refusal, run
 from support.programs import Programs
@@ -83,6 +83,7 @@ def systemd(monkeypatch, tmp_path):
             {"event": "disk_full", "folders": ["/none"]},
             "disk_full cannot fill /none: df: /none: No such file or directory",
         ),
+        ({"event": "server_cut"}, "event is server_cut but all of the following are missing: server"),
         ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),
     ],
 )
@@ -123,6 +124,13 @@ def test_check_mode_says_what_would_be_injected_and_injects_nothing(given):
     assert said["changed"]
     assert [said[key] for key in ("units", "commands")] == [done[key] for key in ("units", "commands")]
     assert sorted(said["cleared"]) == sorted(done["cleared"]) == sorted(TIMERS)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_what_a_user_has_a_shell_run_is_not_said(check):
+    own = {"event": "own", "command": {"inject": "curl http://x/?token=s3cret", "revert": "curl -u me:s3cret http://x"}}
+    said = run(drill_event, own, Host(), check=check)
+    assert said["units"] == TIMERS and "s3cret" not in str(said)
 
 
 def test_where_nothing_is_left_none_changes_nothing():
@@ -166,6 +174,27 @@ def test_a_link_that_flaps_does_so_as_fast_as_asked_and_comes_back_with_its_rout
     done = run(drill_event, {"event": "link_flapping", "interface": "eth0", "flap_seconds": 0.25}, Host())
     assert done["commands"]["inject"].count("sleep 0.25") == 2
     assert "ip -4 route replace default via 192.0.2.1 dev eth0" in done["commands"]["revert"]
+
+
+LOST = {"event": "server_cut", "server": {"address": "192.0.2.21", "port": 80, "services": {"web": ["a"]}}}
+
+
+def test_a_server_is_lost_only_while_the_balancer_says_that_another_one_is_up(monkeypatch):
+    states = [("web", "a", "up"), ("web", "b", "up")]
+    monkeypatch.setattr(member, "servers", lambda _reader: states)
+    done = run(drill_event, LOST, Host())
+    assert done["units"] == TIMERS and "ip daddr 192.0.2.21 tcp dport 80 drop" in done["commands"]["inject"]
+    states[1:] = [("web", "b", "down")]
+    host = Host()
+    assert refusal(drill_event, LOST, programs=host) == (
+        "No server of web is up beside a: a drill never takes the last one away."
+    )
+    assert host.changes == []
+
+
+def test_a_balancer_that_is_not_set_up_here_says_nothing_of_its_servers():
+    said = refusal(drill_event, LOST, programs=Host())
+    assert said == "server_cut needs to know which servers of web are up, and the balancer does not say it."
 
 
 def test_a_host_that_reboots_is_not_reverted():

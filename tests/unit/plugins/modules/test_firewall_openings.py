@@ -35,7 +35,7 @@ def on(monkeypatch):
         ({"restricted_ports": [{**MACHINES, "port": "mcs"}]}, "Port mcs is not a number from 1 to 65535."),
         (
             {"restricted_ports": [{**MACHINES, "networks": ["10.0.0.1/24"]}]},
-            "Network 10.0.0.1/24 is no network such as 192.0.2.0/24, and no address.",
+            "Network 10.0.0.1/24 is neither a network such as 192.0.2.0/24 nor an address.",
         ),
         (
             {"restricted_ports": [{**MACHINES, "networks": []}]},

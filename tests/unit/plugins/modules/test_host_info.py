@@ -213,7 +213,7 @@ def test_what_keeps_a_host_from_being_a_balancer_is_said_each_in_a_sentence(host
         "systemd does not run here",
         "the program ip is missing",
         "this is alpine",
-        "there is no right to open raw sockets",
+        "there is no permission to open raw sockets",
     ]
 
 

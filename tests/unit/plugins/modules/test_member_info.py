@@ -28,7 +28,7 @@ def test_without_the_right_to_probe_the_link_it_says_what_is_missing(monkeypatch
 
     monkeypatch.setattr(member, "read", forbidden)
     assert refusal(member_info, {}) == (
-        "There is no right to open raw sockets: use become, or give the container NET_RAW."
+        "There is no permission to open raw sockets: use become, or give the container NET_RAW."
     )
 
 

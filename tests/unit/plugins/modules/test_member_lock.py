@@ -21,6 +21,12 @@ def test_a_damaged_record_is_named_with_its_mend_and_nothing_is_locked(monkeypat
     assert not (tmp_path / "lock").exists()
 
 
+def test_whoever_is_not_root_learns_both_ways_in_which_that_may_be(monkeypatch):
+    monkeypatch.setattr(member_lock.os, "access", lambda _folder, _mode: False)
+    said = refusal(member_lock, {"state": "present", "purpose": "a run", "holder": {"pid": 1}})
+    assert said.endswith("this takes root: set become: true, and no ansible_become_user but root.")
+
+
 @pytest.fixture
 def newer_here(monkeypatch, tmp_path):
     """A member that a newer version has set up; returns its lock."""

@@ -105,5 +105,5 @@ def request(path: str, server: str, order: str) -> str:
     """
     answer = status_socket.fetch(path, request=json.dumps({"server": server, "order": order}).encode())
     if "done" not in answer:
-        raise status_socket.Refused(answer.get("refused", f"what answers at {path} is no proxy."))
+        raise status_socket.Refused(answer.get("refused", f"what answers at {path} is not a proxy."))
     return str(answer["done"])

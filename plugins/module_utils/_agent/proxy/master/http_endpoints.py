@@ -10,7 +10,7 @@ from ...runtime.loop import Loop
 from ...runtime.request_server import RequestServer
 from ..settings import Monitor, Place, Settings, places
 from ..views import http
-from .listeners import Sockets
+from .listeners import Sockets, sockets_of
 
 Usable = Callable[[str], int]  # how many servers of a service get new connections
 Routes = Dict[str, http.Route]  # by path
@@ -45,13 +45,14 @@ class HttpEndpoints:
         if settings.page:
             for place in places(settings.page.bind, settings.page.port):
                 routes[place] = self._pages
-        self._routes = routes
-        for place in [place for place in self._request_servers if place not in routes]:
+        wanted = {place: (routes[owner], each) for owner in routes for place, each in sockets_of(owner, sockets)}
+        self._routes = {place: found for place, (found, _socket) in wanted.items()}
+        for place in [place for place in self._request_servers if place not in wanted]:
             self._request_servers.pop(place).close()
-        for place in routes:
+        for place, (_routes, each) in wanted.items():
             if place not in self._request_servers:
                 answer = http.answers(self._finder(place), self._render_slow)
-                self._request_servers[place] = RequestServer(self._loop, sockets[place], answer)
+                self._request_servers[place] = RequestServer(self._loop, each, answer)
 
     def __contains__(self, place: Place) -> bool:
         return place in self._routes

@@ -209,7 +209,7 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _config_tested(self, wrong: Optional[str]) -> None:
         if wrong:
-            self.log.warning(f"The new version is refused, and the old one goes on: {wrong}.")
+            self.log.warning(f"The new version is refused, and the old one keeps running: {wrong}.")
         elif not self.stopping:
             self._apply(self._exec_if)  # opens every socket that the new version will want
             return

@@ -43,6 +43,9 @@ class Listeners:
     def prepare(self, wanted: Mapping[Place, str]) -> Sockets:
         """Return the wanted sockets: those that are open, and those that are opened now.
 
+        With '*' comes each open socket of an address that it covers: the kernel gives that one the clients of its
+        address for as long as it is open, so closing it would reset those that arrive at this moment.
+
         :param wanted: places, each with what it is for
         :raises Refused: if one of them cannot be opened; then none is
         """
@@ -56,7 +59,10 @@ class Listeners:
         if reasons:
             self.discard(found)
             raise Refused(reasons)
-        return found
+        return {**self._covered_by(wanted), **found}
+
+    def _covered_by(self, wanted: Iterable[Place]) -> Sockets:
+        return {place: each for wish in wanted for place, each in sockets_of(wish, self._sockets)}
 
     def keep(self, prepared: Sockets) -> None:
         """Use the prepared sockets, and close those that are no longer wanted.
@@ -84,6 +90,11 @@ class Listeners:
         own = [each for other, each in self._sockets.items() if other.overlaps(place)]
         shared = bool(own) or any(other.overlaps(place) for other in self._dropped)
         return _open(place, own, shared)
+
+
+def sockets_of(place: Place, sockets: Sockets) -> List[Tuple[Place, socket.socket]]:
+    """Return the sockets at which clients of a place arrive."""
+    return [(other, each) for other, each in sockets.items() if place.covers(other)]
 
 
 def _open(place: Place, own: Sequence[socket.socket], shared: bool) -> socket.socket:

@@ -8,19 +8,20 @@ Between the two nothing has changed.
 
 from __future__ import annotations
 
+import socket
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...checks.client import Result, Run
 from ...runtime import status_socket, upgrade_state
 from ...runtime.loop import Loop
 from ...runtime.request_server import RequestServer
-from ..settings import Place, Settings, places
+from ..settings import Place, Service, Settings, places
 from ..views import html, http, metrics
 from . import admin, report, workers
 from .counters import Counters
 from .http_endpoints import HttpEndpoints
-from .listeners import Listeners, Refused, Sockets
+from .listeners import Listeners, Refused, Sockets, sockets_of
 from .rendering import Renderer
 from .server_states import Dependencies, Health, ServerUpdates
 from .workers import WorkerHandle, WorkerPool
@@ -106,9 +107,7 @@ class Master:
         settings, sockets, status = prepared
         before = self.health.apply(settings.services, inherited)
         try:
-            self.pool.start_generation(
-                settings, [(each.name, sockets[place]) for each in settings.services for place in _places(each)]
-            )
+            self.pool.start_generation(settings, _listening(settings.services, sockets))
         except OSError:
             self.health.switch_to(before)
             raise
@@ -248,6 +247,16 @@ def listeners_of(settings: Settings) -> Dict[Place, str]:
     for place in _places(settings.page) if settings.page else []:
         found.setdefault(place, []).append("page")
     return {place: ", ".join(users) for place, users in found.items()}
+
+
+def _listening(services: Sequence[Service], sockets: Sockets) -> List[Tuple[str, socket.socket]]:
+    """Return each service's name with each of its sockets."""
+    return [
+        (service.name, each)
+        for service in services
+        for place in _places(service)
+        for _other, each in sockets_of(place, sockets)
+    ]
 
 
 def _places(item: Any) -> List[Place]:

@@ -94,7 +94,7 @@ METRICS = (
     Metric("service_refused_total", "Connections for which no server was available.", _services(_count("refused"))),
     Metric("service_received_bytes_total", "Bytes from clients.", _services(_count("bytes_in"))),
     Metric("service_sent_bytes_total", "Bytes to clients.", _services(_count("bytes_out"))),
-    Metric("server_state", "1 for the state in which a server is, 0 for the others.", _states),
+    Metric("server_state", "1 for a server's current state, 0 for the others.", _states),
     Metric("server_state_since_seconds", "When it entered its state, since 1970.", _servers(_count("since"))),
     Metric("server_check_up", "Whether its last check succeeded; absent until there was one.", _checks("up")),
     Metric("server_check_duration_seconds", "How long its last check took.", _checks("took")),

@@ -196,9 +196,9 @@ class Acceptor(Handler):
             self.frontend.loop.watch(self.listener.fileno(), self, IN)
 
     def accept_pending(self) -> None:
-        """Accept the waiting clients: if this is the last process with the socket, closing it would reset them."""
-        if self._open:
-            self.ready(IN)
+        """Accept all waiting clients: if this is the last process with the socket, closing it would reset them."""
+        while self._open and self._accept_batch():
+            pass
 
     def close(self) -> None:
         if self._open:
@@ -206,6 +206,10 @@ class Acceptor(Handler):
             self.frontend.loop.ignore(self.listener.fileno())
 
     def ready(self, events: int) -> None:
+        self._accept_batch()
+
+    def _accept_batch(self) -> bool:
+        """Accept clients; return whether more may be waiting."""
         frontend, context = self.frontend, self.frontend.context
         for _each in range(ACCEPT_BATCH):
             try:
@@ -214,7 +218,7 @@ class Acceptor(Handler):
                 connection.setblocking(False)
             except OSError as fault:
                 self._accept_failed(fault)
-                return
+                return False
             if not frontend.admits(address[0]):
                 connection.close()
                 continue
@@ -224,7 +228,8 @@ class Acceptor(Handler):
                 context.apply_limits()
             Session(frontend, connection, address[0]).begin()
             if not self._open:
-                return
+                return False
+        return True
 
     def _accept_failed(self, fault: OSError) -> None:
         """Ignore an empty queue and a client that has gone; any other error means a lack of resources."""

@@ -23,8 +23,8 @@ SETTLED = SECOND // 20  # from the lower priority to the first offer: who takes 
 def patience(priority: int, unit: int) -> int:
     """Return after how many microseconds an Active router advertises again.
 
-    That is between the Skew_Time of the lowest priority whose balancer answers, the weight and 1, and that of its own
-    lowered one: see `_plan.model.answers`, which chooses the weight.
+    That is between the Skew_Time of the lowest priority whose balancer answers and that of a lowered one, which is 1:
+    see `_plan.model.answers`, which chooses the weight.
 
     :param priority: the configured one
     :param unit: of Skew_Time, in microseconds

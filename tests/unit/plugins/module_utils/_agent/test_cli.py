@@ -79,7 +79,7 @@ def test_every_fault_is_a_line_of_its_own(tmp_path, capsys):
 @pytest.mark.parametrize("command", ["check-config", "vrrp", "proxy"])
 @pytest.mark.parametrize(
     "text, sentence",
-    [(None, "cannot be read: No such file or directory."), ("{", "is no JSON: ")],
+    [(None, "cannot be read: No such file or directory."), ("{", "is not JSON: ")],
     ids=["missing", "no JSON"],
 )
 def test_a_file_that_is_none_is_one_sentence(command, text, sentence, tmp_path, capsys):
@@ -256,7 +256,7 @@ def test_without_the_right_to_raw_sockets_nothing_starts(config, monkeypatch, ca
 
     monkeypatch.setattr(socket, "socket", deny if refuses == "open" else lambda *_arguments: Probe())
     assert cli.main(["vrrp", "--config", config]) == 1
-    assert "wants CAP_NET_RAW and CAP_NET_ADMIN, or root." in capsys.readouterr().err
+    assert "needs CAP_NET_RAW and CAP_NET_ADMIN, or root." in capsys.readouterr().err
     assert router.started == []
 
 
@@ -404,7 +404,7 @@ def test_a_server_of_direct_return_is_applied_and_removed(direct_config, direct_
         (direct_server_command.Refused("nft refuses it."), "nft refuses it.\n"),
         (
             PermissionError(1, ""),
-            "the server cannot be changed: operation not permitted; it wants CAP_NET_ADMIN, or root.\n",
+            "the server cannot be changed: operation not permitted; it needs CAP_NET_ADMIN, or root.\n",
         ),
     ],
 )

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import signal
@@ -11,7 +12,9 @@ import socket
 import threading
 from pathlib import Path
 
+import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import checks_process, server
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Callbacks, ChecksProcess
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import TCP, Check
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts, forked, watchdog
@@ -110,6 +113,51 @@ def test_a_process_that_takes_nothing_is_not_waited_for(vrrp, tmp_path):
     os.kill(vrrp.checks.pid, signal.SIGCONT)
     vrrp.hears("track", value=0)
     assert len(vrrp.results) == 1
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """A daemon's side of a checks process that the test plays: what is reported, and what reads some messages."""
+    (ours, theirs), time, results = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET), Time(), []
+
+    class Played:
+        pid, connection = 1, ours
+
+        def __init__(self, _name, _serve):
+            pass
+
+    def read(*messages, left=0):
+        for message in messages:
+            theirs.send(json.dumps(message).encode())
+        for _each in messages[left:]:
+            time.is_ready(ours.fileno())
+
+    monkeypatch.setattr(checks_process, "Forked", Played)
+    checks = ChecksProcess(time, Callbacks(results.append, print, print), "checks", lambda _end: None)
+    checks.apply([Check("web", TCP)], ME)
+    checks.start()
+    yield results, read
+    theirs.close()
+    ours.close()
+
+
+def result(up):
+    return [server.RESULT, 1, up, 0, ""]
+
+
+def test_of_the_results_that_wait_for_a_daemon_that_stood_still_the_newest_counts(played):
+    results, read = played
+    read(result(True))
+    read(result(False), result(True))
+    assert [each.up for each in results] == [True]
+    read(result(True), result(False), [server.ALIVE])
+    assert [each.up for each in results] == [True, False]
+
+
+def test_a_result_does_not_wait_for_ever_behind_other_messages(played):
+    results, read = played
+    read(result(True), *[[server.ALIVE]] * checks_process.MAX_WAITING, left=1)
+    assert [each.up for each in results] == [True]
 
 
 def test_a_notify_program_is_run_and_its_failure_is_logged(vrrp, tmp_path):

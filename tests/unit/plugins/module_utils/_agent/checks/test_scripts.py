@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import sub
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.scripts import Script
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import Loop
-from support.agent.loops import LIMIT, SECOND, Runs, run_until
+from support.agent.loops import LIMIT, SECOND, Runs, Time, run_until
 from support.agent.programs import ME, alive, in_a_child, pids, shell, text
 from support.marks import as_root
 
@@ -273,6 +273,29 @@ def test_no_second_one_is_started_while_the_first_one_is_dying(loop, script, tmp
     run_until(loop, lambda: text(mark) == "in\nout\nin\n")
     expire(runs)
     assert [outcome.success for outcome in runs.outcomes] == [False, False]
+
+
+class Asleep:
+    """Programs that run for ever."""
+
+    stopping = False
+
+    def start(self, *_command):
+        return self
+
+    def stop(self):
+        self.stopping = True
+
+
+def test_for_as_long_as_this_process_was_late_no_program_takes_too_long():
+    time, outcomes = Time(), []
+    Script(time, Asleep(), ["sleep"], ME, SECOND).start(outcomes.append)
+    for _each in range(3):
+        time.stand_still(2 * SECOND)
+        time.advance(0)
+    assert outcomes == []
+    time.advance(SECOND)
+    assert [outcome.detail for outcome in outcomes] == ["no end within 1 s"]
 
 
 def test_one_that_never_dies_is_a_failure_each_time(loop, script, monkeypatch):

@@ -25,14 +25,14 @@ SCRIPT = {"name": "own", "type": "script", "command": "/bin/sh"}
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/full", "/dev/urandom", "/dev/null", "/"])
 def test_a_device_is_no_configuration(path, capsys):
     assert cli.main(["check-config", "--config", path]) == 1
-    reason = "cannot be read: Is a directory." if path == "/" else "is no regular file: name one that contains the"
+    reason = "cannot be read: Is a directory." if path == "/" else "is not a regular file: name one that contains the"
     assert capsys.readouterr().err.startswith(f"{path} {reason}")
 
 
 def test_a_fifo_is_no_configuration(tmp_path):
     os.mkfifo(str(tmp_path / "pipe"))
     assert file.load(str(tmp_path / "pipe"))[1] == [
-        f"{tmp_path}/pipe is no regular file: name one that contains the configuration."
+        f"{tmp_path}/pipe is not a regular file: name one that contains the configuration."
     ]
 
 
@@ -42,7 +42,7 @@ def test_a_fifo_has_no_certificates(tmp_path):
     check = {"type": "https", "verify": True, "host": "web.example", "ca": f"{tmp_path}/pipe"}
     text = json.dumps({"services": [{**SERVICE, "check": check}]})
     assert proxy_config.parse(text, host=host)[1] == [
-        f"services[0] (web).check.ca is '{tmp_path}/pipe': it is no regular file."
+        f"services[0] (web).check.ca is '{tmp_path}/pipe': it is not a regular file."
     ]
 
 
@@ -50,7 +50,7 @@ def test_a_large_file_is_refused_without_reading_it(tmp_path):
     path = tmp_path / "large.json"
     with path.open("wb") as large:
         large.truncate(file.MAX_SIZE + 1)
-    assert file.load(str(path))[1] == [f"{path} has more than 16 MB, which no configuration has: name another file."]
+    assert file.load(str(path))[1] == [f"{path} has more than 16 MB, too large for a configuration: name another file."]
 
 
 def test_a_file_of_16_mb_is_read(tmp_path):
@@ -77,7 +77,7 @@ def test_a_large_configuration_takes_seconds(text):
 
 def test_the_line_of_a_syntax_error_and_the_key_of_a_repetition_are_named():
     assert proxy_config.parse('{\n"services": [\n}')[1] == [
-        "configuration is no JSON: Expecting value: line 3 column 1 (char 16)."
+        "configuration is not JSON: Expecting value: line 3 column 1 (char 16)."
     ]
     assert proxy_config.parse('{"services": [{"port": 1, "port": 2}]}')[1] == [
         "configuration has the key 'port' more than once in services[0]: leave one out."

@@ -148,6 +148,6 @@ def test_what_cannot_be_run_is_refused(program):
     assert host.program(str(program), me) is None
     assert host.program(str(program), "no-such-user") == "it cannot be run: this host has no user no-such-user."
     assert host.program(str(program) + "x", me) == "it cannot be run: No such file or directory."
-    assert host.program(str(program.parent), me) == "it cannot be run: it is no executable file."
+    assert host.program(str(program.parent), me) == "it cannot be run: it is not an executable file."
     program.chmod(0o644)
-    assert host.program(str(program), me) == "it cannot be run: it is no executable file."
+    assert host.program(str(program), me) == "it cannot be run: it is not an executable file."

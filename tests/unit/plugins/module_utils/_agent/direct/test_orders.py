@@ -46,4 +46,4 @@ def test_what_is_no_order_is_left_out(file, tmp_path, text):
 def test_a_file_that_cannot_be_written_is_a_fault_in_the_log(tmp_path, log):
     OrdersFile(str(tmp_path / "missing" / "status.sock"), log).write({"api/a": "drain"})
     (fault,) = log.faults
-    assert "Orders will not outlast a restart" in fault and "missing" in fault
+    assert "Orders will not survive a restart" in fault and "missing" in fault

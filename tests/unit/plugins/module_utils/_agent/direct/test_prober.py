@@ -115,6 +115,15 @@ def test_the_proof_is_repeated_and_says_nothing_new(proven):
     assert proven.changes == 1
 
 
+def test_no_server_is_silent_while_this_process_or_the_whole_machine_stands_still(proven):
+    proven.advance(INTERVAL)
+    for _each in range(proofs.FALL):
+        proven.stand_still(2 * INTERVAL)
+        proven.advance(0)
+    proven.arrives()
+    assert proven.states() == {A: True, B: True} and proven.changes == 1
+
+
 def test_silence_proves_nothing_and_leaves_no_half_of_a_connection(case):
     case.answers.clear()
     case.prober.want(LINK, TARGETS)

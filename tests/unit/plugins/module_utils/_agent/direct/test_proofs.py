@@ -77,7 +77,7 @@ def test_each_fault_names_the_server_and_the_mend(outcome):
 def test_the_sentences():
     assert sentence(after(SILENT), KEY, "web1", "eth0") == (
         "web1 does not answer for 192.0.2.100:443 in direct return: run the role direct_server on it, and let nothing "
-        "on the way drop its frames."
+        "on the path drop its frames."
     )
     assert "[2001:db8::100]:443" in sentence(after(REFUSED), KEY6, "web1", "eth0")
     assert "give eth0 an address" in sentence(after(NO_SOURCE), KEY, "web1", "eth0")

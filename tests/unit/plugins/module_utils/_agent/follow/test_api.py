@@ -139,7 +139,7 @@ def test_a_watch_ends_as_soon_as_its_client_is_closed(watch):
 @pytest.mark.parametrize("line", [b"nonsense\n", b'{"a": \xff}\n', b"[" * 100_000 + b"\n"])
 def test_a_line_that_is_no_json_ends_the_watch(server, watch, line):
     server.say(line)
-    assert watch.end() == Failed("the answer is no JSON")
+    assert watch.end() == Failed("the answer is not JSON")
 
 
 def test_a_line_without_an_end_ends_the_watch(server, watch):

@@ -94,7 +94,7 @@ def test_a_fault_is_logged_once_tried_again_less_and_less_often_and_cured(case):
     assert case.moments()[6:] == [122]
     assert case.balancers.report() == [{"name": "proxy", "fault": None}]
     assert case.log.lines == [
-        "proxy has not the servers of the cluster: it is away.",
+        "proxy does not have the servers of the cluster: it is away.",
         "proxy has the servers of the cluster again.",
     ]
 

@@ -240,7 +240,7 @@ def test_a_file_that_haproxy_refuses_never_reaches_its_path(case):
 
 def test_a_haproxy_that_is_away_gets_its_servers_when_it_is_back(case):
     case.stop()
-    with pytest.raises(Refused, match="HAProxy cannot be asked at .*: connection refused: is it running"):
+    with pytest.raises(Refused, match="HAProxy cannot be reached at .*: connection refused: is it running"):
         case.balancer.apply([A, B])
     case.start()
     assert set(case.present()) == {"a", "b"}

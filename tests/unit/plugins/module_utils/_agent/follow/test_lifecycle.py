@@ -142,7 +142,7 @@ def test_a_token_that_rotates_is_not_noticed(server, follow, haproxy, token):
 def test_a_token_that_is_not_renewed_is_a_sentence_with_the_mend(server, follow, haproxy, token):
     server.tokens = {"new"}
     server.cut()
-    until(lambda: follow.lines(f"does not accept the credentials (401): renew the token in {token}; it is read anew"))
+    until(lambda: follow.lines(f"does not accept the credentials (401): renew the token in {token}; it is read again"))
     assert haproxy.present() == BOTH
     token.write_text("new")
     until(lambda: follow.lines(f"{server.url} answers."))
@@ -152,7 +152,9 @@ def test_a_forbidden_list_is_a_sentence_with_the_mend(server, start, haproxy):
     server.refusing = [(403, {})] * 3
     found = start()
     until(
-        lambda: found.lines("forbids to read the nodes (403: as the test wants it): allow this user to list and watch")
+        lambda: found.lines(
+            "does not allow reading the nodes (403: as the test wants it): allow this user to list and watch"
+        )
     )
     assert haproxy.present() == {"first": "10.0.0.1"}
 
@@ -193,7 +195,7 @@ def test_a_reload_takes_the_new_file_and_one_with_a_fault_changes_nothing(server
 def test_a_haproxy_that_is_away_is_a_sentence_and_gets_its_servers_later(server, follow, haproxy):
     haproxy.close()
     server.put(node("c", "10.0.0.3"))
-    until(lambda: follow.lines("haproxy has not the servers of the cluster: HAProxy cannot be asked"))
+    until(lambda: follow.lines("haproxy does not have the servers of the cluster: HAProxy cannot be reached"))
     assert "c" in haproxy.written()
     assert follow.report()["balancers"][0]["fault"]
 

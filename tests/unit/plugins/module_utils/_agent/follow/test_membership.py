@@ -91,7 +91,7 @@ def test_while_most_nodes_are_not_ready_none_leaves_for_that():
     for at, server in enumerate((A, B, C)):
         them.change(unready(server), at * MILLION)
     assert them.decide(2 * LIMIT).servers == (A, B, C) and them.due() is None
-    assert them.problem() == "3 of 3 nodes are not ready, and none leaves for that: see `kubectl get nodes`."
+    assert them.problem() == "3 of 3 nodes are not ready, and none is removed for that: see `kubectl get nodes`."
     them.change(up(A), 2 * LIMIT)
     assert them.decide(2 * LIMIT).servers == (A, B, C) and them.due() is None
     them.change(up(B), 2 * LIMIT)

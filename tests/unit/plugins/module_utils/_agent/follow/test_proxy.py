@@ -103,7 +103,7 @@ def test_a_reload_that_was_missed_is_made_good(case):
 
 def test_a_reload_by_the_socket_says_why_it_is_refused(case):
     case.proxy.path.write_text("{")
-    with pytest.raises(Refused, match="the proxy keeps the servers that it had: .*proxy.json is no JSON"):
+    with pytest.raises(Refused, match="the proxy keeps the servers that it had: .*proxy.json is not JSON"):
         case.balancer._reload()
     assert set(case.present()) == {"a"}
 

@@ -15,7 +15,7 @@ def test_the_table_has_all_that_an_operator_asks():
         "",
         "3 nodes with master=, last change 10s ago; https://127.0.0.1:6443, heard 5s ago",
         "",
-        "Nodes without an address of the families: c.",
+        "Nodes without an address of the configured families: c.",
         "",
         "SERVER  ADDRESS",
         "a       10.0.0.1",

@@ -57,7 +57,7 @@ def test_a_file_that_is_of_no_use_is_a_sentence_and_no_list(path, text):
         file.write(text)
     known, sentence = state.load(path, "x=")
     assert known == Known()
-    assert sentence.startswith("The state_file is of no use, and is written anew: ")
+    assert sentence.startswith("The state_file cannot be used, and is rewritten: ")
 
 
 def test_a_folder_that_cannot_be_had_is_a_sentence(tmp_path):

@@ -189,7 +189,7 @@ def test_a_line_that_makes_no_sense_ends_the_watch_and_needs_a_list(line):
 
 @pytest.mark.parametrize("document", [None, [], {"items": []}, {"items": 7, "metadata": {}}, {"kind": "Status"}])
 def test_what_is_no_list_is_said_to_be_none(document):
-    assert watching.page_of(document) == Failed("the answer is no list of nodes")
+    assert watching.page_of(document) == Failed("the answer is not a list of nodes")
 
 
 def test_an_empty_list_may_be_null():

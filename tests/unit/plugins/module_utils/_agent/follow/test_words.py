@@ -31,8 +31,8 @@ def said(outcome, expired=False, **api):
         (Refused(429), "refuses (429)."),
         (
             Refused(403, "nodes is forbidden"),
-            "forbids to read the nodes (403: nodes is forbidden): "
-            "allow this user to list and watch nodes, by a ClusterRole.",
+            "does not allow reading the nodes (403: nodes is forbidden): "
+            "allow this user to list and watch nodes, with a ClusterRole.",
         ),
     ],
 )
@@ -44,12 +44,12 @@ def test_each_outcome_is_a_sentence(outcome, sentence):
     "api, expired, mend",
     [
         ({}, False, "set api.certificate or api.token."),
-        ({"token": "/t"}, False, "renew the token in /t; it is read anew for each request."),
-        ({"certificate": "/c"}, False, "renew the certificate in /c; it is read anew for each request."),
+        ({"token": "/t"}, False, "renew the token in /t; it is read again for each request."),
+        ({"certificate": "/c"}, False, "renew the certificate in /c; it is read again for each request."),
         (
             {"certificate": "/c"},
             True,
-            "renew the certificate in /c, which has expired; it is read anew for each request.",
+            "renew the certificate in /c, which has expired; it is read again for each request.",
         ),
     ],
 )

@@ -175,7 +175,7 @@ def test_the_election_and_the_tracked_files_are_read():
     text = (GOLDEN / "pair.lb1.keepalived.conf").read_text()
     assert elections(text) == {"vip-192.0.2.10": (254, True)}
     assert keepalived_conf.track_files(text) == ["/run/haproxy.down", "/run/onprem-lb-haproxy_answers.failing"]
-    assert keepalived_conf.weights(text, "haproxy_answers") == {"vip-192.0.2.10": -252}
+    assert keepalived_conf.weights(text, "haproxy_answers") == {"vip-192.0.2.10": -253}
     assert keepalived_conf.weights(text, "haproxy_down") == {"vip-192.0.2.10": 0}
     assert keepalived_conf.weights(text, "another") == {}
     lax = text.replace("    priority 254", "    nopreempt")

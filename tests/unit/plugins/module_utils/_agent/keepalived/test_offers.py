@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import offers
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived.senders import LOWEST
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import offers as core
 from support.agent.loops import SECOND, Time
@@ -54,7 +55,7 @@ def test_a_holder_resigns_once_its_lower_priority_has_settled_and_says_later_tha
     time.advance(core.SETTLED)
     assert host.journal == ["send 0 to 192.0.2.2"] and said == [TOLD]
     time.advance(SECOND)
-    assert host.journal[1:] == ["send 2 to 192.0.2.2"]  # 254 and the weight
+    assert host.journal[1:] == ["send 1 to 192.0.2.2"]  # 254 and the weight
 
 
 def test_it_says_nothing_more_once_another_member_has_taken_over(host):
@@ -107,7 +108,7 @@ def test_what_cannot_be_sent_is_a_sentence_once(host):
 
 @pytest.mark.parametrize("weight", ["", "weight 0"], ids=["not tracked", "tracked with FAULT"])
 def test_what_does_not_only_lower_its_priority_is_not_offered(host, weight):
-    line = f"        {NAME} weight -252\n"
+    line = f"        {NAME} weight -253\n"
     text = PAIR.replace(line, f"        {NAME} {weight}\n" if weight else "")
     assert text != PAIR
     host.netlink.put(VIP, "eth0")
@@ -116,12 +117,12 @@ def test_what_does_not_only_lower_its_priority_is_not_offered(host, weight):
 
 def test_the_wait_is_between_the_skew_times_of_those_that_answer_and_those_that_do_not():
     for version, unit in ((2, SECOND), (3, SECOND // 10)):
-        for highest, lowest, weight in ((254, 253, -252), (254, 228, -227), (100, 98, -97), (254, 128, -127)):
+        for highest, lowest in ((254, 253), (254, 228), (100, 98), (254, 128)):
             patience = core.patience(highest, unit)
             answering, silent = (
                 machine.skew_time(
                     machine.VirtualRouter(version, priority, unit, "192.0.2.1"), machine.State(active_interval=unit)
                 )
-                for priority in (lowest, highest + weight - 1)
+                for priority in (lowest, LOWEST)
             )
             assert answering < patience < silent

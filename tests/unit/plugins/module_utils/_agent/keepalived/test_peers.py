@@ -137,6 +137,11 @@ def test_the_search_ends_where_others_speak_all_the_time():
     assert prober.asked == [FIRST, VIRTUAL] * peers.TRIES
 
 
+def test_what_arrived_while_this_process_stood_still_is_an_answer():
+    prober, times = Prober({FIRST: MAC}, {FIRST: peers.TRIES}), itertools.count(step=5 * peers.WAIT)
+    assert peers.find(prober, [FIRST], has_answers, now=lambda: next(times)) == {FIRST: MAC}
+
+
 @pytest.fixture
 def host(monkeypatch, tmp_path):
     """A host whose configuration and neighbours are those above; what it sends."""

@@ -49,10 +49,13 @@ def test_of_what_this_collection_writes_nothing_is_said(path):
     "line, sentence",
     [
         ("$VRID=51", "the definition $VRID, which is not evaluated: write its value where it is used"),
-        ("@lb1 priority 200", "@lb1, and which members read that line is not known here: write a file for each member"),
+        (
+            "@lb1 priority 200",
+            "@lb1, and it is not known here which members read that line: write a file for each member",
+        ),
         (
             "@^lb1 priority 200",
-            "@^lb1, and which members read that line is not known here: write a file for each member",
+            "@^lb1, and it is not known here which members read that line: write a file for each member",
         ),
         ("router_id ${_INSTANCE}", "${_INSTANCE}, which keepalived replaces: write what it stands for"),
         ("script $_PWD/check", "$_PWD, which keepalived replaces: write what it stands for"),

@@ -97,7 +97,7 @@ def test_the_keys_are_those_of_the_collections_model():
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("{", "configuration is no JSON: "),
+        ("{", "configuration is not JSON: "),
         ("[]", "configuration is []: a mapping with the keys services, "),
         ('{"services": [], "services": []}', "configuration has the key 'services' more than once: leave one out."),
         ("{}", "configuration lacks 'services': add it."),
@@ -260,7 +260,7 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
     assert found is None and faults == [f"{tmp_path}/none.json cannot be read: No such file or directory."]
     (tmp_path / "latin.json").write_bytes(b'{"services": ["\xe4"]}')
     assert config.load(str(tmp_path / "latin.json"))[1] == [
-        f"{tmp_path}/latin.json is no JSON: it is not written in UTF-8."
+        f"{tmp_path}/latin.json is not JSON: it is not written in UTF-8."
     ]
 
 

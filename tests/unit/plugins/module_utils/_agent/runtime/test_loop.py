@@ -93,6 +93,17 @@ def test_what_is_due_is_called_once_in_the_order_of_its_moments(loop, clock):
     assert called == ["a", "b", "b again", "c"]
 
 
+def test_after_the_process_stood_still_what_has_arrived_comes_before_what_is_overdue(loop, clock, pair):
+    called = []
+    loop.watch(pair[0].fileno(), lambda _events: called.append(pair[0].recv(1)))
+    loop.at(0, lambda: called.append("overdue"))
+    loop.at(0, loop.stop)
+    pair[1].send(b"x")
+    clock.now = MILLION
+    loop.run()
+    assert called == [b"x", "overdue"]
+
+
 def test_after_counts_from_now(loop, clock):
     clock.now = 1000
     assert end_after(loop, 7).at == 1007

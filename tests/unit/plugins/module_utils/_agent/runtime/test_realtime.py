@@ -57,8 +57,8 @@ def test_what_is_not_permitted_is_said_and_no_memory_is_locked_up_to_a_limit(ref
     # A lock that only the limit allows would let a later allocation fail.
     monkeypatch.setitem(sys.modules, "ctypes", None)
     assert realtime.prepare() == [
-        "real-time scheduling: Operation not permitted (it wants CAP_SYS_NICE)",
-        "locking memory: Operation not permitted (it wants CAP_IPC_LOCK)",
+        "real-time scheduling: Operation not permitted (it needs CAP_SYS_NICE)",
+        "locking memory: Operation not permitted (it needs CAP_IPC_LOCK)",
     ]
 
 

@@ -107,7 +107,7 @@ def test_what_is_no_socket_is_left_alone(loop, path):
     os.makedirs(os.path.dirname(path))
     with open(path, "w", encoding="utf-8") as file:
         file.write("precious")
-    with pytest.raises(status_socket.Refused, match="is no socket, but something else"):
+    with pytest.raises(status_socket.Refused, match="is not a socket, but something else"):
         status_socket.StatusServer(loop, path, dict)
     assert os.path.getsize(path) == 8
 

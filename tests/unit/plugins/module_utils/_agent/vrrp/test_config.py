@@ -249,7 +249,7 @@ def test_a_refused_password_is_not_repeated(changes):
     "text, sentence",
     [
         (" \n", "configuration is empty: a configuration in JSON is wanted."),
-        ("{", "configuration is no JSON: "),
+        ("{", "configuration is not JSON: "),
         ('{"instances": [], "instances": []}', "configuration has the key 'instances' more than once: leave one out."),
         (
             '{"instances": [{"name": "front", "vrid": 1, "vrid": 2, "vrid": 3}]}',

@@ -27,7 +27,7 @@ def test_every_key_has_its_default_in_a_table(schema):
     for key, field in schema.items():
         default = field.default if isinstance(field.default, str) and field.default else json.dumps(field.default)
         left_out = {"null": "", "[]": ""} if key in ("source", "notify") else {}
-        assert second_column(key) == ("needed" if field.required else left_out.get(default, default)), key
+        assert second_column(key) == ("required" if field.required else left_out.get(default, default)), key
 
 
 @pytest.mark.parametrize("kind", settings.CHECK_TYPES)

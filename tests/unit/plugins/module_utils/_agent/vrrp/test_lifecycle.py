@@ -100,7 +100,7 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
     look()
     one.status_socket.close()
     assert faults[0] is None
-    assert "is no JSON" in faults[1]
+    assert "is not JSON" in faults[1]
     assert "vrid is 300" in faults[2]
     assert faults[3] is None
     said = [line for line in case.journal if "refused" in line]
@@ -141,7 +141,7 @@ def test_a_status_socket_that_cannot_be_had_refuses_the_reload_and_the_first_one
         lambda: there.append((case.folder / "vrrp.sock").is_socket()),
     )
     assert there == [True]
-    assert "is no socket, but something else" in one.report()["config_fault"]
+    assert "is not a socket, but something else" in one.report()["config_fault"]
     assert not [line for line in case.journal if "apply" in line]
 
 
@@ -149,7 +149,9 @@ def test_without_a_status_socket_the_addresses_are_served_and_the_lack_is_logged
     busy = case.folder / "vrrp.sock"
     busy.write_text("no socket")
     one = case.run()
-    assert case.journal[1].startswith(f"says status reports: {busy} is no socket, but something else: remove it, or ")
+    assert case.journal[1].startswith(
+        f"says status reports: {busy} is not a socket, but something else: remove it, or "
+    )
     assert [case.journal[0], *case.journal[2:]] == [*BEGIN, "daemon: leave", *END]
     assert one.report()["limits"] == [case.journal[1][len("says ") :]]
     assert busy.read_text() == "no socket"

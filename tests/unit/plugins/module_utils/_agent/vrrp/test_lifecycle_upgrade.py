@@ -128,7 +128,7 @@ GOES_ON = [
     "old process: request handover",
     "daemon: resume {'front': 'Active'}",
     "old process: commit",
-    f"says onprem.lb {VERSION} goes on from here.",
+    f"says onprem.lb {VERSION} takes over from here.",
 ]
 
 

@@ -75,15 +75,15 @@ def test_a_route_is_written_as_ip_route_writes_it():
         ("10.0.0.0/8 via 192.0.2.254", "it names no interface: write dev and its name."),
         (
             "10.0.0.1/8 dev eth0",
-            "'10.0.0.1/8' is no network: write one such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address.",
+            "'10.0.0.1/8' is not a network: use a form such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address.",
         ),
         (
             "default dev eth0",
-            "'default' is no network: write one such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address.",
+            "'default' is not a network: use a form such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address.",
         ),
         (
             "fe80::%eth0/64 dev eth0",
-            "'fe80::%eth0/64' is no network: write one such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address.",
+            "'fe80::%eth0/64' is not a network: use a form such as 10.0.0.0/8, or 0.0.0.0/0 or ::/0 for every address.",
         ),
         ("10.0.0.0/8 dev eth0 scope link", "scope is unknown; a route has a network, and once each via, dev, src,"),
         ("10.0.0.0/8 dev eth0 dev eth1", "dev is there twice; a route has a network, and once each via, dev, src,"),

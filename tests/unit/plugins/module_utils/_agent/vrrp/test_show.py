@@ -15,7 +15,7 @@ onprem.lb 1.0.0, process 4711, up 3d 4h, /etc/onprem-lb-agent/vrrp.json
 
 The last change of the configuration was refused: instances[0] (front).vrid is 300: a VRID from 1 to 255 is wanted.
 
-Not available: real-time scheduling: Operation not permitted (it wants CAP_SYS_NICE).
+Not available: real-time scheduling: Operation not permitted (it needs CAP_SYS_NICE).
 
 INSTANCE  STATE       SINCE   PRIORITY    INTERFACE  VRID   ADDRESSES                              WHY
 front     Active      3d 4h   244 of 254  eth0       51 v2  192.0.2.10/32 192.0.2.11/32 (missing)  no Advertisement was heard; load -10; 192.0.2.3 is Active as well, priority 50; another host has 192.0.2.10 as well (02:00:00:00:00:09)

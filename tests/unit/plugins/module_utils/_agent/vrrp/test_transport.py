@@ -140,6 +140,17 @@ def test_a_backup_that_was_late_reads_what_has_arrived_before_its_timer_counts_a
     assert host.state == "Active"
 
 
+def test_to_a_backup_that_was_late_an_offer_is_none_after_which_the_active_router_has_advertised(host):
+    host.start()
+    host.done()
+    host.let(1)
+    host.deliver(0)
+    host.deliver(200)
+    host.loop.stall(5)
+    host.let()
+    assert (host.state, host.done()) == ("Backup", [])
+
+
 def test_a_backup_that_was_late_reads_even_behind_a_thousand_other_messages(host):
     host.start()
     host.let(DOWN_INTERVAL - 0.1)

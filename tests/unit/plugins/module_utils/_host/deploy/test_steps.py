@@ -168,9 +168,9 @@ def test_nothing_is_stopped_without_being_told():
     "found, words",
     [
         ({"systemd": False}, "systemd does not run here"),
-        ({"version": ()}, "/usr/bin/python3 is no Python that runs"),
+        ({"version": ()}, "/usr/bin/python3 is not a working Python"),
         ({"version": (3, 6)}, "/usr/bin/python3 is Python 3.6, and the agent needs 3.8 or later"),
-        ({"raw_sockets": False}, "there is no right to open raw sockets"),
+        ({"raw_sockets": False}, "there is no permission to open raw sockets"),
         ({"conflicting": (KEEPALIVED,)}, "keepalived runs here (pid 12, keepalived.service, not this collection's)"),
         ({"conflicting": (KEEPALIVED._replace(ours=True),)}, "keepalived.service, this collection's)"),
         ({"conflicting": (KEEPALIVED._replace(unit=""),)}, "no systemd unit"),

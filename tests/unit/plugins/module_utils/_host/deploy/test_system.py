@@ -132,7 +132,7 @@ def test_the_version_asked_is_the_one_that_answers_and_it_speaks_of_the_real_pat
         "configuration.services is 1: a list is wanted."
     ]
     (sentence,) = here.check_config(sys.executable, str(archive), "{", "/etc/x/proxy.json")
-    assert sentence.startswith("/etc/x/proxy.json is no JSON")
+    assert sentence.startswith("/etc/x/proxy.json is not JSON")
     (tmp_path / "broken.pyz").write_text("raise SystemExit(3)")
     (sentence,) = here.check_config(sys.executable, str(tmp_path / "broken.pyz"), good, "/etc/x/proxy.json")
     assert sentence == "/etc/x/proxy.json is refused without a word (exit code 3)."
@@ -197,7 +197,7 @@ def test_a_daemon_that_refuses_is_quoted(tmp_path, signalled):
     unit.sent = signalled
     here, _systemctl = host(tmp_path, ("systemctl show", unit.show))
     here.report = lambda path: {"config_fault": "port 80 is taken."}
-    with pytest.raises(Failed, match="goes on with the old one: port 80 is taken"):
+    with pytest.raises(Failed, match="keeps the old one: port 80 is taken"):
         here.reload(PROXY, Unit(pid=5))
 
 
@@ -221,7 +221,7 @@ def test_a_new_version_that_is_refused_is_not_waited_for(tmp_path, signalled):
     unit.sent = signalled
     here, _systemctl = host(tmp_path, ("systemctl show", unit.show))
     here.report = lambda path: {"config_fault": "The new version does not take over: it has ended."}
-    with pytest.raises(Failed, match=r"goes on with the old one: The new version does not take over: it has ended\.$"):
+    with pytest.raises(Failed, match=r"keeps the old one: The new version does not take over: it has ended\.$"):
         here.upgrade(VRRP, Unit(pid=5), "/lib/agent-bb.pyz")
 
 

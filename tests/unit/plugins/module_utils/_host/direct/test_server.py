@@ -72,9 +72,9 @@ OTHER_PORT = ["192.0.2.1", {"address": "192.0.2.2", "port": 6444}]
             "kube-apiserver listens at 192.0.2.100 port 6443, the VIP of api: have it listen at",
         ),
         (listening("::", "::ffff:192.0.2.100"), "kube-apiserver listens at 192.0.2.100 port 6443, the VIP"),
-        (listening(), "192.0.2.100 port 6443 (api), because on that port nothing listens: start a server at 0.0.0.0."),
-        (listening("::", port=443), "192.0.2.100 port 6443 (api), because on that port nothing listens"),
-        (listening("192.0.2.1"), "because on that port kube-apiserver at 192.0.2.1 alone listens"),
+        (listening(), "192.0.2.100 port 6443 (api), because nothing listens on that port: start a server at 0.0.0.0."),
+        (listening("::", port=443), "192.0.2.100 port 6443 (api), because nothing listens on that port"),
+        (listening("192.0.2.1"), "because kube-apiserver at 192.0.2.1 alone listens on that port"),
         ({"rp_filters": {"all": "1", "eth0": "1"}}, "net.ipv4.conf.all.rp_filter is 1, strict"),
         ({"rp_filters": {"all": "0", "eth0": "1"}}, "net.ipv4.conf.eth0.rp_filter is 1, strict"),
         ({"rp_filters": {"all": "1", "eth0": "0"}}, "Set net.ipv4.conf.eth0.rp_filter to 2."),
@@ -113,7 +113,7 @@ def test_an_interface_that_cannot_be(interface, sentence):
 
 
 def test_a_server_of_ipv4_alone_does_not_answer_in_ipv6():
-    assert_refused(found(API6, **listening("0.0.0.0")), "2001:db8::100 port 6443 (api6), because on that port kube-api")
+    assert_refused(found(API6, **listening("0.0.0.0")), "2001:db8::100 port 6443 (api6), because kube-api")
 
 
 def assert_refused(answer, sentence):

@@ -46,7 +46,7 @@ def test_each_file_system_is_filled_once():
         (
             ["/tmp"],
             1000,
-            "disk_full fills no folder in which everybody may write, as in /tmp: name one above it.",
+            "disk_full does not fill world-writable folders, such as /tmp: name one above it.",
         ),
         (["run"], 1000, "disk_full needs folders, and 'run' is none that can be written in a command."),
         (

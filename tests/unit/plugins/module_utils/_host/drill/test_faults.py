@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 events = st.sampled_from(faults.EVENTS)
 seconds = st.floats(0, 3600, allow_nan=False)
-ON_ETH0 = faults.Target("eth0", vip="192.0.2.10")
+SERVER = {"address": "192.0.2.21", "port": 8443, "services": {"web": ["a"]}}
+BOTH_UP = [("web", "a", "up"), ("web", "b", "up")]
+ON_ETH0 = faults.Target("eth0", vip="192.0.2.10", server=SERVER, known=BOTH_UP)
 
 
 class Host:
@@ -113,7 +115,7 @@ def test_lost_advertisements_are_dropped_on_their_way_out_and_nothing_else():
 
 @pytest.mark.parametrize("vip", ["", "eth0", "192.0.2.10/24", "192.0.2.10'; reboot"])
 def test_a_stranger_needs_an_address_that_the_shell_cannot_misread(vip):
-    with pytest.raises(faults.Refused, match=r"^stranger_with_vip needs vip, and .* is no address\.$"):
+    with pytest.raises(faults.Refused, match=r"^stranger_with_vip needs vip, and .* is not an address\.$"):
         faults.script_for("stranger_with_vip", ON_ETH0._replace(vip=vip))
 
 

@@ -183,6 +183,29 @@ def test_no_result_has_a_name_by_which_ansible_would_judge_the_task():
     assert not {"failed", "skipped", "unreachable", "changed", "rc", "msg", "exception"} & set(seen)
 
 
+def lost(*attempts):
+    """What a probe saw of a lost server: ``(start, took, outcome)``, beside one attempt each 5 ms that took 2 ms."""
+    others = [measurement.Attempt(float(at), at + 2.0, "ok") for at in range(0, 1000, 5)]
+    return measurement.impaired([*others, *(measurement.Attempt(at, at + took, how) for at, took, how in attempts)])
+
+
+def test_where_every_attempt_is_in_time_no_server_is_missed():
+    seen = {"late": 0, "failed": 0, "open": 0, "window_ms": 0, "attempts": 0, "worst_ms": 2, "usual_ms": 2}
+    assert lost() == seen
+
+
+def test_attempts_that_are_late_are_counted_from_the_first_to_the_last():
+    seen = lost((100.5, 1060, "slow"), (300.5, 1050, "slow"), (200.5, 1040, "slow"))
+    assert [seen[key] for key in ("late", "failed", "window_ms", "worst_ms", "usual_ms")] == [3, 0, 200, 1060, 2]
+    assert seen["attempts"] == 40 + 3
+
+
+def test_an_attempt_that_was_open_when_it_happened_is_told_from_those_that_fail_later():
+    seen = lost((100.5, 1800, "timeout"), (102.4, 1, "closed"), (110, 1060, "slow"))
+    assert (seen["open"], seen["failed"], seen["late"]) == (2, 0, 1)
+    assert lost((100.5, 1800, "timeout"), (102.6, 1, "closed"))["failed"] == 1
+
+
 def test_an_answer_after_the_end_does_not_count():
     late = transcript(held=[(A, 0, 950)])
     assert measurement.report(late, NAMES, True)["holder_after"] is None

@@ -63,11 +63,11 @@ def test_nothing_is_set_but_up_what_is_up():
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        ({"link": "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536"}, "eth0 is no port: nothing of it can go down."),
+        ({"link": "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536"}, "eth0 is not a port: no part of it can go down."),
         ({"link": "2: eth0: <NO-CARRIER,BROADCAST,UP> mtu 1500"}, "eth0 has no link: its port cannot go down."),
         (
             {"may_set": (2, "", "RTNETLINK answers: Operation not permitted\n")},
-            "There is no right to set eth0 down: RTNETLINK answers: Operation not permitted",
+            "There is no permission to set eth0 down: RTNETLINK answers: Operation not permitted",
         ),
         (
             {"routes": {**ROUTES, "-4": "default proto static \\ nexthop via 192.0.2.1 weight 1\n"}},

@@ -133,6 +133,14 @@ def test_silence_is_a_timeout_and_a_late_answer_is_slow():
     assert set(outcomes(seen)[40:]) == {"ok"}
 
 
+def test_whoever_waits_for_longer_sees_a_later_answer():
+    def seen(late_ms):
+        patient = settings(duration_ms=7000.0, late_ms=late_ms, interval_ms=20.0)
+        return set(outcomes(World(lambda at: (5000, 0) if at < 100 else (1, 0)).run(patient)))
+
+    assert (seen(1500.0), seen(5000.0)) == ({"timeout", "ok"}, {"slow", "ok"})
+
+
 def test_a_refused_connection_is_a_failure_whether_at_once_or_later():
     seen = World(lambda at: errno.ENETUNREACH if at < 500 else (1, errno.ECONNREFUSED)).run(settings())
     assert outcomes(seen) == ["ENETUNREACH"] * 100 + ["refused"] * 100

@@ -343,7 +343,7 @@ def test_a_failing_command_is_one_sentence():
         (
             [],
             ["224.0.0.18"],
-            "VRRP peer 224.0.0.18 is nobody's own address: name the address that the peer sends from.",
+            "VRRP peer 224.0.0.18 is not a unicast address: name the address that the peer sends from.",
         ),
     ],
 )

@@ -94,7 +94,7 @@ def test_certificates_are_there_and_are_certificates(tmp_path):
     assert [found.rpartition(".pem: ")[2] for found in said(services=services)] == [
         "it cannot be read: No such file or directory.",
         "there is no certificate in it (PEM).",
-        "it is no regular file.",
+        "it is not a regular file.",
     ]
     assert said(services=services)[0].startswith("services[0] (none).check.ca is ")
 
@@ -126,7 +126,7 @@ def wrong_certificates(folder):
     alone = folder / "alone.pem"
     alone.write_text(certificate.read_text())
     yield {"certificate": folder / "none.pem"}, "certificate", "it cannot be read: No such file or directory."
-    yield {"certificate": folder}, "certificate", "it cannot be read: it is no regular file."
+    yield {"certificate": folder}, "certificate", "it cannot be read: it is not a regular file."
     yield {"certificate": key}, "certificate", "there is no certificate in it (PEM)."
     nothing = f"there is no private key in it, and no {alone}.key: add the key to it, or create that file."
     yield {"certificate": alone}, "certificate", nothing

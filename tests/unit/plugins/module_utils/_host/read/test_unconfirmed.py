@@ -22,7 +22,11 @@ DUE, RETURNED = {"id": RUN, "after": 40.0}, {"id": RUN, "at": "2026-01-31 12:01:
             {},
             f"returns to what it ran before {RUN} once it has heard of no run for 40 s, unless onprem.lb.site confirms",
         ),
-        (DUE, RETURNED, f"is returning to what it ran before {RUN}. Its router starts by itself, and not by hand"),
+        (
+            DUE,
+            RETURNED,
+            f"is returning to what it ran before {RUN}. Its router starts on its own, and cannot be started by hand",
+        ),
         (DUE, {**RETURNED, "waits": "192.0.2.10 is held with other settings"}, f"before {RUN}: 192.0.2.10 is held"),
         ({}, RETURNED, f"has returned to what it ran before {RUN}, at 2026-01-31 12:01:00 UTC (journalctl"),
         ({}, {**RETURNED, "stays": "nobody has taken 192.0.2.10"}, "but for its router: nobody has taken 192.0.2.10"),

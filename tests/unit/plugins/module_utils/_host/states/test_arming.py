@@ -128,7 +128,7 @@ def test_a_run_that_is_too_late_is_refused_and_the_member_returns_once_more(host
     if is_over:
         arming.clear(host.run_command)
     with pytest.raises(
-        arming.Refused, match="For 40 s no heartbeat .* in time, so this member returns to its settings"
+        arming.Refused, match="For 40 s no heartbeat .* in time, so this member returns to its previous settings"
     ):
         ask(host.run_command, due("other"), b"program")
     assert host.asked[-1] == "systemctl restart --no-block onprem-lb-undo.service"
@@ -149,7 +149,7 @@ def test_a_run_is_refused_from_the_moment_on_at_which_the_member_begins_to_retur
         return obey(command, **options)
 
     monkeypatch.setattr(host, "run_command", run_command)
-    with pytest.raises(arming.Refused, match="so this member returns to its settings of before"):
+    with pytest.raises(arming.Refused, match="so this member returns to its previous settings"):
         ask(host.run_command, due(), b"program")
     assert host.asked[-1] == "systemctl restart --no-block onprem-lb-undo.service" and records.due()
 

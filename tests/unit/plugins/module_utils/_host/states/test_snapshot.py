@@ -223,5 +223,5 @@ def test_a_state_that_is_not_there_or_damaged_is_a_sentence(tmp_path, wanted, se
 
 
 def test_an_id_is_a_time(tmp_path):
-    with pytest.raises(store.Refused, match="'../x' is no ID of a state"):
+    with pytest.raises(store.Refused, match="'../x' is not the ID of a state"):
         saved(tmp_path, "../x")

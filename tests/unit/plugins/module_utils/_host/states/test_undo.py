@@ -145,7 +145,7 @@ def test_where_the_first_is_not_heard_the_router_of_another_one_never_stops_and_
     assert now.files[1] in host.now.files  # keepalived's
     assert host.said[-1] == "Everything else is as it was before."
     why = "the member that returns first is not heard, and might not take the VIPs"
-    assert f"The router stays as it is: {why}. The next run of onprem.lb.site mends that." in host.said
+    assert f"The router stays as it is: {why}. The next run of onprem.lb.site repairs that." in host.said
 
 
 def test_a_router_that_serves_nobody_stops_and_starts_last_with_the_old_settings(monkeypatch, slow_clock):

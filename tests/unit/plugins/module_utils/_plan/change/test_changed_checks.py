@@ -131,7 +131,7 @@ def test_routers_that_change_together_are_proved_after_that(tmp_path):
 # --- what one run of each says ----------------------------------------------------------------------------------
 
 EXIT = "fails with exit code 1, and prints: no volume"
-ONE = "comes in a run of its own, after it."
+ONE = "must be added in a later run."
 
 
 def judge(tmp_path, failing, check=None, before="", lives=("lb1", "lb2"), outside=()):
@@ -169,7 +169,7 @@ def test_where_the_check_that_runs_there_fails_as_well_the_change_makes_nothing_
     found = judge(tmp_path, ["lb2"], before="script storage failed")
     assert found["faults"] == []
     (line,) = found["lines"]
-    assert line.endswith("The one that runs there fails as well, so lb2 could not take over before either.")
+    assert line.endswith("The check that runs there fails too, so lb2 could not take over before either.")
 
 
 def test_a_check_with_a_weight_takes_no_vip_from_anybody_and_is_only_said(tmp_path):
@@ -186,7 +186,7 @@ def test_a_check_that_fails_on_every_member_is_always_refused(tmp_path, how):
 def test_where_no_router_runs_a_check_may_ask_for_what_the_run_sets_up(tmp_path):
     found = judge(tmp_path, ["lb1", "lb2"], lives=())
     assert found["faults"] == []
-    assert found["lines"][0].endswith("Unless it succeeds once this run is through, lb1 could not take over.")
+    assert found["lines"][0].endswith("Unless it succeeds once this run is finished, lb1 could not take over.")
 
 
 def test_of_the_members_with_a_router_all_are_every_member(tmp_path):

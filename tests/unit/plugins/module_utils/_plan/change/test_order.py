@@ -222,7 +222,7 @@ def test_a_holder_that_would_stop_serving_hands_its_vips_over_first(program):
     members = adopted("lb2", **{program: {"stop": True}})
     assert waves(members, ["lb1", "lb2"])[1] == order.Wave(["lb2"], proves=["lb1"], hands_over=["lb2"])
     (*_table, last) = _pair.plan(members).warnings
-    assert last.startswith(f"On the way: lb2's change stops {program}, so it first hands its VIPs over,")
+    assert last.startswith(f"During the transition, lb2's change stops {program}, so it first hands its VIPs over")
 
 
 @pytest.mark.parametrize("changes, hands_over", [({"preempt": False}, ["lb1"]), ({"auth_pass": "an0ther1"}, [])])
@@ -284,8 +284,8 @@ def test_a_backup_that_is_not_proved_stops_the_run_before_the_holder(proof, why)
     proofs = [["lb1", {}], ["lb2", proof]]
     assert order.unproved(wave, proofs if proof is not None else proofs[:1]) == (
         [
-            "lb2 has changed and could not take over, so lb1 is not changed and goes on serving: "
-            f"{why} Mend that, and repeat the run."
+            "lb2 has changed and could not take over, so lb1 is not changed and keeps serving: "
+            f"{why} Fix that, and repeat the run."
         ]
         if why
         else []

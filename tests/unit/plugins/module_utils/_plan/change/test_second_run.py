@@ -79,8 +79,8 @@ def alone(before, planned, holder):
 def test_a_refusal_names_what_a_second_run_may_change_and_the_first_is_safe_without_it(before, planned, left, first):
     why, *_play = faults(before, planned)
     assert why == (
-        f"No safe way leads from what runs to this plan: leave the change of {left} for a second run, "
-        "or accept that with -e ipi_accept_split=true."
+        f"There is no safe transition from the running settings to this plan: leave the change of {left} for a "
+        "second run, or accept that with -e ipi_accept_split=true."
     )
     assert faults(before, first) == []
     assert "and" in left or faults(first, planned) == []

@@ -90,7 +90,7 @@ def test_a_member_that_others_do_not_send_to_yet_is_refused_with_limit_and_the_p
         one["outside_limit"] = True
     why, *play = _pair.plan(members).faults
     assert why == (
-        "No safe way leads from what runs to this plan: run it without --limit, "
+        "There is no safe transition from the running settings to this plan: run it without --limit, "
         "or accept that with -e pair_accept_split=true."
     )
     assert play[-1].endswith("192.0.2.10 is held by lb1 and lb3.")
@@ -145,10 +145,10 @@ def test_only_the_holders_router_runs_while_a_setting_changes_that_all_must_shar
 
 
 MEANWHILE = (
-    "On the way: settings change that all members share, so for some 10 s only lb1's router runs. "
+    "During the transition, settings that all members share change, so for some 10 s only lb1's router runs. "
     "No other member can take over then."
 )
-TABLE = "192.0.2.10 on the way to the new settings:"
+TABLE = "192.0.2.10 during the transition to the new settings:"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,9 @@ def test_to_the_agent_a_router_of_another_version_is_another_router():
 def test_members_of_several_pairs_each_have_their_own_table():
     vips = [{"address": "192.0.2.10", "vrid": 51}, {"address": "192.0.2.11", "vrid": 52}]
     members = living(before={"vips": vips}, vips=vips, auth_pass="an0ther1")
-    assert _pair.plan(members).warnings[1] == "192.0.2.10, 192.0.2.11 on the way to the new settings:", "once for both"
+    assert _pair.plan(members).warnings[1] == "192.0.2.10, 192.0.2.11 during the transition to the new settings:", (
+        "once for both"
+    )
 
 
 @pytest.mark.parametrize("odd", [{"addresses": []}, {"addresses": ["vip.example"]}, {"advert_interval": 0.0}])

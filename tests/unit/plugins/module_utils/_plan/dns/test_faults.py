@@ -33,7 +33,7 @@ JOINS = (
 OF_A_CLUSTER = [
     ("name", "", "ipi_cluster_name is empty: give a name, for instance lab."),
     ("name", None, "ipi_cluster_name is empty: give a name, for instance lab."),
-    ("name", 12, "ipi_cluster_name is 12, which is no text: put it in quotes."),
+    ("name", 12, "ipi_cluster_name is 12, which is not text: put it in quotes."),
     ("name", "a.b", "ipi_cluster_name is 'a.b', with a dot: give the bare name, without its domain."),
     ("domain", "", "ipi_domain is empty: give a name, for instance example.com."),
     (
@@ -121,8 +121,8 @@ def test_what_is_wrong_with_a_cluster_is_one_sentence(key, value, sentence):
     "key, value, sentence",
     [
         ("domain", None, "dns_domain is empty: give a name, for instance example.com."),
-        ("subdomain", 5, "dns_subdomain is 5, which is no text: put it in quotes."),
-        ("subdomain", False, "dns_subdomain is False, which is no text: put it in quotes."),
+        ("subdomain", 5, "dns_subdomain is 5, which is not text: put it in quotes."),
+        ("subdomain", False, "dns_subdomain is False, which is not text: put it in quotes."),
         ("vips", [], "pair_vips is []: a list of at least one address is wanted."),
         ("vips", [{"vrid": 5}], "pair_vips[0] lacks 'address': add it."),
         ("api", "vielleicht", "dns_api is 'vielleicht': true or false is wanted."),

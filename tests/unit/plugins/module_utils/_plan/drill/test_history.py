@@ -129,8 +129,8 @@ def test_what_is_not_measured_is_not_compared():
 
 
 def test_a_file_that_is_no_record_is_said():
-    unread = {"path": "x.json", "text": "", "wrong": "it is no text"}
-    assert compared(1.0, [unread]).lines == ["x.json is passed over: it is no text."]
+    unread = {"path": "x.json", "text": "", "wrong": "it is not text"}
+    assert compared(1.0, [unread]).lines == ["x.json is skipped: it is not text."]
 
 
 @pytest.mark.parametrize("rank, value", [(1, 1), (50, 10), (95, 19), (100, 20)])

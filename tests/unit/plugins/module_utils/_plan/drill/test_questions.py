@@ -163,7 +163,7 @@ def test_without_an_answer_the_probe_connects_only_and_says_what_that_does_not_m
     found = chosen(*(unknown if nothing == "unknown" else nothing), event=event)
     words = "connects only" if nothing == "unknown" else "connects only: no answer to TLS"
     assert found["question"]["words"] == words and not (found["question"]["tls"] or found["question"]["send"])
-    assert found["measured"] == (event not in ("haproxy_hung", "slow_backend"))
+    assert found["measured"] == (event not in ("haproxy_hung", "slow_backend", *events.ON_SERVER))
 
 
 def test_a_service_whose_balancer_says_that_it_has_no_server_is_asked_for_any_answer():

@@ -116,6 +116,17 @@ def test_the_servers_of_a_member_that_could_not_reach_them_come_back_later_than_
     assert (stays["back_ms"] > 0) == (stays["back"] != stays["after"])
 
 
+@pytest.mark.parametrize("engine", ["native", "agent"])
+@pytest.mark.parametrize("delay, later", [(0, 680), (0.3, 380), (1, 0)])
+def test_a_member_that_waits_before_it_preempts_has_its_servers_by_then_unless_it_was_active_all_the_time(
+    engine, delay, later
+):
+    found = lines(engine=engine, preempt_delay=delay)
+    for event in ("conntrack_full", "port_down", "link_flapping"):
+        assert found[event]["back_later_ms"] == later, event
+    assert found["host_cut"]["back_later_ms"] == 680
+
+
 @pytest.mark.parametrize("unasked", [{"answer_port": 0}, {"track_weight": 4, "priorities": [100, 98]}])
 def test_a_balancer_that_nobody_asks_is_not_forecast_to_be_noticed(unasked):
     assert not {"haproxy_hung", "conntrack_full"} & {*worst(**unasked)}
@@ -420,7 +431,7 @@ def test_different_passwords_are_two_holders_that_no_weight_mends():
 
     sentences = forecast_of(change=differ)["faults"]
     assert len(sentences) == 1 and "both hold the VIP" in sentences[0]
-    assert sentences[0].endswith("no single change mends this, compare the members' settings.")
+    assert sentences[0].endswith("no single change fixes this: compare the members' settings.")
 
 
 def test_a_service_without_a_tracker_is_refused():

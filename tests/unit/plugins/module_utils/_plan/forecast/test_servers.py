@@ -213,12 +213,29 @@ def test_the_table_says_it_in_a_line_for_each_event():
         "web: 2 servers, check http",
         "  server cut           50 % of new connections up to 1050 ms late for 2400 ms; "
         "lasting ones hang until they time out",
-        "  process ends         no new connection late; lasting ones end at once",
+        "  process ends         no new connection late; but 1000 ms if refused as the server goes down; "
+        "lasting ones end at once",
         "  process hangs        50 % of new connections fail for 2880 ms; lasting ones hang until they time out",
         "  server back          gets connections after 400 ms; lasting ones go on",
         "  all answer late      those that answer within 10 s get connections while none is in time; "
         "lasting ones go on",
     ]
+
+
+@pytest.mark.parametrize("connect, wait", [(1.05, 1000), (0.3, 300)])
+def test_who_is_refused_as_one_of_two_servers_goes_down_waits_with_haproxy_alone(connect, wait):
+    """HAProxy waits a second, or `timeout connect`, before each retry while only one server is up."""
+    two, three = ("192.0.2.31", "192.0.2.32"), ("192.0.2.31", "192.0.2.32", "192.0.2.33")
+    limits = Timeouts(connect=connect)
+    loss = found(names=two, timeouts=limits)[ENDS]
+    assert (loss.late, loss.window, loss.worst) == (0, 0, wait)
+    assert loss.note == f"but {wait} ms if refused as the server goes down"
+    for other in (
+        found(names=three, timeouts=limits),
+        found(engines.AGENT, names=two, timeouts=limits),
+        found(names=two, timeouts=limits, check={"type": "none"}),  # it never goes down
+    ):
+        assert (other[ENDS].worst, other[ENDS].note) == (0, "")
 
 
 def test_where_two_engines_differ_each_has_its_line():

@@ -151,8 +151,8 @@ def test_masters_that_do_not_exist_yet_have_the_addresses_of_the_inventory():
     assert plan.faults == []
     assert api_instances(plan)["bootstrap-0"]["peers"] == ["10.0.0.34", "10.0.0.90", "10.0.0.99"]
     assert (
-        "master-0 does not answer: this run leaves it as it is, and proves nothing of it. Its address is that of the "
-        "inventory, as the cluster bootstraps, its settings are taken to be its peers'."
+        "master-0 does not answer: this run leaves it as it is, and does not verify it. Its address is that of the "
+        "inventory, as the cluster bootstraps, its settings are assumed to be its peers'."
     ) in plan.warnings
 
 

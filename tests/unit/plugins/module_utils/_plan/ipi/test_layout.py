@@ -168,7 +168,7 @@ def test_what_a_preset_has_set_up_changes_nothing_in_the_next_run(preset):
     held = {"10.0.0.200": "master-0", "10.0.0.201": "worker-0"}
     plan = planner.draft(ipi.LAYOUT, living(SETTINGS["masters"], held, preset=preset))
     assert plan.faults == [] and not plan.sole_router and not plan.routers_together
-    assert [line for line in plan.warnings if line.startswith("On the way")] == []
+    assert [line for line in plan.warnings if line.startswith("During the transition")] == []
     assert {member.expected.settle for member in plan.members.values()} == {0}
 
 
@@ -264,7 +264,7 @@ BAD = {
         {"ingress_vips": [{"address": "10.0.0.201", "vrid": 109}]},
         "ipi_ingress_vips[0] has VRID 109, which 10.0.0.200 has too",
     ),
-    "unknown_member": ({"ingress_members": ["worker-9"]}, "ipi_ingress_members names worker-9, which is no node"),
+    "unknown_member": ({"ingress_members": ["worker-9"]}, "ipi_ingress_members names worker-9, which is not a node"),
     "unknown_preset": ({"preset": "fast"}, "ipi_preset is 'fast'"),
     "bad_network": ({"machine_networks": ["10.0.0.300/8"]}, "ipi_machine_networks[0] is '10.0.0.300/8'"),
     "bad_server_check": ({"server_check": 5}, "ipi_server_check is 5: a mapping"),

@@ -222,7 +222,8 @@ WRONG = {
     ),
     "an interface with an interval": (
         [{"interface": "eth7", "interval": 1}],
-        "pair_checks[0].interval is for the other kinds, the kernel itself watches an interface: leave it out.",
+        "pair_checks[0].interval has no effect on an interface check, because the kernel watches the "
+        "interface: leave it out.",
     ),
     "a weight": ([{**GATEWAY, "weight": 300}], "pair_checks[0].weight is 300: a weight from -253 to 253 is wanted."),
     "a number of failures": ([{**GATEWAY, "fall": 0}], "pair_checks[0].fall is 0: a whole number from 1 to 1000"),

@@ -108,7 +108,7 @@ def test_what_the_kubeconfig_embeds_becomes_files_that_only_root_reads_and_old_o
         "diff": False,
     }
     assert found.api.ca == "/etc/onprem-lb-follow/ca.crt"
-    assert found.api.token == "/etc/onprem/token", "which rotates, and is read anew"
+    assert found.api.token == "/etc/onprem/token", "which rotates, and is read again"
     assert found.api.server_name == "api.example.com"
     assert {file["path"] for file in files.credentials if file["state"] == "absent"} == {
         "/etc/onprem-lb-follow/certificate.crt",
@@ -159,7 +159,7 @@ def test_ipv6_servers_are_followed_by_their_ipv6_addresses():
         ),
         (
             {"preset": "openshift_upi", "machine_networks": ["192.0.2.0/24"], "bootstrap": "192.0.2.20"},
-            "pair_follow would take the bootstrap host off the balancer, which is no node: set it once",
+            "pair_follow would take the bootstrap host off the balancer, which is not a node: set it once",
         ),
     ],
 )
@@ -237,7 +237,9 @@ def test_who_follows_no_more_gets_the_inventorys_servers_back():
 def test_a_cluster_whose_bootstrap_host_is_a_server_is_told_so_in_one_sentence():
     nodes = cluster(follow=True, follow_kubeconfig=KUBECONFIG, bootstrap="10.0.0.33")
     (fault,) = ipi.plan(nodes).faults
-    assert fault.startswith("ipi_follow would take the bootstrap host off the balancer, which is no node: set it once")
+    assert fault.startswith(
+        "ipi_follow would take the bootstrap host off the balancer, which is not a node: set it once"
+    )
 
 
 def test_a_cluster_without_api_vips_is_not_told_of_a_variable_that_it_does_not_have():

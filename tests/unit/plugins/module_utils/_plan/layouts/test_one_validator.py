@@ -116,7 +116,7 @@ MEMBERS = {
         "pair",
         ["lb1", "lb9"],
         "lb1",
-        ": lb9 is no host of the inventory, correct the name.",
+        ": lb9 is not a host in the inventory: correct the name.",
     ),
     "pair_members twice the same": ("pair", ["lb1", "lb1"], "lb1", ": lb1 is named twice, name each host once."),
     "pair_members leaves one of the group out": (
@@ -135,7 +135,7 @@ MEMBERS = {
         "ipi",
         ["lb1", "lb2", "worker-9"],
         "lb1",
-        ": worker-9 is no host of the inventory, correct the name.",
+        ": worker-9 is not a host in the inventory: correct the name.",
     ),
 }
 

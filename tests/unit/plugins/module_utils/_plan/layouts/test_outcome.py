@@ -10,8 +10,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import out
 VIP, VIP6 = "192.0.2.10", "2001:db8::10"
 UNSET = dict.fromkeys(("enabled", "address", "port", "uri"), "")
 PAGE = "http://127.0.0.1:9000/haproxy_stats"
-UNPROVED = "Not proved: that each VIP moves as forecast."
-DRILL = "Next: onprem.lb.drill causes each failure, and measures for how long a VIP is gone."
+UNPROVED = "Not tested by this run: that each VIP moves as forecast."
+DRILL = "Next: onprem.lb.drill causes each failure, and measures how long each VIP is gone."
 
 
 def member(name, **values):
@@ -111,7 +111,7 @@ def test_a_dry_run_says_what_would_change_and_proves_nothing():
         "lb1: nothing would change.",
         "lb2: to do: write /etc/keepalived/keepalived.conf.",
         f"Statistics on lb1, lb2: {PAGE}",
-        "Next: the same without --check.",
+        "Next: run the same command without --check.",
     ]
 
 
@@ -144,5 +144,5 @@ def test_the_statistics_are_where_the_user_wants_them(given, line):
 def test_a_member_that_did_not_answer_gets_its_changes_later():
     said = outcome.lines([], ["lb2"], dry=False, silent=["lb2"])
     assert said[:1] == ["Not verified: lb2."]
-    assert said[-2] == "Next: when lb2 answers, the same without --limit, which brings it up to date."
+    assert said[-2] == "Next: when lb2 answers, run the same command without --limit to bring it up to date."
     assert "when lb2 answers" not in " ".join(outcome.lines([], ["lb2"], dry=False))

@@ -329,7 +329,7 @@ NAMES = {
     "master name with blank": (
         refusals.of([{**pairs.member(1), "name": "lb 1"}, pairs.member(2)]),
         [
-            "'lb 1' is no name for a member: a name of letters, digits and . : _ - is wanted. "
+            "'lb 1' is not a valid name for a member: a name of letters, digits and . : _ - is wanted. "
             "Rename the host in the inventory."
         ],
     ),

@@ -67,7 +67,7 @@ def test_a_member_that_stays_was_renamed_or_got_another_address_has_not_departed
 def test_the_plan_announces_whom_it_stops_first():
     members = pair()
     members[0]["host"]["members"] = RECORD
-    assert _pair.plan(members).warnings == ["lb3 was a member and is none any more: its router is stopped first."]
+    assert _pair.plan(members).warnings == ["lb3 is no longer a member: its router is stopped first."]
 
 
 def test_a_plan_leaves_a_record_in_which_the_next_plan_finds_who_left():
@@ -139,7 +139,7 @@ def test_nothing_stops_on_a_former_member_that_is_unread_or_serves_alone_unless_
 ):
     made = _departed.judged(FORMER_MEMBER, found, [VIP], retired, "ipi")
     assert (made.faults == []) is accepted
-    assert all("lb3 was a member" in fault and "-e ipi_retired=lb3." in fault for fault in made.faults)
+    assert all("lb3 is no longer a member" in fault and "-e ipi_retired=lb3." in fault for fault in made.faults)
     assert made.units == (["keepalived.service"] if found is SEEN else []), "this member's own is never stopped"
 
 

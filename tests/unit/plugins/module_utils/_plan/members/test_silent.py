@@ -14,8 +14,8 @@ from support.plans.transitions import living, to_play, turns_of
 
 RECORD = {"lb1": ["lb1.example", "192.0.2.1"], "lb2": ["lb2.example", "192.0.2.2"], "lb3": ["lb3.example", "192.0.2.3"]}
 SILENT = (
-    "lb2 does not answer: this run leaves it as it is, and proves nothing of it. Its address is that of the last run's "
-    "record on lb1, its settings are taken to be its peers'."
+    "lb2 does not answer: this run leaves it as it is, and does not verify it. Its address is that of the last run's "
+    "record on lb1, its settings are assumed to be its peers'."
 )
 
 

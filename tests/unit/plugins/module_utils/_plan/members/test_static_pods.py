@@ -27,8 +27,8 @@ def test_every_router_waits_until_the_pods_are_disabled_and_the_run_says_so():
     plan = ipi.plan(with_pods("master-0", "master-2"))
     assert plan.faults == [] and sorted(plan.waiting) == ["master-0", "master-1", "master-2", "worker-0"]
     assert [line for line in plan.warnings if "kube-vip" in line] == [
-        f"{name}: kube-vip may hold VIPs so far. At the end this run disables {POD['manifest']}, and nobody holds them "
-        "until keepalived takes over."
+        f"{name}: kube-vip may currently hold VIPs. At its end this run disables {POD['manifest']}, and no host holds "
+        "them until keepalived takes over."
         for name in ("master-0", "master-2")
     ]
 
@@ -62,7 +62,7 @@ def test_static_pods_of_the_layout_are_refused_as_they_would_not_wait():
     in_pods = {"delivery": "pod", "pods": {"agent_image": "registry.example/onprem-lb:1"}}
     faults = ipi.plan(with_pods("master-0", settings=in_pods)).faults
     assert faults[0].endswith(
-        " gets static pods, and only the unit of keepalived can wait until master-0's kube-vip is disabled: set "
+        " gets static pods, and only keepalived's unit can wait until master-0's kube-vip is disabled: set "
         "ipi_delivery to unit, and move to pods afterwards."
     )
     assert len(faults) == 4
@@ -75,5 +75,5 @@ def test_a_node_that_does_not_answer_is_refused():
         each["host"]["members"] = record
     silent = {**nodes[-1], "host": None, "silent": True, "outside_limit": True}
     assert ipi.plan([*nodes[:-1], silent]).faults == [
-        "worker-0 does not answer, so what holds VIPs there cannot be disabled: repeat the run when it does."
+        "worker-0 does not answer, so what holds VIPs there cannot be disabled: repeat the run when the host answers."
     ]

@@ -103,7 +103,7 @@ def test_the_records_of_before_count_where_their_members_are_the_same():
 def test_of_what_a_connection_does_not_show_the_records_of_before_do_not_count(event):
     subject = SUBJECT._replace(event=event)
     found = measured(file({**OLD_ROW, "event": event}, members=MEMBERS), subject=subject)
-    assert (found is None) == (event in ("haproxy_hung", "slow_backend"))
+    assert (found is None) == (event in ("haproxy_hung", "slow_backend", *events.ON_SERVER))
 
 
 def test_where_nothing_is_shown_of_a_vip_that_was_drilled_that_is_said():
@@ -113,21 +113,21 @@ def test_where_nothing_is_shown_of_a_vip_that_was_drilled_that_is_said():
 
 
 FOREIGN = {
-    "{": "it is no JSON",
-    "[" * 100000: "it is no JSON",
-    "[]": "it is no record of a drill",
-    '{"name": "package"}': "it is no record of a drill",
+    "{": "it is not JSON",
+    "[" * 100000: "it is not JSON",
+    "[]": "it is not the record of a drill",
+    '{"name": "package"}': "it is not the record of a drill",
     '{"format": 2, "at": "", "rows": []}': "its format is 2, and this version knows 1",
-    '{"format": 1, "rows": []}': "it is no record of a drill",
-    '{"format": 1, "at": "", "rows": 5}': "it is no record of a drill",
-    '{"format": 1, "at": "", "rows": [], "members": {"lb1": 1}}': "it is no record of a drill",
-    '{"format": 1, "at": "", "rows": [{"vip": "", "event": ""}]}': "it is no record of a drill",
-    '{"format": 1, "at": "", "rows": [{"vip": "", "event": "", "outage_ms": NaN}]}': "it is no record of a drill",
+    '{"format": 1, "rows": []}': "it is not the record of a drill",
+    '{"format": 1, "at": "", "rows": 5}': "it is not the record of a drill",
+    '{"format": 1, "at": "", "rows": [], "members": {"lb1": 1}}': "it is not the record of a drill",
+    '{"format": 1, "at": "", "rows": [{"vip": "", "event": ""}]}': "it is not the record of a drill",
+    '{"format": 1, "at": "", "rows": [{"vip": "", "event": "", "outage_ms": NaN}]}': "it is not the record of a drill",
     '{"format": 1, "at": "", "rows": [{"vip": "", "event": "", "outage_ms": 1, "took_ms": ["x"]}]}': (
-        "it is no record of a drill"
+        "it is not the record of a drill"
     ),
     '{"format": 1, "at": "", "rows": [{"vip": "", "event": "", "outage_ms": 1, "members": 1}]}': (
-        "it is no record of a drill"
+        "it is not the record of a drill"
     ),
 }
 
@@ -135,10 +135,10 @@ FOREIGN = {
 @pytest.mark.parametrize("text", FOREIGN, ids=lambda text: text[:90])
 def test_a_foreign_file_is_one_sentence_and_the_others_count(text):
     known = drill_records.read([{"path": "drills/x.json", "text": text, "wrong": ""}, file(ROW)], NOW)
-    assert known.unread == [f"drills/x.json is passed over: {FOREIGN[text]}."]
+    assert known.unread == [f"drills/x.json is skipped: {FOREIGN[text]}."]
     assert drill_records.measured(known, SUBJECT).rounds == 1
 
 
 def test_a_file_that_cannot_be_read_is_passed_over_too():
-    unread = {"path": "x.json", "text": "", "wrong": "it is no text"}
-    assert drill_records.read([unread], NOW).unread == ["x.json is passed over: it is no text."]
+    unread = {"path": "x.json", "text": "", "wrong": "it is not text"}
+    assert drill_records.read([unread], NOW).unread == ["x.json is skipped: it is not text."]

@@ -99,8 +99,8 @@ def test_the_statistics_are_for_this_host_only():
     "stats, sentence",
     [
         ({"address": "0.0.0.0"}, "which others can reach: set haproxy_stats_user and haproxy_stats_password"),
-        ({"address": "0.0.0.0", "user": "admin", "password": "password"}, "one that everybody tries first"),
-        ({"user": "ops", "password": "ops"}, "one that everybody tries first"),
+        ({"address": "0.0.0.0", "user": "admin", "password": "password"}, "one of the first that attackers try"),
+        ({"user": "ops", "password": "ops"}, "one of the first that attackers try"),
         ({"user": "ops"}, "go together: set both, or none."),
         ({"port": 80}, "service web and the statistics page both listen on 127.0.0.1 port 80: change a port"),
     ],

@@ -88,7 +88,7 @@ def test_the_name_in_the_certificates_may_be_another_one():
         ({"server": "https://192.0.2.1:99999"}, {}, "server is wrong: the URL of an API server is wanted"),
         ({"insecure-skip-tls-verify": True}, {}, "insecure-skip-tls-verify is set, and an API server that is not"),
         ({"proxy-url": "http://p"}, {}, "proxy-url is set, and requests go to the API server itself."),
-        ({"certificate-authority-data": "?"}, {}, "certificate-authority-data is no PEM in base64"),
+        ({"certificate-authority-data": "?"}, {}, "certificate-authority-data is not base64-encoded PEM"),
         ({"certificate-authority": "/root/ca.crt"}, {}, "certificate-authority is /root/ca.crt, which services do not"),
         (
             {"certificate-authority": "/etc/../tmp/ca"},

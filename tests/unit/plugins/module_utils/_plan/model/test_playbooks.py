@@ -43,7 +43,7 @@ def test_lists_may_come_from_the_command_line():
         ),
         (
             {"members": ["lb3"], "reboot": "always"},
-            "maintenance_members has 'lb3', which is no member: choose of lb1, lb2.",
+            "maintenance_members has 'lb3', which is not a member: choose from lb1, lb2.",
         ),
         ({"reboot": "yes"}, "maintenance_reboot is 'yes': one of never, always, if_needed is wanted."),
         ({"reboot": True}, "maintenance_reboot is True: one of never, always, if_needed is wanted."),

@@ -67,14 +67,14 @@ def test_one_file_may_have_several_pairs_and_each_takes_its_own():
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("---", "it is no JSON (Expecting value: line 1 column 1 (char 0)). Give a file that onprem.lb.backup wrote."),
+        ("---", "it is not JSON (Expecting value: line 1 column 1 (char 0)). Give a file that onprem.lb.backup wrote."),
         ("[]", "it lacks an ID or members. Give a file that onprem.lb.backup wrote."),
         ('{"backup": "x", "members": {}}', "it lacks an ID or members. Give a file that onprem.lb.backup wrote."),
         ('{"backup": "20260131T120000Z"}', "it lacks an ID or members. Give a file that onprem.lb.backup wrote."),
     ],
 )
 def test_what_is_no_backup_is_refused(text, sentence):
-    assert backup.read(text, FILE, ["lb1"]).faults == [f"restore_file is {FILE}, which is no backup: {sentence}"]
+    assert backup.read(text, FILE, ["lb1"]).faults == [f"restore_file is {FILE}, which is not a backup: {sentence}"]
 
 
 def test_a_backup_of_others_is_refused():

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.locking import refusals
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.locking import heartbeat_timeout, refusals
 
 TAKEN = {"item": "lb1", "taken": True}
 HELD = {"item": "lb2", "msg": "lb2 is locked: ...", "held_by": {"user": "kim"}, "answered": True}
@@ -59,3 +59,13 @@ def test_a_removal_goes_on_without_what_it_cannot_reach():
 
 def test_a_reason_is_said_once():
     assert said(HELD, HELD) == [HELD["msg"]]
+
+
+@pytest.mark.parametrize(
+    "began, wait",
+    [([0.0], 150), ([99.0, 0.0], 150), ([50.1], 75), ([80.0], 35), ([1000.0], 35)],
+    ids=["slow", "of the first lock", "rounded up", "fast", "a clock that was set back"],
+)
+def test_members_wait_for_half_as_long_again_as_a_slow_run_took_so_far(began, wait):
+    attempts = [{"item": "lb3", "msg": "lb3 cannot be reached"}, *({"at": at} for at in began)]
+    assert heartbeat_timeout(attempts, 34.5, 100.0) == wait

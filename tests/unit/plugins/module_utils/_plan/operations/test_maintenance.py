@@ -20,7 +20,7 @@ from support.members import DOWN, RECORD, VIP, host, instance, pair, seen
 WORK = "it reboots"
 THREE = ["lb1", "lb2", "lb3"]
 DEAD = ["haproxy.service does not run."]
-HOLDS = seen(1, [VIP])
+HOLDS, HOLDS_SECOND = seen(1, [VIP]), seen(2, [VIP])
 
 
 def three(*members):
@@ -40,8 +40,8 @@ def test_the_backups_come_first_and_the_holder_last_whoever_it_is():
 
 def test_it_says_in_words_what_is_done():
     assert plan(pair(HOLDS, seen(2)), [], WORK).lines == [
-        "lb2: its router stops; it reboots; proved, it takes part again.",
-        f"lb1: its router stops, {VIP} moves to lb2; it reboots; proved, it takes part again.",
+        "lb2: its router stops; it reboots; once verified, it returns to service.",
+        f"lb1: its router stops, {VIP} moves to lb2; it reboots; once verified, it returns to service.",
     ]
 
 
@@ -61,7 +61,7 @@ def test_the_same_maintenance_goes_on_with_the_member_that_it_holds_back():
     found = plan(given, [], WORK)
     assert (found.order, found.done) == (["lb1"], ["lb2"])
     assert found.lines == [
-        "lb1: its router is stopped already; it reboots; proved, it takes part again.",
+        "lb1: its router is stopped already; it reboots; once verified, it returns to service.",
         "lb2 is left alone: the run that stopped had finished it.",
     ]
 
@@ -75,11 +75,18 @@ def test_it_goes_on_also_where_the_member_that_is_held_back_is_still_broken(done
     assert drain(given, "lb2", WORK, []).faults != []
 
 
+def test_a_member_whose_router_is_stopped_takes_over_in_a_dry_run_once_it_is_proved():
+    given = pair(seen(1, held_back=record(during="switchover")), HOLDS_SECOND)
+    assert drain(given, "lb2", WORK, ["lb1"]).faults != []
+    found = drain(given, "lb2", WORK, ["lb1"], ["lb1"])
+    assert (found.faults, found.expected) == ([], {"lb1": [VIP]})
+
+
 def test_another_maintenance_begins_with_the_member_that_is_held_back_and_skips_none():
     for held_back in (record(done="lb2", work="other"), record(during="switchover")):
         found = plan(pair(seen(1, held_back=held_back), seen(2, [VIP])), [], WORK)
         assert (found.order, found.done) == (["lb1", "lb2"], [])
-        assert found.lines[1] == "lb2: its router stops; it reboots; proved, it takes part again."
+        assert found.lines[1] == "lb2: its router stops; it reboots; once verified, it returns to service."
 
 
 def test_who_takes_the_vip_back_comes_last_of_three():
@@ -97,18 +104,18 @@ UNLOADED = "keepalived.service runs with another file than /etc/keepalived/keepa
         (
             pair(HOLDS, seen(2, unable=DEAD)),
             [],
-            f"Without lb1 nobody could hold {VIP}, so it stays as it is: lb2 could not take over: {DEAD[0]} Mend that.",
+            f"Without lb1 nobody could hold {VIP}, so it stays as it is: lb2 could not take over: {DEAD[0]} Fix that.",
         ),
         (
             pair(HOLDS, seen(2, instances=[])),
             ["lb1"],
             f"Without lb1 nobody could hold {VIP}, so it stays as it is: the configurations of the others lack it. "
-            "Mend that.",
+            "Fix that.",
         ),
         (
             pair(HOLDS, seen(2, router="keepalived.service", stale=[UNLOADED])),
             ["lb1"],
-            f"Without lb1 nobody could hold {VIP}, so it stays as it is: {UNLOADED} Mend that.",
+            f"Without lb1 nobody could hold {VIP}, so it stays as it is: {UNLOADED} Fix that.",
         ),
         (
             pair(HELD_BACK, seen(2, [VIP])),
@@ -281,7 +288,7 @@ def test_it_says_what_is_held_back_and_how_to_go_on_even_without_the_member():
     (other,) = pair(seen(1), seen(2, [VIP]))[1:]
     assert stopped([other], "lb1", "Reboot it: no answer.", ["lb2"]) == (
         "The maintenance stops at lb1. Reboot it: no answer. lb1 is held back: its router stays stopped, and "
-        "lb2 serves without it. Mend that, and run the same again, which goes on with lb1 and leaves lb2 alone, which "
+        "lb2 serves without it. Fix that and repeat the run, which continues with lb1 and leaves lb2 alone, which "
         "it has finished. onprem.lb.site brings it back at once."
     )
     assert "lb1 and lb2 serve without it" in stopped(three(HOLDS, seen(2), seen(3)), "lb3", "No.", [])

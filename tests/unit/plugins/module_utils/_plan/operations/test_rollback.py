@@ -57,7 +57,7 @@ def test_in_a_cluster_it_says_which_vips_nobody_holds_meanwhile():
             member("w1", link, members=("m1", "w1"), instances=carrying(ingress, 254)),
         ]
     )
-    assert (found.first, found.lines[-2]) == ("m1", f"m1 does not carry {ingress}: nobody holds that meanwhile.")
+    assert (found.first, found.lines[-2]) == ("m1", f"m1 does not carry {ingress}: nobody holds it during that time.")
 
 
 def test_the_one_that_runs_alone_carries_most_vips_also_where_another_one_holds_more():
@@ -93,7 +93,7 @@ def test_a_state_of_a_backup_is_called_so():
     assert found.lines[0] == f"Back to {SECOND}, the backup of 2026-01-29 12:00:00 UTC."
     assert found.what == "the backup of 2026-01-29 12:00:00 UTC"
     present = rollback.steps(pair(state(SECOND, present=True, backup=FIRST)), SECOND)
-    assert present.lines == ["The members run the backup of 2026-01-29 12:00:00 UTC already: nothing to do."]
+    assert present.lines == ["The members already run the backup of 2026-01-29 12:00:00 UTC: nothing to do."]
 
 
 def test_settings_of_the_link_change_while_the_holder_runs_alone():
@@ -107,7 +107,8 @@ def test_it_says_for_how_long_a_vip_may_have_no_holder():
     slow = {**state(FIRST, link=True), "settle": 9}
     found = rollback.steps(pair(slow, states=[state(FIRST)]))
     assert (
-        "A VIP may have no holder for up to 9 s, if that router has to take it anew with its settings." in found.lines
+        "A VIP may have no holder for up to 9 s, if that router has to take it again with its new settings."
+        in found.lines
     )
     assert not any("no holder" in line for line in rollback.steps(pair(state(FIRST))).lines)
 
@@ -116,7 +117,7 @@ def test_a_second_time_nothing_is_to_do_but_another_state_can_be_chosen():
     given = pair(state(FIRST), state(SECOND, present=True), state(THIRD, to=SECOND))
     found = rollback.steps(given)
     assert found.members == [] and found.lines[0].startswith(
-        f"The members run the state {SECOND} already: nothing to do."
+        f"The members already run the state {SECOND}: nothing to do."
     )
     assert f"{FIRST}, {SECOND}, {THIRD}" in found.lines[0]
     assert rollback.steps(given, SECOND).members == []
@@ -163,16 +164,16 @@ def test_whose_names_stay_behind_the_vips_is_said():
         (
             pair(state(FIRST, link=True), states=()),
             "",
-            f"lb2 is not in the state {FIRST}, and the others would no longer agree with it: it would hold the VIPs "
-            "beside them. Take it out of the inventory, run onprem.lb.site, which stops its router, and then roll back "
-            f"with -e rollback_to={FIRST}.",
+            f"lb2 is not in the state {FIRST}, and its settings would then differ from the others': it would hold "
+            "the VIPs as well. Take it out of the inventory, run onprem.lb.site, which stops its router, and then roll "
+            f"back with -e rollback_to={FIRST}.",
         ),
         (
             pair(state(SECOND, link=True, backup=FIRST), states=()),
             SECOND,
-            "lb2 is not in the backup of 2026-01-29 12:00:00 UTC, and the others would no longer agree with it: it "
-            "would hold the VIPs beside them. Take it out of the inventory, run onprem.lb.site, which stops its "
-            "router, and then restore it.",
+            "lb2 is not in the backup of 2026-01-29 12:00:00 UTC, and its settings would then differ from "
+            "the others': it would hold the VIPs as well. Take it out of the inventory, run onprem.lb.site, which "
+            "stops its router, and then restore it.",
         ),
         (
             pair(state(FIRST), engine="agent"),

@@ -34,7 +34,8 @@ def test_a_pair_that_does_well_is_one_screen():
         "|--------|--------|----------------------------------|-----------|-----------------|------------|",
         "| lb1    | native | haproxy 2.6.12, keepalived 2.2.7 | 1 of 1    | yes             | 2 of 2     |",
         "| lb2    | native | haproxy 2.6.12, keepalived 2.2.7 | 0 of 1    | yes             | 2 of 2     |",
-        "The inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares all of it.",
+        "Only the inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares "
+        "everything.",
     ]
     assert status(pair(HOLDS, seen(2))).faults == []
 
@@ -123,8 +124,8 @@ def test_of_what_ansible_says_the_cause_remains(said_by_ansible, cause):
 
 
 def test_a_host_that_fails_the_reading_says_why():
-    (fault,) = said(pair(HOLDS, {"failed": True, "msg": "There is no right\nto open raw sockets"}))[1]
-    assert fault == "lb2 cannot be read: There is no right to open raw sockets."
+    (fault,) = said(pair(HOLDS, {"failed": True, "msg": "There is no permission\nto open raw sockets"}))[1]
+    assert fault == "lb2 cannot be read: There is no permission to open raw sockets."
 
 
 def test_nobody_who_was_read_means_that_nothing_is_said_of_the_vips():
@@ -162,7 +163,7 @@ def test_a_member_outside_limit_is_named_and_not_judged():
     assert faults == []
     assert lines == [
         "192.0.2.10 is held by another host (02:00:00:00:00:01).",
-        "lb1 was not asked: it is outside --limit.",
+        "lb1 was not read: it is outside --limit.",
     ]
 
 
@@ -194,10 +195,10 @@ def test_what_differs_from_the_inventory_is_said_and_is_no_fault():
     assert lines[2:] == [
         "lb1: haproxy.service has not loaded haproxy.cfg since it changed.",
         "lb1 runs the engine native, and the inventory says agent.",
-        f"{SECOND} is a VIP in the inventory, and in no member's configuration.",
-        f"{VIP} is a VIP in the members' configuration, and not in the inventory.",
-        "lb3 was a member at the last run, and is none in the inventory.",
-        "lb2 is a member in the inventory, and was none at the last run.",
+        f"{SECOND} is a VIP in the inventory, but in no member's configuration.",
+        f"{VIP} is a VIP in the members' configuration, but not in the inventory.",
+        "lb3 was a member in the last run, but is not in the inventory.",
+        "lb2 is a member in the inventory, but was not one in the last run.",
     ]
     assert said(given)[1] == [f"{SECOND} has no holder: see 'Nobody holds the VIP' in docs/symptoms.md."]
 
@@ -252,7 +253,7 @@ def test_the_symptoms_that_it_refers_to_have_a_section():
 
 
 def test_a_change_that_is_not_confirmed_is_named_with_its_mend():
-    told = "has returned to what it ran before 20260131T120000Z. The next run of onprem.lb.site mends that."
+    told = "has returned to what it ran before 20260131T120000Z. The next run of onprem.lb.site repairs that."
     found = status(pair(seen(1, [VIP]), seen(2, undo=told)))
     assert f"lb2 {told}" in found.lines
     assert [member["undo"] for member in found.data["layouts"][0]["members"]] == ["", told]

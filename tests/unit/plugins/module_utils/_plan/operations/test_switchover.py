@@ -26,7 +26,7 @@ def test_with_preemption_the_first_member_is_held_back():
     assert found.lines == [
         f"{VIP} moves from lb1 to lb2.",
         "lb1 is held back: with preemption it would take the VIPs at once, so its router stays stopped. "
-        "It starts by itself once nobody has held one of its VIPs for a while. -e switchover_back=true, the next run "
+        "It starts on its own once nobody has held one of its VIPs for a while. -e switchover_back=true, the next run "
         "of onprem.lb.site, or a reboot of it ends that.",
     ]
 
@@ -45,7 +45,7 @@ def test_without_preemption_the_vip_goes_back_the_same_way():
 @pytest.mark.parametrize("to", ["", "lb2"])
 def test_a_second_run_finds_nothing_to_do(to):
     found = steps(HELD_BACK, to)
-    assert found == Steps([], [f"lb2 holds {VIP} already: nothing to do."])
+    assert found == Steps([], [f"lb2 already holds {VIP}: nothing to do."])
 
 
 def test_the_way_back_starts_the_router_that_was_stopped():
@@ -172,7 +172,7 @@ UNLOADED = "keepalived.service has not loaded /etc/keepalived/keepalived.conf si
 @pytest.mark.parametrize(
     "given, to, sentence",
     [
-        (pair(HOLDS, seen(2)), "lb9", "switchover_to is 'lb9', which is no member: choose one of lb1, lb2."),
+        (pair(HOLDS, seen(2)), "lb9", "switchover_to is 'lb9', which is not a member: choose one of lb1, lb2."),
         (
             [host("lb1", HOLDS, ["lb1"])],
             "",

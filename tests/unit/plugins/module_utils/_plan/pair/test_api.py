@@ -74,7 +74,7 @@ def warnings(preset, *uncovered, **settings):
 def test_a_certificate_without_the_vip_is_a_warning_with_its_mend(preset):
     lacks = [{"server": f"192.0.2.2{each}", "name": VIP} for each in (1, 2)]
     assert warnings(preset, *lacks) == [
-        f"{VIP} is not in the certificate of the API on 192.0.2.21, 192.0.2.22, so that clients refuse it: "
+        f"{VIP} is not in the certificate of the API on 192.0.2.21, 192.0.2.22, so clients reject it: "
         f"{pair_api.PRESETS[preset].mend}"
     ]
     assert warnings(preset) == []

@@ -9,6 +9,7 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import tracking
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import member, pair
@@ -77,18 +78,20 @@ def test_the_vip_moves_to_a_member_whose_plane_runs_and_its_clients_are_served_m
 
 
 @pytest.mark.parametrize(
-    "count, priorities, weight", [(2, [], -2), (4, [], -52), (2, [200, 100], -101), (2, [254, 1], -253)]
+    "count, priorities, lowered", [(2, [], 252), (4, [], 202), (2, [200, 100], 99), (2, [254, 1], 1), (2, [9, 1], 1)]
 )
-def test_the_loss_of_a_plane_outweighs_every_distance_of_priorities_and_is_no_fault(count, priorities, weight):
+def test_members_that_have_lost_their_planes_are_equals_below_every_other_and_in_no_fault(count, priorities, lowered):
     settings = {"services": [API], "priorities": priorities}
     given = _pair.plan([member(number, **settings) for number in range(1, count + 1)])
     assert given.faults == []
     for each in given.members.values():
-        assert {"name": "direct_down", "weight": weight} in each.router.instances[0]["track_files"]
+        instance = each.router.instances[0]
+        (weight,) = [file["weight"] for file in instance["track_files"] if file["name"] == "direct_down"]
+        assert tracking.effective(instance["priority"], {"direct_down": tracking.file(weight, 1)}) == lowered
     (line,) = lost(given)
-    is_too_far = weight == -253
-    assert (line["after"] == "lb1") == is_too_far
-    assert any("253 apart, and a track file weighs 253 at most" in said for said in given.warnings) == is_too_far
+    has_no_room = lowered == 1
+    assert (line["after"] == "lb1") == has_no_room
+    assert any("choose priorities above 1" in said for said in given.warnings) == has_no_room
 
 
 @pytest.mark.parametrize("settings", [{"preempt": False}, {"sync": True, "vips": ["192.0.2.10", "192.0.2.11"]}])
@@ -168,7 +171,7 @@ def test_the_subnets_of_a_host_that_was_not_read_are_not_judged():
 
 @pytest.mark.parametrize("engine, missing", [("agent", 1), ("native", 0)])
 def test_nft_is_no_package_that_the_agent_would_install(engine, missing):
-    about = direct.Direct([], {}, -2, 1, 5)
+    about = direct.Direct([], {}, 252, 5)
     host = {"name": "lb1", "host": {"missing_programs": ["nft"]}}
     assert len(direct.missing_programs(about, host, engine)) == missing
     assert direct.missing_programs(None, host, engine) == []

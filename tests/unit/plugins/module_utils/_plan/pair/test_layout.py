@@ -20,7 +20,7 @@ def test_the_defaults_give_a_pair_of_native_members():
     assert (second["state"], second["priority"], second["vrid"]) == ("BACKUP", 253, 51)
     assert (first["interface"], first["source"], first["peers"]) == ("eth0", "192.0.2.1", ["192.0.2.2"])
     assert first["track_scripts"] == [{"name": "haproxy_alive", "weight": 0}]
-    assert first["track_files"] == [{"name": "haproxy_down", "weight": 0}, {"name": "haproxy_answers", "weight": -252}]
+    assert first["track_files"] == [{"name": "haproxy_down", "weight": 0}, {"name": "haproxy_answers", "weight": -253}]
     assert plan.members["lb1"].router.scripts[0]["command"] == "/usr/bin/killall -0 haproxy"
 
 
@@ -112,7 +112,7 @@ def test_both_engines_are_asked_where_they_answer_and_at_a_port_of_ones_own():
     assert agent.router.track_files[1:] == []
     assert agent.router.instances[0]["track_scripts"][1] == {
         "name": "haproxy_answers",
-        "weight": -252,
+        "weight": -253,
         "offers": True,
     }
     assert agent.router.scripts[1]["any_of"] == [["http://127.0.0.1:9555/"]] and agent.balancer.answer_port == 9555
@@ -121,11 +121,13 @@ def test_both_engines_are_asked_where_they_answer_and_at_a_port_of_ones_own():
 @pytest.mark.parametrize(
     "settings, weight",
     [
-        ({"priorities": [100, 98]}, -97),
-        ({"priorities": [200, 100]}, -101),
+        ({"priorities": [100, 98]}, -253),
+        ({"priorities": [200, 100]}, -253),
         ({"priorities": [200, 100], "preempt": False}, 0),  # no room to tell those that answer from the others
         ({"priorities": [254, 1]}, 0),
-        ({"preempt": False}, -252),
+        ({"preempt": False}, -253),
+        # By the last of the offers, which comes when short intervals have long been over.
+        ({"preempt": False, "vrrp_version": 3, "advert_interval": 0.1, "track_interval": 1}, -253),
         ({"vips": ["192.0.2.10", "192.0.2.11"], "sync": True}, 0),  # no weight counts in a group
     ],
 )

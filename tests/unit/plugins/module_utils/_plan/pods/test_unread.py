@@ -57,7 +57,7 @@ def test_a_password_is_wanted_where_none_is_made_of_the_clusters_name():
 
 def test_what_units_alone_do_is_refused():
     assert "ipi_metrics_file" in drawn(metrics_file="/var/lib/x.prom").faults[0]
-    assert "ipi_dns is set, and the resolver is no pod" in drawn(dns="true", domain="example.com").faults[0]
+    assert "ipi_dns is set, and the resolver is not a pod" in drawn(dns="true", domain="example.com").faults[0]
 
 
 def test_a_kubeconfig_is_wanted_of_those_that_follow_their_cluster():

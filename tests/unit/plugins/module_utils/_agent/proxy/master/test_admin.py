@@ -100,5 +100,5 @@ def test_what_never_ends_is_refused_before_it_does():
 
 def test_a_server_that_is_no_proxy_is_refused(monkeypatch):
     monkeypatch.setattr(status_socket, "fetch", lambda path, request: {"instances": []})
-    with pytest.raises(status_socket.Refused, match="what answers at /x is no proxy."):
+    with pytest.raises(status_socket.Refused, match="what answers at /x is not a proxy."):
         admin.request("/x", "web/a", "drain")

@@ -18,7 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop impo
 from support.agent.clients import while_running
 from support.agent.loops import Looks
 from support.ports import free_ports
-from support.proxy.masters import ask, get
+from support.proxy.masters import ask, get, is_refused
 from support.proxy.proxies import LIMIT, LOCAL
 from support.waiting import until
 
@@ -68,6 +68,15 @@ def port():
 def monitor(port, name="alive", path="/", bind=(LOCAL,), **at_least):
     wanted = tuple(settings.Condition(*pair) for pair in at_least.items())
     return settings.Monitor(name, bind, port, path, wanted)
+
+
+def test_a_monitor_moves_from_one_address_to_every_one_and_to_another(case, port):
+    other = "127.0.0.2"
+    for bind, asked in ((LOCAL, [LOCAL]), ("*", [LOCAL, other]), ("*", [LOCAL]), (other, [other])):
+        case.apply(monitor(port, bind=(bind,)))
+        for address in asked:
+            assert case.visit(get, port, "/", address) == (200, "alive: good\n")
+    assert is_refused(port)
 
 
 def test_a_monitor_without_conditions_is_good_while_the_proxy_runs(case, port):

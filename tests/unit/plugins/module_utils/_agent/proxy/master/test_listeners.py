@@ -147,6 +147,18 @@ def test_one_place_may_follow_another_that_overlaps_without_a_gap(made, port, be
         Listeners({}).prepare({Place("127.0.0.1", port): "another proxy"})
 
 
+def test_an_address_that_another_place_covers_keeps_its_socket(made, port):
+    own, other, every = Place("127.0.0.1", port), Place("127.0.0.2", port), Place("*", port)
+    first = keep(made, own)[own]
+    found = keep(made, every)
+    assert set(found) == {every, own} and found[own] is first
+    with socket.create_connection(("127.0.0.1", port), 5):
+        first.accept()[0].close()
+    assert set(keep(made, every)) == {every, own}
+    assert set(keep(made, other, own)) == {other, own}
+    assert set(keep(made, other)) == {other} and not is_served("127.0.0.1", port)
+
+
 def test_when_the_other_place_cannot_be_had_the_port_is_not_left_open_to_others(made, port):
     keep(made, Place("127.0.0.1", port))
     with socket.socket() as other:
@@ -175,4 +187,5 @@ def test_when_the_other_place_cannot_be_had_the_port_is_not_left_open_to_others(
     ],
 )
 def test_which_places_overlap(one, other, expected):
+    assert (Place(*one).covers(Place(*other)) or Place(*other).covers(Place(*one))) == expected
     assert Place(*one).overlaps(Place(*other)) == Place(*other).overlaps(Place(*one)) == expected

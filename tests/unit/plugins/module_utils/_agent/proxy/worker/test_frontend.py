@@ -195,6 +195,14 @@ def test_after_stop_accepting_no_acceptor_is_opened_again(stage):
         socket.create_connection(place, LIMIT)
 
 
+def test_at_stop_accepting_all_who_wait_are_accepted(stage):
+    stage = stage()
+    for _each in range(2 * ACCEPT_BATCH + 1):
+        stage.connect()
+    stage.context.stop_accepting()
+    assert stage.current() == [2 * ACCEPT_BATCH + 1, 0]
+
+
 def test_a_client_waiting_for_room_is_reset_at_stop_accepting(stage):
     stage = stage(limits=(1, 0))
     clients = [stage.connect() for _each in range(2)]

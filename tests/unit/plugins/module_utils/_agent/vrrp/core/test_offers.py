@@ -86,17 +86,36 @@ def test_where_none_answers_it_stays(name, version, interval, phase):
     assert {moment.holding for moment in found.history} <= {frozenset(), frozenset([0])}  # not for a moment, either
 
 
+@pytest.mark.parametrize("preempt", [True, False])
+@pytest.mark.parametrize("version, interval", [(2, SECOND), (2, 3 * SECOND), (3, SECOND), (3, SECOND // 10)])
+@pytest.mark.parametrize("name", PRIORITIES)
+@given(phases=st.lists(st.floats(0, 1, exclude_max=True), min_size=7, max_size=7))
+def test_where_the_members_stop_answering_one_after_the_other_the_last_one_keeps_it(
+    name, version, interval, preempt, phases
+):
+    found = simulation(PRIORITIES[name], version, interval, preempt)
+    last = len(found.instances) - 1
+    for at, phase in zip(range(last), phases):
+        answer(found, at, False)
+        assert offered(found, at)[-1] == [at + 1]
+        found.run(found.now + int(phase * interval))
+    begin = found.now
+    answer(found, last, False)
+    offered(found, last)
+    found.run(found.now + 20 * interval)
+    assert found.active() == [last] and all(moment.at <= begin for moment in found.history)
+
+
 @given(st.lists(st.integers(1, 254), min_size=2, max_size=8, unique=True), st.booleans())
-def test_any_member_that_answers_has_a_higher_priority_than_any_that_does_not(priorities, preempt):
+def test_members_that_do_not_answer_have_the_same_priority_and_any_that_answers_has_more(priorities, preempt):
     weight = answers.weight(priorities, preempt)
     if not weight:  # a FAULT, because there is no room
         distance, room = max(priorities) - min(priorities), min(priorities) - 1
-        assert distance >= room and (not preempt or not room or distance >= answers.LARGEST)
+        assert distance >= room and not (preempt and room)
         return
     assert tracking.file(weight, 1) is not tracking.FAULT
-    in_order = sorted(priorities, reverse=True)
-    lowered = [tracking.effective(each, {"silent": weight}) for each in in_order]
-    assert lowered[0] < min(priorities) and lowered == sorted(lowered, reverse=True)
+    assert {tracking.effective(each, {"silent": weight}) for each in priorities} == {tracking.LOWEST}
+    assert min(priorities) > tracking.LOWEST
 
 
 def test_an_offer_is_due_three_times_in_a_row_and_then_every_fourth_time():

@@ -1,0 +1,185 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The loss of one server: what is forecast of it on each VIP, and what a drill measured of that. Pure; runs on the
+controller.
+
+The VIP stays. So a drill measures the connections of the probe that another server answered late, and those that
+nobody answered: how many there were, from the first to the last of them, and how late the latest was.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ..forecast import servers
+from ..model.services import backends
+from . import questions
+
+FORECAST_AS = {event: name for name, event in servers.DRILLED_AS.items()}
+BEYOND_MS = 2500  # that a server stays lost after the last connection that may be late, so that it would be seen
+PATIENCE_MS = 500  # for which an answer is waited for beyond what is forecast
+SLACK_MS = 60  # of an answer: what takes time beside what is forecast
+
+Plan = Mapping[str, Any]
+Members = Sequence[Mapping[str, Any]]  # each ``{name, timeouts}``
+Line = Dict[str, Any]
+Item = Mapping[str, Any]
+
+
+class Chance(NamedTuple):
+    """One event on one VIP: its line of the forecast, or why there is none."""
+
+    event: str
+    vip: str
+    line: Line
+    why: str
+
+
+def lines(plan: Plan, members: Members, wanted: Sequence[str], send: str) -> List[Line]:
+    """Return a line of the forecast for each VIP and event, as those in ``outages``, with ``server`` and ``promise``.
+
+    :param wanted: the events; most drills want none of these
+    :param send: what the user has the probe send
+    """
+    return [chance.line for chance in _chances(plan, members, wanted, send) if not chance.why]
+
+
+def refusals(plans: Sequence[Plan], members: Members, wanted: Sequence[str], send: str) -> List[str]:
+    """Return why no VIP can have a wanted event: a sentence for each VIP. One that another VIP can have is drilled."""
+    every = [chance for plan in plans for chance in _chances(plan, members, wanted, send)]
+    possible = {chance.event for chance in every if not chance.why}
+    return [f"{each.event} is not for {each.vip}: {each.why}." for each in every if each.event not in possible]
+
+
+def _chances(plan: Plan, members: Members, wanted: Sequence[str], send: str) -> List[Chance]:
+    asked = [event for event in FORECAST_AS if event in wanted]
+    holders = {line["vip"]: line["before"] for line in plan["outages"]} if asked else {}
+    found = []
+    for vip, holder in holders.items():
+        service = questions.service_of(plan, vip, send)
+        why = _unfit(plan["members"][holder], service)
+        for event in asked:
+            chance = Chance(event, vip, {}, why)
+            found.append(chance if why or not service else _forecast(chance, plan, members, holder, service))
+    return found
+
+
+def _unfit(holder: Mapping[str, Any], service: Optional[questions.Service]) -> str:
+    """Return why a drill takes no server of a service away; nothing if it may."""
+    if service is None:
+        return "no balancer of this collection serves what the probe asks"
+    direct = json.loads(holder["direct"]["content"])["services"] if holder["direct"] else []
+    if service["name"] in [each["name"] for each in direct]:
+        return f"clients of {service['name']} may reach its servers without a balancer"
+    if service["routes"]:
+        return f"{service['name']} has routes, each with servers of its own"
+    return "" if len(servers.weights_of(service["servers"])) > 1 else f"{service['name']} has no second server"
+
+
+def _forecast(chance: Chance, plan: Plan, members: Members, holder: str, service: questions.Service) -> Chance:
+    """Return what is forecast of one event, at worst where members have several engines."""
+    weights, name = servers.weights_of(service["servers"]), FORECAST_AS[chance.event]
+    every = [servers.rules_of(service, *each) for each in _timeouts(plan, members).items()]
+    losses = [loss for rules in every for loss in servers.losses(rules, weights) if loss.event == name]
+    endless = [loss for loss in losses if loss.window == servers.FOR_GOOD]
+    if endless:
+        return chance._replace(why=f"of {service['name']} connections would be lost for as long as it lasts")
+    promise = max(losses, key=lambda loss: (loss.window, loss.worst))
+    seen_after = max(rules.down_after(max(rules.check_connect, rules.check_answer)) for rules in every)
+    line = {
+        "event": chance.event,
+        "vip": chance.vip,
+        "service": service["name"],
+        "tied": [],
+        **dict.fromkeys(("member", "before", "after", "back"), holder),
+        "outage_ms": promise.window,
+        "back_ms": 0,
+        "two_holders_ms": 0,
+        "lasts_ms": round(1000 * seen_after) + promise.worst + BEYOND_MS,
+        "promise": {key: getattr(promise, key) for key in ("late", "failed", "worst")},
+        "server": _server(json.loads(plan["members"][holder]["balancer"]["services"]), service),
+    }
+    return chance._replace(line=line)
+
+
+def _timeouts(plan: Plan, members: Members) -> Dict[str, servers.Timeouts]:
+    """Return the time-outs of each engine that a member has."""
+    given = {member["name"]: member.get("timeouts", {}) for member in members}
+    engines = {member["engine"]: given.get(name, {}) for name, member in plan["members"].items()}
+    return {engine: servers.timeouts_of(engine, variables) for engine, variables in engines.items()}
+
+
+def _server(services: Sequence[Dict[str, Any]], service: questions.Service) -> Dict[str, Any]:
+    """Return the server of the greatest share, and each service of the balancer that has it, by its names there."""
+    lost = max((one for one in service["servers"] if not one["backup"]), key=lambda one: int(one["weight"]))
+    names: Dict[str, List[str]] = {}
+    for backend in (backend for each in services for _place, backend in backends(each, "")):
+        for server in backend["servers"]:
+            if (server["address"], server["port"]) == (lost["address"], lost["port"]):
+                names.setdefault(backend["name"], []).append(server["name"])
+    return {"address": lost["address"], "port": lost["port"], "services": names}
+
+
+def late_ms(line: Mapping[str, Any], usual_ms: float) -> float:
+    """Return for how long an answer is waited for.
+
+    :param usual_ms: what is long enough for other failures
+    """
+    return max(usual_ms, line["promise"]["worst"] + PATIENCE_MS) if "promise" in line else usual_ms
+
+
+def of(item: Item) -> bool:
+    """Whether a round lost a server."""
+    return "promise" in item["forecast"]
+
+
+def is_met(item: Item) -> bool:
+    """Whether the probe's connections met the server: with `balance: source` they may all go to another one."""
+    promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
+    return bool(seen["late"] or seen["failed"] or seen["open"] or not (promise["late"] or promise["failed"]))
+
+
+def window(item: Item) -> float:
+    """Return from the first connection that was late or failed to the last one, in milliseconds."""
+    return float(item["seen"]["impaired"]["window_ms"])
+
+
+def words(items: Sequence[Item]) -> str:
+    """Return what clients saw in the longest round that lost a server, beside what is forecast; nothing without one."""
+    rounds = [item for item in items if of(item)]
+    return _round_words(max(rounds, key=window)) if rounds else ""
+
+
+def _round_words(item: Item) -> str:
+    promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
+    planned = _words("{} %", promise["late"], promise["failed"], promise["worst"])
+    if not is_met(item):
+        return f"the probe met other servers (plan: {planned})"
+    delay = _delay(seen) if seen["late"] else 0
+    found = _words(f"{{}} of {seen['attempts']}", seen["late"], seen["failed"], delay)
+    ended = f", {seen['open']} ended that may have been open" if seen["open"] else ""
+    return f"{found}{ended} (plan: {planned})"
+
+
+def _words(count: str, late: int, failed: int, worst: float) -> str:
+    parts = [f"{count.format(late)} up to {worst:.0f} ms late"] if late else []
+    parts += [f"{count.format(failed)} failed"] if failed else []
+    return ", ".join(parts) or (f"none late, but {worst:.0f} ms as the server goes down" if worst else "none late")
+
+
+def _delay(seen: Mapping[str, Any]) -> float:
+    return max(0.0, float(seen["worst_ms"] - seen["usual_ms"]))
+
+
+def fault(item: Item) -> str:
+    """Say in which way clients saw more of it than is forecast; nothing where they did not."""
+    promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
+    limit = item["forecast"]["outage_ms"]
+    if seen["failed"] and not promise["failed"]:
+        return f"{seen['failed']} of {seen['attempts']} connections failed, the plan says none."
+    if window(item) > limit + item["interval_ms"]:
+        return f"connections were late or failed for {window(item):g} ms, the plan says at most {limit} ms."
+    if seen["late"] and not promise["failed"] and _delay(seen) > promise["worst"] + SLACK_MS:
+        return f"a connection was {_delay(seen):.0f} ms late, the plan says at most {promise['worst']} ms."
+    return ""
