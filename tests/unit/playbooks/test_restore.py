@@ -33,7 +33,7 @@ def restored(tmp_path, names=("lb1", "lb2"), imported=None, check=False, lock=lo
             return imported or {"states": [{**STATE, "id": call.given["id"], **of_state}], "engine": "native"}
         if call.given["state"] == "listed":
             return {"states": [{**STATE, "id": imports[-1], **of_state}], "engine": "native"}
-        return {"changed": True, "postponed": True}
+        return {"changed": True, "postponed": True, "returned_within": 55}
 
     answers = {"member_lock": lock, "member_info": seen, "member_state": member_state}
     file = str(tmp_path / "backup.json")

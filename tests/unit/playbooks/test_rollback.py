@@ -27,11 +27,14 @@ def state(**values):
     return {**usual, **values}
 
 
+ARMED = {"changed": True, "postponed": True, "returned_within": 55}
+
+
 def rolled_back(answers=None, check=False, variables=None, **of_state):
     listed = {"states": [state(**of_state)], "engine": "native"}
 
     def member_state(call):
-        return listed if call.given["state"] == "listed" else {"changed": True, "postponed": True}
+        return listed if call.given["state"] == "listed" else ARMED
 
     usual = {"member_lock": locked, "member_info": seen, "member_state": member_state}
     return run("rollback", PAIR, {**usual, **(answers or {})}, check=check, **PAIR_VARIABLES, **(variables or {}))
@@ -152,7 +155,7 @@ def test_a_failed_return_of_one_member_ends_the_run_on_all_of_them():
         if call.given["state"] == "restored" and call.on == "lb1":
             return {"failed": True, "msg": "no room"}
         listed = {"states": [state(changes_link=True)], "engine": "native"}
-        return listed if call.given["state"] == "listed" else {"changed": True, "postponed": True}
+        return listed if call.given["state"] == "listed" else ARMED
 
     play = rolled_back({"member_state": member_state})
     assert play.code == 2 and "lb2 member_state restored" not in changes(play)
@@ -162,3 +165,8 @@ def test_a_failed_return_of_one_member_ends_the_run_on_all_of_them():
 def test_a_rollback_names_the_variable_that_accepts_a_downgrade_where_it_locks():
     locks = [call.given for call in rolled_back().of("member_lock") if "purpose" in call.given]
     assert [given["downgrade_variable"] for given in locks] == ["rollback_downgrade"] * 2
+
+
+def test_a_rollback_says_once_what_becomes_of_it_when_it_is_interrupted():
+    said = "If this run is interrupted, lb1, lb2 return to what they run now, within 55 s."
+    assert rolled_back().said.count(said) == 1

@@ -42,6 +42,7 @@ def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=3
         "__layout_lock": {"results": [{"item": "lb2", "interrupted": "", "at": time.time() - seconds_so_far}]},
         "__layout_in_force": not changes,
         "__layout_undo": {"run": ""},  # which the first task of undo/arm.yml decides
+        "layout_undo": {},
         "__layout_me": {"firewall": {"interfaces": []}},
         "hostvars": {
             "lb1": {"__layout_changes": changes, "__layout_now": RUN, "__layout_silence": silence},
@@ -83,7 +84,8 @@ def test_a_run_that_changes_nothing_or_must_not_be_undone_arms_nothing(given):
 
 def said(**given):
     """Return what the run says of its interruption."""
-    variables = {**member(**given), "__layout_is_first": True, "__layout_armed": {"returned_within": 55}}
+    first = {"__layout_is_first": True, "inventory_hostname": "lb1"}
+    variables = {**member(**given), **first, "__layout_armed": {"returned_within": 55}}
     ((_fact, decided),) = calls("layout", variables, SET_FACT, tasks_from="undo/arm.yml")
     return [
         call["msg"].strip()

@@ -113,11 +113,16 @@ def _holders(members: List[Member]) -> List[str]:
     found = []
     for vip in dict.fromkeys(vip for member in members for vip in member["vips"]):
         sharing = [member for member in members if vip in member["vips"]]
-        if any(member["held"] is None for member in sharing):
+        if any(map(_is_unverified, sharing)):
             continue
         holders = [member["name"] for member in sharing if vip in member["held"]]
         found.append(f"{vip} is held by {holders[0] if holders else 'a member outside --limit'}.")
     return found
+
+
+def _is_unverified(member: Member) -> bool:
+    """Before ansible-core 2.19 a template makes an empty text of None."""
+    return not isinstance(member["held"], (list, tuple))
 
 
 def _changes(members: List[Member], dry: bool) -> List[str]:
@@ -144,7 +149,7 @@ def _unserved(members: List[Member]) -> List[str]:
 
 
 def _unproved(members: List[Member], outside: List[str]) -> List[str]:
-    unverified = [member["name"] for member in members if member["held"] is None]
+    unverified = [member["name"] for member in members if _is_unverified(member)]
     found = [f"Not verified: {', '.join([*unverified, *outside])}."] if unverified or outside else []
     return [*found, "Not tested by this run: that each VIP moves as forecast."]
 

@@ -146,3 +146,9 @@ def test_a_member_that_did_not_answer_gets_its_changes_later():
     assert said[:1] == ["Not verified: lb2."]
     assert said[-2] == "Next: when lb2 answers, run the same command without --limit to bring it up to date."
     assert "when lb2 answers" not in " ".join(outcome.lines([], ["lb2"], dry=False))
+
+
+@pytest.mark.parametrize("held", [None, ""], ids=["ansible-core 2.19", "before"])
+def test_what_was_not_verified_is_held_by_nobody_known(held):
+    said = outcome.lines([member("lb1", held=held)], [], False)
+    assert "Not verified: lb1." in said and not any("is held by" in line for line in said)
