@@ -113,7 +113,7 @@ def test_a_router_that_becomes_backup_starts_again_by_its_own_host_even_if_the_r
 def test_a_router_that_was_stopped_in_vain_starts_again_and_nothing_holds_it_back():
     play = switched(Stuck(1000))
     assert play.code == 2 and released(play)
-    assert "lb2 did not take the VIPs over within 10 s" in str(play.faults())
+    assert "lb2 did not take over the VIPs within 10 s" in str(play.faults())
     assert play.did("systemd_service") == ["lb1 systemd_service started keepalived.service"]
     assert records(play) == ["lb1 present", "lb1 absent"]
 
@@ -155,7 +155,7 @@ class Lost(Living):
 def test_a_router_starts_again_where_the_member_that_was_to_take_over_cannot_be_reached_any_more():
     play = switched(Lost())
     assert play.code != 0 and released(play)
-    assert "lb2 did not take the VIPs over within 10 s" in str(play.faults())
+    assert "lb2 did not take over the VIPs within 10 s" in str(play.faults())
     assert play.did("systemd_service") == ["lb1 systemd_service started keepalived.service"]
     assert records(play) == ["lb1 present", "lb1 absent"]
 
