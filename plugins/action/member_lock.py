@@ -94,7 +94,7 @@ class ActionModule(ActionBase):
 def play_fault(play: Any) -> str:
     """Return why the members cannot be set up together in a play; empty if they can."""
     if str(play.strategy).endswith(UNORDERED):
-        return f"the members wait for each other, and the strategy is {play.strategy}: give the play strategy linear."
+        return f"the members wait for each other, and the strategy is {play.strategy}: set strategy: linear."
     if play.serial:
         return "the members are planned together, and the play takes them in batches: leave out serial."
     return ""

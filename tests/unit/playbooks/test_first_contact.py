@@ -38,7 +38,7 @@ def test_a_drill_does_so_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "keyword, sentence", [({"serial": 1}, "remove serial"), ({"strategy": "free"}, "strategy linear")], ids=str
+    "keyword, sentence", [({"serial": 1}, "remove serial"), ({"strategy": "free"}, "set strategy: linear")], ids=str
 )
 def test_a_play_of_the_users_that_does_not_keep_the_members_together_is_refused(tmp_path, keyword, sentence):
     playbook = tmp_path / "own.yml"
