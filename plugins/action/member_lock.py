@@ -96,7 +96,7 @@ def play_fault(play: Any) -> str:
     if str(play.strategy).endswith(UNORDERED):
         return f"the members wait for each other, and the strategy is {play.strategy}: set strategy: linear."
     if play.serial:
-        return "the members are planned together, and the play takes them in batches: leave out serial."
+        return "the members are planned together, and the play takes them in batches: remove serial."
     return ""
 
 

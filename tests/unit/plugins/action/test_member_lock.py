@@ -245,9 +245,9 @@ def test_a_host_without_a_python_for_the_modules_is_named_with_what_to_do(play, 
 @pytest.mark.parametrize(
     "settings, sentence",
     [
-        ({"strategy": "free"}, "lb1: the members wait for each other, and the strategy is free: give the play"),
+        ({"strategy": "free"}, "lb1: the members wait for each other, and the strategy is free: set strategy: linear."),
         ({"strategy": "ansible.builtin.host_pinned"}, "lb1: the members wait for each other, and the strategy is"),
-        ({"serial": [1]}, "lb1: the members are planned together, and the play takes them in batches: leave out"),
+        ({"serial": [1]}, "lb1: the members are planned together, and the play takes them in batches: remove serial."),
     ],
 )
 def test_a_play_that_does_not_keep_its_hosts_together_is_refused_before_the_lock(play, settings, sentence):
