@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from typing import Any, Collection, Dict, List, Mapping, Sequence
+from typing import Any, Collection, Dict, List, Mapping, Sequence, Union
 
 from ..._agent.config.schema import boolean
 from ..._shared import paths
@@ -82,14 +82,15 @@ def _listed(value: Any) -> List[Any]:
     return [item for each in value for item in _listed(each)] if isinstance(value, (list, tuple)) else [value]
 
 
-def to_ask(settings: str) -> Any:
+def to_ask(settings: Union[str, Mapping[str, Any]]) -> Any:
     """Return the services, as the user wrote them, without the servers that are named by their addresses.
 
     A host has nothing to say of those, which may be thousands.
 
-    :param settings: of the layout, as JSON
+    :param settings: of the layout, as JSON, which ansible-core 2.16 to 2.18 have made data of by then
     """
-    return _without_addresses(json.loads(settings).get("services") or [])
+    read = json.loads(settings) if isinstance(settings, str) else settings
+    return _without_addresses(read.get("services") or [])
 
 
 def _without_addresses(given: Any) -> Any:
