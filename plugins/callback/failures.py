@@ -60,7 +60,8 @@ class CallbackModule(CallbackBase):
             self._keep("failed", result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._keep("unreachable", result)
+        if not result._task_fields.get("ignore_unreachable"):
+            self._keep("unreachable", result)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         lines: List[str] = []

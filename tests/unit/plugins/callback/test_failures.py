@@ -49,7 +49,7 @@ def test_a_failure_has_its_own_words_or_those_of_its_items(result, lines):
 def printed(monkeypatch):
     """Returns what a run prints in the end whose hosts fail as given, each with the task and the words."""
 
-    def of(*failed, failures_of=(), unreachable=(), ignored=False, callbacks=1):
+    def of(*failed, failures_of=(), unreachable=(), ignored=False, callbacks=1, tolerated=()):
         each = [failures.CallbackModule() for _each in range(callbacks)]
         lines = []
         shown = SimpleNamespace(display=lambda text, **_given: lines.extend(text.splitlines()))
@@ -57,8 +57,9 @@ def printed(monkeypatch):
             monkeypatch.setattr(callback, "_display", shown)
             for host, task, words in failed:
                 named = SimpleNamespace(get_name=lambda host=host: host)
-                result = SimpleNamespace(_host=named, task_name=task, _result={"msg": words})
-                if host in unreachable:
+                fields = {"ignore_unreachable": task in tolerated}
+                result = SimpleNamespace(_host=named, task_name=task, _result={"msg": words}, _task_fields=fields)
+                if host in unreachable or task in tolerated:
                     callback.v2_runner_on_unreachable(result)
                 else:
                     callback.v2_runner_on_failed(result, ignore_errors=ignored)
@@ -81,6 +82,14 @@ def test_an_unreachable_host_is_said_with_why(printed):
     assert printed(("lb1", "Read", "no route to host"), unreachable=("lb1",)) == [
         'lb1: unreachable at "Read":',
         "  no route to host",
+    ]
+
+
+def test_a_host_that_a_task_may_miss_is_not_the_cause(printed):
+    read, judged = ("lb1", "Read the others", "no route to host"), ("lb1", "Judge", "a VIP is in use")
+    assert printed(read, judged, failures_of=("lb1",), tolerated=("Read the others",)) == [
+        'lb1: failed at "Judge":',
+        "  a VIP is in use",
     ]
 
 
