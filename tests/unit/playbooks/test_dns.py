@@ -212,4 +212,4 @@ def test_a_form_that_it_does_not_know_is_one_sentence(tmp_path):
 def test_a_misspelt_variable_is_one_sentence(tmp_path):
     """The row `dns_adress: typo dns_adress`."""
     code, said = play(tmp_path, PAIR.replace("dns_address", "dns_adress"), DNS, "--limit", "lb2")
-    assert code != 0 and "dns_adress is no variable of the playbook: did you mean dns_address?" in said
+    assert code != 0 and "dns_adress is not a variable of the playbook: did you mean dns_address?" in said

@@ -184,4 +184,4 @@ def test_the_agents_role_knows_its_own_vips():
 def test_a_variable_without_its_underscore_is_noticed():
     """The row `pairvips without underscore beside good config (pairvrid)`; roles ask for every name that begins so."""
     found = variables.unknown_variables(["pairvrid", "pair_vips"], ["pair_vrid", "pair_vips"])
-    assert found.faults == ["pairvrid is no variable of the role: did you mean pair_vrid?"]
+    assert found.faults == ["pairvrid is not a variable of the role: did you mean pair_vrid?"]
