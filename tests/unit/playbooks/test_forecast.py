@@ -198,7 +198,7 @@ def test_the_transition_is_forecast_from_the_living_hosts_alone(tmp_path):
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        ("forecast_transition=perhaps", "forecast_transition is 'perhaps': true or false is wanted."),
+        ("forecast_transition=perhaps", "forecast_transition is 'perhaps': true or false is required."),
         ("forecast_transitions=true", "forecast_transitions is not a variable of the playbook: did you mean"),
     ],
 )

@@ -18,11 +18,11 @@ FIRST = {
         {"pair_members": ["lb1", "lb9"]},
         "pair_members: lb9 is not a host in the inventory: correct the name.",
     ),
-    "pair_state: absnet": ({"pair_state": "absnet"}, "pair_state is 'absnet': one of present, absent is wanted."),
+    "pair_state: absnet": ({"pair_state": "absnet"}, "pair_state is 'absnet': one of present, absent is required."),
 }
 TOGETHER = {
     "pairvrid": (7, "pairvrid is not a variable of the role: did you mean pair_vrid?"),
-    "pair_vips": ({}, "pair_vips is {}: a list of at least one address is wanted."),
+    "pair_vips": ({}, "pair_vips is {}: a list of at least one address is required."),
 }
 OF_LB2 = {"haproxy_services": ([], "haproxy_services has no effect here: set pair_services instead.")}
 
@@ -53,26 +53,26 @@ def test_what_only_the_forecast_finds_is_said_once(tmp_path):
 
 ALONE = {
     "haproxy": {
-        "haproxy_maxconn": ("lots", "haproxy_maxconn is 'lots': a whole number from 0 to 10000000 is wanted."),
-        "haproxy_adopt": ("vielleicht", "haproxy_adopt is 'vielleicht': true or false is wanted."),
+        "haproxy_maxconn": ("lots", "haproxy_maxconn is 'lots': a whole number from 0 to 10000000 is required."),
+        "haproxy_adopt": ("vielleicht", "haproxy_adopt is 'vielleicht': true or false is required."),
         "haproxy_services": (
             [{"name": "web", "ports": 80, "port": 80, "servers": ["192.0.2.31"]}],
             "haproxy_services[0] (web) has the unknown key 'ports': did you mean 'port'?",
         ),
     },
     "keepalived": {
-        "keepalived_state": ("absnet", "keepalived_state is 'absnet': one of present, absent is wanted."),
+        "keepalived_state": ("absnet", "keepalived_state is 'absnet': one of present, absent is required."),
         "keepalived_config_path": (
             "{{ nope }}/x",
             "keepalived_config_path refers to nope, which is not set: set it, or correct its name.",
         ),
         "keepalived_instances": (
             [{"name": "front", "interface": "eth0", "vrid": "x", "multicast": True, "addresses": ["192.0.2.10"]}],
-            "keepalived_instances[0] (front).vrid is 'x': a VRID from 1 to 255 is wanted.",
+            "keepalived_instances[0] (front).vrid is 'x': a VRID from 1 to 255 is required.",
         ),
     },
     "agent": {
-        "agent_replace": ("haproxy", "agent_replace is 'haproxy': a list is wanted."),
+        "agent_replace": ("haproxy", "agent_replace is 'haproxy': a list is required."),
         "agent_scripts": ("{{ agent_scripts }}", "agent_scripts refers to itself: give it a value."),
     },
 }
@@ -95,7 +95,7 @@ BESIDE = {
     ),
     "haproxy_timeout_client": (5, "haproxy_timeout_client is 5: a time without a unit: write 5s, or 5ms."),
     "pair_vips": ("{{ pair_vips }}", "pair_vips refers to itself: give it a value."),
-    "pair_down_file": ("{{", "pair_down_file has braces that are no template of Jinja: correct them"),
+    "pair_down_file": ("{{", "pair_down_file has braces that are not a Jinja template: correct them"),
 }
 
 

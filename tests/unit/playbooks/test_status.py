@@ -74,7 +74,7 @@ def test_the_last_drill_is_read_where_its_report_is(tmp_path):
             "status_fromat=json",
             "status_fromat is not a variable of the playbook: did you mean status_format?",
         ),
-        ("status", "status_format=yaml", "status_format is 'yaml': one of text, json is wanted."),
+        ("status", "status_format=yaml", "status_format is 'yaml': one of text, json is required."),
         (
             "switchover",
             "switchover_too=lb2",

@@ -23,7 +23,7 @@ def _packages(value: Any) -> Tuple[Any, Optional[str]]:
 def _id(value: Any) -> Tuple[Any, Optional[str]]:
     if value == "" or (isinstance(value, str) and ID.fullmatch(value)):
         return value, None
-    return None, "the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true lists them."
+    return None, "the ID of a state is required, such as 20260131T120000Z; -e rollback_list=true lists them."
 
 
 MAINTENANCE = {

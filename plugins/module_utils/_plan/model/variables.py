@@ -73,7 +73,7 @@ def edits(one: str, other: str) -> int:
     return min(row[-1], DOUBTFUL + 1)
 
 
-LITERAL = "write {% raw %} before and {% endraw %} behind a text that is meant as it stands."
+LITERAL = "write {% raw %} before and {% endraw %} after text that is meant literally."
 
 
 def cyclic(name: str) -> str:
@@ -83,7 +83,7 @@ def cyclic(name: str) -> str:
 
 def no_template(name: str) -> str:
     """Return the sentence about a variable with braces that Jinja cannot read, which it may not show."""
-    return f"{name} has braces that are no template of Jinja: correct them, or {LITERAL}"
+    return f"{name} has braces that are not a Jinja template: correct them, or {LITERAL}"
 
 
 def sealed(name: str) -> str:

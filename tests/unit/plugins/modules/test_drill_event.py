@@ -76,7 +76,10 @@ def systemd(monkeypatch, tmp_path):
         ({"event": "haproxy_killed", "engine": "both"}, "value of engine must be one of: native, agent"),
         ({"event": "port_down"}, "event is port_down but all of the following are missing: interface"),
         ({"event": "port_down", "interface": "eth0; reboot"}, "'eth0; reboot' is not the name of one."),
-        ({"event": "link_flapping", "interface": "x", "flap_seconds": 0}, "flap_seconds is 0: 0.01 or more is wanted."),
+        (
+            {"event": "link_flapping", "interface": "x", "flap_seconds": 0},
+            "flap_seconds is 0: it must be at least 0.01.",
+        ),
         ({"event": "stranger_with_vip", "interface": "lo"}, "all of the following are missing: vip"),
         ({"event": "stranger_with_vip", "interface": "nil0", "vip": "192.0.2.10"}, "There is no interface nil0 on "),
         (

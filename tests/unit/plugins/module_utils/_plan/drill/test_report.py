@@ -366,7 +366,7 @@ def test_what_is_not_measured_breaks_no_bound_but_the_holders_are_still_judged()
 def test_a_budget_of_what_is_not_measured_fails_and_says_what_would_measure_it():
     assert not_measured(seen(0.0), budget=500)["faults"] == [
         "192.0.2.10, haproxy_hung: for how long the VIP was not served is not measured (connects only), drill_budget "
-        "is 500 ms: set drill_send to a text that the service answers."
+        "is 500 ms: set drill_send to something that the service answers."
     ]
 
 

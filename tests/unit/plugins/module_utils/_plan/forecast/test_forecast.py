@@ -500,7 +500,7 @@ def test_what_is_no_plan_is_refused(given):
 def test_a_member_without_an_address_of_its_own_is_refused():
     vip = {"name": "web", "interface": "eth0", "vrid": 0, "addresses": ["192.0.2.10"], "multicast": True}
     faults = forecast.vrrp_forecast({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
-    assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is wanted." in faults
+    assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is required." in faults
     assert "members.b.instances (web).source is missing: give the member's own address." in faults
 
 

@@ -180,7 +180,7 @@ def test_an_engine_that_there_is_not_is_refused():
     members = pair()
     members[1] = member(2, engine="nginx")
     (sentence,) = _pair.plan(members).faults
-    assert sentence == "lb2: pair_engine is 'nginx': one of auto, native, agent is wanted."
+    assert sentence == "lb2: pair_engine is 'nginx': one of auto, native, agent is required."
 
 
 def test_a_living_pair_changes_its_engine_member_by_member():
