@@ -239,7 +239,7 @@ def test_of_several_rounds_the_longest_is_told():
 
 def test_rows_of_other_events_have_no_such_column():
     head, *_rows = report.cells([judged(result(**LATE))[0]])
-    assert "clients" in head and "because" not in head
+    assert "clients" in head and "reason" not in head
     head, *_rows = report.cells([{**judged(result(**LATE))[0], "clients": ""}])
     assert "clients" not in head
 
