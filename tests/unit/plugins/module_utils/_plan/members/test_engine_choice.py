@@ -282,7 +282,7 @@ def killed(layout, left, files):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_forecast_has_a_last_will_only_where_the_hook_is_or_this_run_writes_it(layout):
+def test_the_forecast_has_a_resignation_only_where_the_hook_is_or_this_run_writes_it(layout):
     for left in ({"outside_limit": True}, {"stays": True}):  # with --limit, and in a drill
         will, cut = killed(layout, left, OLD)
         assert will == cut
