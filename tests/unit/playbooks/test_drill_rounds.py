@@ -109,7 +109,7 @@ def test_the_host_is_told_which_server_is_lost_and_the_probe_how_long_to_wait():
 
 def test_a_server_that_cannot_be_spared_is_refused_before_a_member_is_asked():
     play = losing(servers=1)
-    assert play.code == 2 and "server_cut is not for 192.0.2.10: web has no second server." in str(play.faults())
+    assert play.code == 2 and "server_cut is not for 192.0.2.10: web has no second active server." in str(play.faults())
     assert play.did("drill_event", "member_lock") == []
 
 
