@@ -171,7 +171,7 @@ def server_option(value: Any) -> Checked:
     if not option:
         return None, "an HAProxy option with its arguments is required, such as 'cookie app1'."
     if option[0] in OWN_KEYS:
-        return None, f"{option[0]} is a key of the server itself: write it beside options."
+        return None, f"{option[0]} is a key of the server itself: set it next to options."
     return quotable(quoting.haproxy_words)(value)
 
 

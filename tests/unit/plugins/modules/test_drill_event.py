@@ -190,7 +190,7 @@ def test_a_server_is_lost_only_while_the_balancer_says_that_another_one_is_up(mo
     states[1:] = [("web", "b", "down")]
     host = Host()
     assert refusal(drill_event, LOST, programs=host) == (
-        "No server of web is up beside a: a drill never takes the last one away."
+        "No server of web is up besides a: a drill never takes the last one away."
     )
     assert host.changes == []
 

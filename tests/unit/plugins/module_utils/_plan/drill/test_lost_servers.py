@@ -105,7 +105,10 @@ def test_the_users_own_time_outs_count():
     "changes, why",
     [
         ({"servers": SERVERS[:1]}, "web has no second active server"),
-        ({"servers": [SERVERS[0], {"name": "b", "address": SERVERS[1], "backup": True}]}, "web has no second active server"),
+        (
+            {"servers": [SERVERS[0], {"name": "b", "address": SERVERS[1], "backup": True}]},
+            "web has no second active server",
+        ),
         (
             {"mode": "http", "routes": [{"name": "shop", "paths": ["/shop"], "servers": SERVERS}]},
             "web has routes, each",

@@ -290,7 +290,8 @@ BAD = {
             "ingress_members": ["master-0", "master-1", "worker-0"],
             "ingress_vips": ["10.0.0.201", {"address": "10.0.0.202", "name": "a", "members": ["worker-0", "master-1"]}],
         },
-        "ipi_ingress_vips[0] has master-0 left beside the members of router shards: name its own members, two or more.",
+        "ipi_ingress_vips[0] has master-0 left besides the members of router shards: name its own members, "
+        "two or more.",
     ),
     "other_cluster_with_a_dot": ({"other_clusters": ["a.b"]}, "ipi_other_clusters: The cluster's name is 'a.b', with"),
     "unknown_engine": ({"engine": "both"}, "master-0: ipi_engine is 'both': one of auto, native, agent is required."),
