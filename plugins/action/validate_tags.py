@@ -8,18 +8,14 @@ Each playbook begins with it, so it imports the filters and lookups for all of t
 
 from __future__ import annotations
 
-import os
 from typing import Any, Dict, Optional
 
-from ansible import context
 from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.tags import tag_faults
+from ansible_collections.onprem.lb.plugins.plugin_utils import command_line
 from ansible_collections.onprem.lb.plugins.plugin_utils.preload import import_filters_and_lookups
 
 import_filters_and_lookups()
-
-COLLECTION = "onprem.lb."
-PLAYBOOKS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "playbooks")
 
 
 class ActionModule(ActionBase):
@@ -29,18 +25,11 @@ class ActionModule(ActionBase):
         """Find no fault where the command line names another playbook: one that imports ours may have other tags."""
         result: Dict[str, Any] = super().run(tmp, task_vars)
         known = task_vars or {}
-        named = context.CLIARGS.get("args") or ()
         found = tag_faults(
             list(known.get("ansible_run_tags", [])),
             list(known.get("ansible_skip_tags", [])),
             list(self._task.args.get("known") or []),
         )
-        if found and any(map(is_of_this_collection, named)):
+        if found and command_line.names_our_playbook():
             return {**result, "failed": True, "msg": found}
         return {**result, "changed": False}
-
-
-def is_of_this_collection(playbook: str) -> bool:
-    """Tell whether a playbook is one of ours, by its full name or by its path."""
-    folder = os.path.dirname(os.path.realpath(playbook))
-    return playbook.startswith(COLLECTION) or folder == os.path.normpath(PLAYBOOKS)

@@ -46,6 +46,20 @@ def words_of(result: Dict[str, Any]) -> List[str]:
     return [line for line in lines + [line for line in last if line not in lines] if line]
 
 
+def is_rescued(task: Any) -> bool:
+    """Return whether a block around a task has a rescue, which runs when the task fails.
+
+    A block rescues neither what fails in its own rescue nor what fails in its `always`.
+    """
+    inside, parent = {task._uuid}, task._parent
+    while parent:
+        if getattr(parent, "rescue", []) and inside & {each._uuid for each in parent.block}:
+            return True
+        inside.add(parent._uuid)  # a file that is imported stands in a block with its tasks, and not itself
+        parent = parent._parent
+    return False
+
+
 class CallbackModule(CallbackBase):
     """Keeps what fails until the run has ended."""
 
@@ -56,7 +70,7 @@ class CallbackModule(CallbackBase):
     seen: ClassVar[Dict[Tuple[str, str, Tuple[str, ...]], Set[str]]] = {}
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        if not ignore_errors:
+        if not ignore_errors and not is_rescued(result._task):
             self._keep("failed", result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:

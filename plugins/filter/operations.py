@@ -61,7 +61,7 @@ def backup_contents(text, file, names, downgrades=False):
     """Return ``{faults, backup, members}`` of the text of a backup.
 
     :param file: its path, for the sentences
-    :param names: the members that it is wanted for
+    :param names: the members that it is for
     :param downgrades: whether one that a newer version of the collection wrote is accepted
     """
     return backup.read(text, file, names, downgrades)._asdict()

@@ -36,7 +36,7 @@ from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SILENCE = 5  # seconds
-CRASH = "This is a fault of the collection: {kind} in {file}, line {line}. Please report it."
+CRASH = "This is a bug in the collection: {kind} in {file}, line {line}. Please report it."
 DISPLAY = Display()
 
 

@@ -20,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
 )
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY
 from ansible_collections.onprem.lb.plugins.plugin_utils import specs, templates
+from ansible_collections.onprem.lb.plugins.plugin_utils.command_line import extra_variables
 
 DISPLAY = Display()
 LACKS = (
@@ -101,7 +102,7 @@ def role_template(name, **variables):
 
 def unknown_variables(names, known, owner="role", shared=False):
     """Return the faults, and show the warnings."""
-    found = variables.unknown_variables(names, known, owner, shared)
+    found = variables.unknown_variables(names, known, owner, shared, extra_variables())
     for warning in found.warnings:
         DISPLAY.warning(warning)
     return found.faults

@@ -55,10 +55,12 @@ from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import identity
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+from ansible_collections.onprem.lb.plugins.plugin_utils.command_line import extra_variables
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 
 DISPLAY = Display()
-TIMEOUTS = [f"{role}_timeout_{of}" for role in ("haproxy", "agent") for of in ("connect", "check")]
+COUNTED = ("timeout_connect", "timeout_check", "retries")
+TIMEOUTS = [f"{role}_{each}" for role in ("haproxy", "agent") for each in COUNTED]  # on which the forecast counts
 
 
 class LookupModule(LookupBase):
@@ -97,7 +99,8 @@ class LookupModule(LookupBase):
 
     @staticmethod
     def _unknown(raw: Dict[str, Any], prefix: str, known: List[str]) -> List[str]:
-        found = role_variables.unknown_variables([name for name in raw if name.startswith(prefix)], known)
+        names = [name for name in raw if name.startswith(prefix)]
+        found = role_variables.unknown_variables(names, known, extra=extra_variables())
         for warning in found.warnings:
             DISPLAY.warning(warning)
         return found.faults

@@ -51,7 +51,7 @@ class LookupModule(LookupBase):
 
     def _settings(self, role: str, raw: Dict[str, Any]) -> Dict[str, Any]:
         if role not in COMPONENTS:
-            raise AnsibleLookupError(f"The role to read is {role!r}: one of {', '.join(COMPONENTS)} is wanted.")
+            raise AnsibleLookupError(f"The role to read is {role!r}: one of {', '.join(COMPONENTS)} is required.")
         missing = [f"{role}_{key}" for key in COMPONENTS[role].configured() if f"{role}_{key}" not in raw]
         if missing:
             raise AnsibleLookupError(f"{', '.join(missing)} is not set here: ask in a play that has the role {role}.")

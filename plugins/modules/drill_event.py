@@ -227,7 +227,9 @@ def run_event(module):
     if min(params["after"], params["revert_after"]) < 0:
         raise faults.Refused("after and revert_after cannot be negative.")
     if params["flap_seconds"] < faults.SHORTEST_FLAP:
-        raise faults.Refused(f"flap_seconds is {params['flap_seconds']:g}: {faults.SHORTEST_FLAP:g} or more is wanted.")
+        raise faults.Refused(
+            f"flap_seconds is {params['flap_seconds']:g}: it must be at least {faults.SHORTEST_FLAP:g}."
+        )
     script = None
     if event != "none":
         script = faults.script_for(event, target_of(module), params["command"])

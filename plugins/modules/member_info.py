@@ -116,7 +116,7 @@ servers:
   type: dict
   returned: success
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}
-last_will:
+resigns_when_killed:
   description: Whether keepalived has the hook by which its host resigns for it when it is killed. An older version of
     this collection has not written it. True with the agent and with static pods.
   type: bool

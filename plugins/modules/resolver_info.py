@@ -27,7 +27,7 @@ options:
     default: []
     suboptions:
       name:
-        description: A whole name, without the final dot.
+        description: A fully qualified name, without the final dot.
         type: str
         required: true
       addresses:

@@ -265,7 +265,7 @@ class Member:
         self._died()
 
     def _router_ended(self) -> None:
-        """keepalived's unit has its last will carried out; the agent adopts its addresses when it is back."""
+        """keepalived's unit resigns for it; the agent adopts its addresses when it is back."""
         if self.plan.engine == "native":
             with open(self.folder / "log", "a", encoding="utf-8") as log:
                 inside_it = ["ip", "netns", "exec", self.node.namespace]

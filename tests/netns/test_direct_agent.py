@@ -132,7 +132,7 @@ def test_a_bad_file_is_refused_and_the_old_one_stays_in_force(plane, cluster):
     plane.write(port=0)
     plane.process.send_signal(signal.SIGHUP)
     until(lambda: "The reload is refused" in plane.log)
-    assert "services[0] (api).port is 0: a port from 1 to 65535 is wanted." in plane.report()["config_fault"]
+    assert "services[0] (api).port is 0: a port from 1 to 65535 is required." in plane.report()["config_fault"]
     assert set(Lasting(cluster).shares) == names(*cluster.hosts)
     plane.write(servers=[{"name": host.name, "address": cluster.own(host)} for host in cluster.hosts[:2]])
     plane.process.send_signal(signal.SIGHUP)

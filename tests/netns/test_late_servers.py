@@ -3,7 +3,7 @@
 """Servers that answer their checks late are not lost: while no server is up, clients get them, and nobody is refused.
 
 Both engines, with the pace that they have by default. One who says no, or never answers, is not late. Lasting
-connections end with a server that has gone, where that is wanted, and never with one that is late.
+connections end with a server that has gone, where that is required, and never with one that is late.
 """
 
 from __future__ import annotations

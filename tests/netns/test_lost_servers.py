@@ -82,9 +82,17 @@ def services(link, balance):
     return [{"name": "web", "port": PORT, "balance": balance, "check": check, "servers": servers}]
 
 
+def with_a_backup(link, **check):
+    """Return the service where the second server gets all clients, and the first one is its backup."""
+    servers = [
+        {"address": node.addresses[0], "backup": backup} for node, backup in zip(link.members[1:], (True, False))
+    ]
+    return [{"name": "web", "port": PORT, "check": {"type": "tcp", **check}, "servers": servers}]
+
+
 @contextlib.contextmanager
-def native(link, folder, balance):
-    text = render(services(link, balance))
+def native(link, folder, served):
+    text = render(served)
     kept = [line for line in text.splitlines() if line.split()[:1] and line.split()[0] not in ELSEWHERE]
     (folder / "haproxy.cfg").write_text("\n".join(kept) + "\n")
     command = [shutil.which("haproxy"), "-db", "-f", str(folder / "haproxy.cfg")]
@@ -98,8 +106,8 @@ def native(link, folder, balance):
 
 
 @contextlib.contextmanager
-def embedded(link, folder, balance):
-    proxy = agent.translate({"services": services(link, balance), "stats_enabled": False})["proxy"]
+def embedded(link, folder, served):
+    proxy = agent.translate({"services": served, "stats_enabled": False})["proxy"]
     with inside(link.lb1.namespace):
         running = Running(folder, {key: value for key, value in proxy.items() if key != "status_socket"})
     with running:
@@ -126,7 +134,7 @@ def attempts(link, servers):
 @pytest.mark.parametrize("engine", [native, embedded])
 def test_each_client_of_a_server_that_is_cut_off_is_sent_to_another_one_next(link, tmp_path, engine, balance):
     other, lost = link.members[1:]
-    with engine(link, tmp_path, balance):
+    with engine(link, tmp_path, services(link, balance)):
         assert all(ask(link, number) for number in range(CLIENTS))
         link.lb1.output("nft", SEEN % (lost.addresses[0], other.addresses[0]))
         sh("ip", "-n", link.bridge, "link", "set", lost.port, "nomaster")
@@ -139,6 +147,31 @@ def test_each_client_of_a_server_that_is_cut_off_is_sent_to_another_one_next(lin
             link.lb1.output("nft", "delete", "table", "ip", "seen")
     assert answered == [True] * CLIENTS
     assert 0 < at_lost <= at_other  # no two attempts of a client at the lost one follow each other
+
+
+def is_answered(link, number):
+    """Return whether a client is answered, and not reset."""
+    try:
+        return ask(link, number)
+    except ConnectionError:
+        return False
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["sessions stay", "sessions end with their server"])
+@pytest.mark.parametrize("engine", [native, embedded])
+def test_clients_of_the_last_active_server_wait_for_the_backup_unless_haproxy_ends_them(link, tmp_path, engine, ends):
+    """They come as it is cut off. The forecast says so: see `_plan.forecast.servers`."""
+    _backup, active = link.members[1:]
+    with engine(link, tmp_path, with_a_backup(link, shutdown_sessions=ends)):
+        assert all(ask(link, number) for number in range(CLIENTS))
+        sh("ip", "-n", link.bridge, "link", "set", active.port, "nomaster")
+        try:
+            with ThreadPoolExecutor(CLIENTS) as pool:
+                answered = list(pool.map(lambda number: is_answered(link, number), range(CLIENTS)))
+            assert ask(link, 0)  # by the backup, since they have waited for it
+        finally:
+            sh("ip", "-n", link.bridge, "link", "set", active.port, "master", "br0")
+    assert answered == [not (ends and engine is native)] * CLIENTS
 
 
 @contextlib.contextmanager

@@ -324,7 +324,7 @@ def test_without_an_interface_it_listens_on_all_and_names_the_interface_of_each_
 def test_when_it_cannot_listen_it_says_why(link):
     refused = listen(link.client, interface="eth9")
     assert (refused["failed"], refused["msg"]) == (True, "There is no interface eth9: there are lo, eth0.")
-    assert listen(link.client, seconds=0)["msg"] == "seconds is 0.0: a number from 0.1 to 3600 seconds is wanted."
+    assert listen(link.client, seconds=0)["msg"] == "seconds is 0.0: a number from 0.1 to 3600 seconds is required."
     sentence = "There is no permission to open raw sockets: use become, or give the container NET_RAW."
     assert listen(link.client, unprivileged=True)["msg"] == sentence
     refused = result(start(link.client, "vrid", name="lab", seconds=1, unprivileged=True))

@@ -34,7 +34,7 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
         "stale": [],
         "members": {},
         "written_by": "",
-        "last_will": True,
+        "resigns_when_killed": True,
         "not_following": [],
         "undo": "",
         "addresses": [f"192.0.2.{number}"],

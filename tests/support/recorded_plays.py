@@ -24,6 +24,7 @@ from ansible.cli import CLI
 from ansible.errors import AnsibleConnectionFailure
 from ansible.executor import task_executor
 from ansible.executor.playbook_executor import PlaybookExecutor
+from ansible.executor.stats import AggregateStats
 from ansible.executor.task_queue_manager import TaskQueueManager
 from ansible.inventory.manager import InventoryManager
 from ansible.module_utils.common.collections import ImmutableDict
@@ -55,6 +56,7 @@ OPTIONS = {
     "become_method": "sudo",
 }
 OPTIONS.update(dict.fromkeys(("syntax", "listhosts", "listtasks", "listtags", "start_at_task")))
+count = AggregateStats.increment
 get_handler = task_executor.TaskExecutor._get_action_handler_with_module_context
 resolve_conditional = Task._resolve_conditional
 
@@ -86,6 +88,7 @@ class Failure(NamedTuple):
     ignored: bool
     unreachable: bool
     hidden: bool
+    rescued: bool = False
 
 
 class Play:
@@ -119,7 +122,7 @@ class Play:
 
     def requires_reason(self) -> None:
         """Judge that the last ten lines of a failed run, whatever a test has played, say what failed first."""
-        ended = [failure for failure in self.failures if not failure.ignored]
+        ended = [failure for failure in self.failures if not failure.ignored and not failure.rescued]
         found = [HIDDEN if failure.hidden else failure.message for failure in ended]
         first = [str(line) for message in found[:1] for line in (message if isinstance(message, list) else [message])]
         assert len(self.last_lines) <= 10 and bool(self.last_lines) == bool(self.code), self.last_lines
@@ -244,6 +247,7 @@ def replaced(done: Play) -> Iterator[None]:
         mock.patch.object(ActionBase, "_execute_module", module_of(done)),
         mock.patch.object(TaskQueueManager, "load_callbacks", lambda manager: called_back(manager, done)),
         mock.patch.object(Task, "_resolve_conditional", resolve),
+        mock.patch.object(AggregateStats, "increment", increment_of(done)),
         *(mock.patch.object(*replaced) for replaced in remembered.REPLACED),
         # Ansible keeps those of the first run in a process, or of whoever reads an inventory before.
         mock.patch.object(load_options_vars, "options_vars", None, create=True),
@@ -252,6 +256,18 @@ def replaced(done: Play) -> Iterator[None]:
         for patch in patches:
             stack.enter_context(patch)
         yield
+
+
+def increment_of(done: Play) -> Callable[..., None]:
+    """Return what counts a result as Ansible does, and notes of a failure that a block rescues it."""
+
+    def increment(stats: AggregateStats, what: str, host: str) -> None:
+        count(stats, what, host)
+        if what == "rescued":
+            at = max(at for at, failure in enumerate(done.failures) if failure.host == host)
+            done.failures[at] = done.failures[at]._replace(rescued=True)
+
+    return increment
 
 
 def called_back(manager: TaskQueueManager, done: Play) -> None:

@@ -86,7 +86,7 @@ MAY_IMPORT = {
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (
         *("_host.read", "_host.write", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
-        *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.last_will"),
+        *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.resignation"),
         *("_agent.keepalived.peers", "_agent.keepalived.answers"),
     ),
     # What it returns to may be an agent, and it is carried to the target as that is.
@@ -123,7 +123,7 @@ MAY_IMPORT = {
     "_agent.direct.buckets": (),
     "_agent.direct.rulesets": ("_agent.direct.buckets",),
     "_agent.sidecar": (
-        *("_agent.keepalived.answers", "_agent.keepalived.last_will", "_agent.keepalived.peers"),
+        *("_agent.keepalived.answers", "_agent.keepalived.resignation", "_agent.keepalived.peers"),
         *("_agent.vrrp.config", *AGENT_PARTS),
     ),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),

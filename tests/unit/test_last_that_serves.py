@@ -34,7 +34,7 @@ AUTOMATIONS = [
     "Follow, which gives a balancer the nodes of its cluster",
     "The resolver",
     "Direct return",
-    "The last will of a killed keepalived",
+    "The resignation for a killed keepalived",
     "An adoption",
     "The balancer's check",
     "The check of a balancer's servers",

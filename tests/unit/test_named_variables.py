@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sentence names a variable as its user writes it: each name in a sentence of the product exists."""
+"""A sentence names a variable as its user writes it, and everything else as an engineer does."""
 
 from __future__ import annotations
 
@@ -89,6 +89,16 @@ FILES = [
     *ROLES.rglob("vars/**/*.yml"),
     *PLAYBOOKS.rglob("*.yml"),
 ]
+# What a sentence to a user does not say, and what it says instead.
+REPLACED = {
+    r"\b(is|are) wanted\b": "is required",
+    r"\bwhole path\b": "absolute path",
+    r"\blast will\b": "resigns for a keepalived that was killed",
+    r"\banew\b": "again, or a verb with re-",
+    r"\ba text (is|of)\b": "a string",
+    r"\bis no variable\b": "is not a variable",
+    r"\ba fault of\b": "an error in, or a bug in",
+}
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +117,12 @@ def test_each_name_in_a_sentence_exists(names):
     }
     assert unknown == set()
     assert len(names) > 200
+
+
+@pytest.mark.parametrize("words, instead", REPLACED.items(), ids=REPLACED)
+def test_no_sentence_has_words_of_no_engineer(words, instead):
+    said = {(file.name, text) for file in FILES for text in sentences(file) if re.search(words, text)}
+    assert said == set(), f"say: {instead}"
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,6 @@ def ending_in_words(main: Callable[[], None]) -> Callable[[], None]:
             if Module.running is None:
                 raise
             Module.running.is_valid = False
-            Module.running.fail_json(msg=f"This is a fault of the collection: {type(fault).__name__}: {fault}")
+            Module.running.fail_json(msg=f"This is a bug in the collection: {type(fault).__name__}: {fault}")
 
     return guarded

@@ -40,7 +40,7 @@ PREFIX = re.compile(r"(?:file|opt)@")
 
 
 def named(text: str, path: str) -> List[Named]:
-    """Return what a configuration names, once each, with whole paths.
+    """Return what a configuration names, once each, with absolute paths.
 
     :param path: the configuration's own
     """

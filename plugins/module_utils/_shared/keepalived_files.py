@@ -20,7 +20,7 @@ OF_SSL = re.compile(r'^\s*(?:ca|certificate|keyfile)\s+"?([^\s"#!]+)', re.MULTIL
 
 
 def named(text: str, path: str) -> List[Named]:
-    """Return what a configuration names, once each, with whole paths.
+    """Return what a configuration names, once each, with absolute paths.
 
     :param path: the configuration's own
     """

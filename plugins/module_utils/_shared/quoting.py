@@ -77,7 +77,7 @@ def systemd_command(command: str) -> str:
     """
     words = _words(command)
     if not PROGRAM.fullmatch(words[0]):
-        raise Unquotable("the program's whole path is wanted first, of letters, digits and . _ + - /.")
+        raise Unquotable("an absolute path to the program is required first, of letters, digits and . _ + - / only.")
     if any(len(part) > NAME_LENGTH for part in words[0].split("/")):
         raise Unquotable(f"each part of a path has at most {NAME_LENGTH} characters, shorten it.")
     return " ".join(map(_systemd_word, words))
@@ -98,7 +98,7 @@ def _systemd_word(word: str) -> str:
 def _words(command: str) -> List[str]:
     words = _split(command)
     if not words:
-        raise Unquotable("a program and its arguments are wanted.")
+        raise Unquotable("a program and its arguments are required.")
     return words
 
 
@@ -113,4 +113,4 @@ def _split(text: str) -> List[str]:
 
 def _refuse_unprintable(text: str) -> None:
     if not text.isprintable():
-        raise Unquotable("printable characters are wanted, in one line.")
+        raise Unquotable("one line of printable characters is required.")

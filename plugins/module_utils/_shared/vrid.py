@@ -138,7 +138,7 @@ def _unknown_words(strategy: Any, on_conflict: Any) -> Faults:
 def _read_taken(given: Any, faults: Faults) -> Held:
     held: Held = {}
     if not isinstance(given, (list, tuple)):
-        faults.append(f"taken is {given!r}: a list is wanted.")
+        faults.append(f"taken is {given!r}: a list is required.")
         return held
     for at, item in enumerate(given):
         entry = read(TAKEN, item if isinstance(item, dict) else {"vrid": item}, f"taken[{at}]", faults)
@@ -185,7 +185,7 @@ def _assign(claims: List[Claim], held: Held) -> Dict[Tuple[str, str], int]:
 
 def _from_pool(name: Any, held: Held, current: Optional[int], on_conflict: str, others: List[Claim]) -> Choice:
     if not isinstance(name, str) or not name:
-        raise ValueError(f"The pair's name is {name!r}: some text is wanted.")
+        raise ValueError(f"The pair's name is {name!r}: a string that is not empty is required.")
     # Not hash(), which Python salts in every process.
     start = zlib.crc32(_encoded(name)) % len(POOL)
     candidates = [*([current] if current else []), *POOL[start:], *POOL[:start]]

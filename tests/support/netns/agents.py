@@ -17,7 +17,7 @@ import subprocess
 import sys
 from typing import Dict
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import last_will
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import resignation
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 
 from support.netns.namespaces import inside
@@ -230,14 +230,14 @@ class Keepalived(Daemon):
         return (self.folder / "log").read_text().count("Entering BACKUP STATE") >= len(self.instances)
 
     def stop(self):
-        """Stop keepalived as its unit does; its last will follows.
+        """Stop keepalived as its unit does; its hook follows.
 
         It gives its VRRP process 5 seconds to remove the VIPs, one after the other, then kills it and exits with 0. On
         a machine that stands still for so long some VIPs stay.
         """
         super().stop()
         with inside(self.node.namespace):
-            assert last_will.main(str(self.folder / "keepalived.conf")) == 0
+            assert resignation.main(str(self.folder / "keepalived.conf")) == 0
 
     def command(self):
         files = {"use-file": "keepalived.conf", "pid": "keepalived.pid", "vrrp_pid": "vrrp.pid"}

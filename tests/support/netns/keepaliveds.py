@@ -97,24 +97,24 @@ class Cluster:
         self.running[name].send_signal(signal.SIGHUP)
 
     def stop(self, name):
-        """Stop a keepalived as systemd does; its last will follows. Return what that says.
+        """Stop a keepalived as systemd does; its hook follows. Return what that says.
 
         keepalived gives its VRRP process 5 seconds to remove the VIPs, one after the other, then kills it and exits
-        with 0. On a machine that stands still for so long some VIPs stay, and the last will removes them.
+        with 0. On a machine that stands still for so long some VIPs stay, and the hook removes them.
         """
         process = self.running.pop(name)
         process.terminate()
         process.wait(LIMIT_S)
-        return self.execute_will(name)
+        return self.run_hook(name)
 
     def kill(self, name):
-        """Kill every process of a keepalived; its last will follows, as its unit has it."""
+        """Kill every process of a keepalived; its hook follows, as its unit has it."""
         kill_group(self.running.pop(name))
         for file in (self.folder / name).glob("*.pid"):
             file.unlink()  # or the next keepalived takes a child that nobody has reaped for another keepalived
-        self.execute_will(name)
+        self.run_hook(name)
 
-    def execute_will(self, name):
+    def run_hook(self, name):
         """Do what the unit does after every end of keepalived; return what it says."""
         command = ["ip", "netns", "exec", self.nodes[name].namespace, self.hook, "ended"]
         config = self.folder / name / "keepalived.conf"

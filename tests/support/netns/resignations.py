@@ -8,7 +8,7 @@ test, what comes before support.waiting.LIMIT_S cannot have waited for Active_Do
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf, last_will, senders
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf, resignation, senders
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink, sockets
 
 from support.netns.namespaces import inside
@@ -22,6 +22,6 @@ def resign(node, text, vip=""):
         kernel = netlink.Netlink()
         there = kernel.links(), kernel.addresses()
         for router in (each for each in conf.routers(text) if vip in ("", *each.advertised)):
-            to = last_will.destinations(router)
+            to = resignation.destinations(router)
             for _destination, send in senders.senders(router, 0, to, there, sockets.open_socket):
                 send()

@@ -75,7 +75,7 @@ REPORT = {
     "host": "lb1",
     "since": NOW - 3 * 86400 - 4 * 3600,
     "config": "/etc/onprem-lb-agent/proxy.json",
-    "config_fault": "services[0] (web).port is 0: a port from 1 to 65535 is wanted.",
+    "config_fault": "services[0] (web).port is 0: a port from 1 to 65535 is required.",
     "limits": ["the user haproxy: only root can become another one than nobody"],
     "state": "draining",
     "workers": [

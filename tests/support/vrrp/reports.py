@@ -68,7 +68,7 @@ REPORT = {
     "pid": 4711,
     "since": NOW - 3 * 86400 - 4 * 3600,
     "config": "/etc/onprem-lb-agent/vrrp.json",
-    "config_fault": "instances[0] (front).vrid is 300: a VRID from 1 to 255 is wanted.",
+    "config_fault": "instances[0] (front).vrid is 300: a VRID from 1 to 255 is required.",
     "limits": ["real-time scheduling: Operation not permitted (it needs CAP_SYS_NICE)"],
     "instances": [FRONT, SIX, NEW],
     "groups": [{"name": "both", "instances": ["six", "new"], "state": "Fault"}],

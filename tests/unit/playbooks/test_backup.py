@@ -37,7 +37,7 @@ def test_a_misspelt_variable_is_refused(tmp_path, name, misspelt, meant):
     [
         ((), "restore_file is not set: give the path of a file that onprem.lb.backup wrote"),
         (("-e", "restore_file=/missing.json"), "restore_file is /missing.json: give the path of a file"),
-        (("-e", "restore_undo_after=abc"), "restore_undo_after is 'abc': a number from 0 to 3600 seconds is wanted."),
+        (("-e", "restore_undo_after=abc"), "restore_undo_after is 'abc': a number from 0 to 3600 seconds is required."),
     ],
 )
 def test_a_file_is_required(tmp_path, given, sentence):

@@ -168,9 +168,9 @@ def test_every_fault_of_a_pair_is_said_with_a_clusters_missing_variables_and_not
     arguments = ("-e", "dns_output=records.txt", "-e", "dns_ttl=1h")
     code, said = play(tmp_path, wrong + "[ipi_masters]\nmaster0\n", DNS, *arguments)
     assert code != 0
-    assert "The address of lb2 is 'lb2.example': an IPv4 or IPv6 address is wanted, as its dns_address." in said
+    assert "The address of lb2 is 'lb2.example': an IPv4 or IPv6 address is required, as its dns_address." in said
     assert "dns_domain is empty: give a name, for instance example.com." in said
-    assert "dns_ttl is '1h': a number of seconds from 0 to 2147483647 is wanted." in said
+    assert "dns_ttl is '1h': a number of seconds from 0 to 2147483647 is required." in said
     assert "ipi_cluster_name is " in said and "undefined" not in said
     assert not (tmp_path / "records.txt").exists()
 
@@ -206,10 +206,10 @@ def test_nodes_that_cannot_be_computed_are_refused(tmp_path, variable):
 
 def test_a_form_that_it_does_not_know_is_one_sentence(tmp_path):
     code, said = play(tmp_path, PAIR, DNS, "-e", "dns_format=bind")
-    assert code != 0 and "dns_format is 'bind': one of zone, dnsmasq, nsupdate, corefile is wanted." in said
+    assert code != 0 and "dns_format is 'bind': one of zone, dnsmasq, nsupdate, corefile is required." in said
 
 
 def test_a_misspelt_variable_is_one_sentence(tmp_path):
     """The row `dns_adress: typo dns_adress`."""
     code, said = play(tmp_path, PAIR.replace("dns_address", "dns_adress"), DNS, "--limit", "lb2")
-    assert code != 0 and "dns_adress is no variable of the playbook: did you mean dns_address?" in said
+    assert code != 0 and "dns_adress is not a variable of the playbook: did you mean dns_address?" in said

@@ -17,7 +17,7 @@ def test_a_misspelt_variable_is_one_sentence(tmp_path):
     playbook = tmp_path / "drill.yml"
     playbook.write_text(json.dumps(DRILL))
     code, said = play(tmp_path, "[probe]\nclient drill_repeat=3\n[pair]\nlb1\n", str(playbook))
-    assert code != 0 and "drill_repeat is no variable of the role: did you mean drill_repeats?" in said
+    assert code != 0 and "drill_repeat is not a variable of the role: did you mean drill_repeats?" in said
 
 
 PAIR = """

@@ -82,7 +82,7 @@ def test_what_is_not_answered_is_not_asked_and_the_row_says_that_the_probe_conne
     play = drilled("haproxy_hung", {"vip_probe": answer}, drill_budget=500)
     assert probed(play) == [("GET /", False), *[("", False)] * 2]
     assert "not measured" in str(play.said) and "connects only: no answer to HTTP at 80" in str(play.said)
-    assert "set drill_send to a text that the service answers." in str(play.faults())
+    assert "set drill_send to something that the service answers." in str(play.faults())
 
 
 SERVER = {"name": "web", "port": 80, "servers": ["192.0.2.31", "192.0.2.32"], "check": {"type": "http"}}
@@ -109,7 +109,7 @@ def test_the_host_is_told_which_server_is_lost_and_the_probe_how_long_to_wait():
 
 def test_a_server_that_cannot_be_spared_is_refused_before_a_member_is_asked():
     play = losing(servers=1)
-    assert play.code == 2 and "server_cut is not for 192.0.2.10: web has no second server." in str(play.faults())
+    assert play.code == 2 and "server_cut is not for 192.0.2.10: web has no second active server." in str(play.faults())
     assert play.did("drill_event", "member_lock") == []
 
 

@@ -198,8 +198,8 @@ def test_the_transition_is_forecast_from_the_living_hosts_alone(tmp_path):
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        ("forecast_transition=perhaps", "forecast_transition is 'perhaps': true or false is wanted."),
-        ("forecast_transitions=true", "forecast_transitions is no variable of the playbook: did you mean"),
+        ("forecast_transition=perhaps", "forecast_transition is 'perhaps': true or false is required."),
+        ("forecast_transitions=true", "forecast_transitions is not a variable of the playbook: did you mean"),
     ],
 )
 def test_a_variable_of_the_forecast_is_judged_before_a_host_is_connected_to(tmp_path, given, sentence):

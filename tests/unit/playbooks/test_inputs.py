@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from support.paths import ROOT
@@ -17,11 +18,11 @@ FIRST = {
         {"pair_members": ["lb1", "lb9"]},
         "pair_members: lb9 is not a host in the inventory: correct the name.",
     ),
-    "pair_state: absnet": ({"pair_state": "absnet"}, "pair_state is 'absnet': one of present, absent is wanted."),
+    "pair_state: absnet": ({"pair_state": "absnet"}, "pair_state is 'absnet': one of present, absent is required."),
 }
 TOGETHER = {
-    "pairvrid": (7, "pairvrid is no variable of the role: did you mean pair_vrid?"),
-    "pair_vips": ({}, "pair_vips is {}: a list of at least one address is wanted."),
+    "pairvrid": (7, "pairvrid is not a variable of the role: did you mean pair_vrid?"),
+    "pair_vips": ({}, "pair_vips is {}: a list of at least one address is required."),
 }
 OF_LB2 = {"haproxy_services": ([], "haproxy_services has no effect here: set pair_services instead.")}
 
@@ -52,26 +53,26 @@ def test_what_only_the_forecast_finds_is_said_once(tmp_path):
 
 ALONE = {
     "haproxy": {
-        "haproxy_maxconn": ("lots", "haproxy_maxconn is 'lots': a whole number from 0 to 10000000 is wanted."),
-        "haproxy_adopt": ("vielleicht", "haproxy_adopt is 'vielleicht': true or false is wanted."),
+        "haproxy_maxconn": ("lots", "haproxy_maxconn is 'lots': a whole number from 0 to 10000000 is required."),
+        "haproxy_adopt": ("vielleicht", "haproxy_adopt is 'vielleicht': true or false is required."),
         "haproxy_services": (
             [{"name": "web", "ports": 80, "port": 80, "servers": ["192.0.2.31"]}],
             "haproxy_services[0] (web) has the unknown key 'ports': did you mean 'port'?",
         ),
     },
     "keepalived": {
-        "keepalived_state": ("absnet", "keepalived_state is 'absnet': one of present, absent is wanted."),
+        "keepalived_state": ("absnet", "keepalived_state is 'absnet': one of present, absent is required."),
         "keepalived_config_path": (
             "{{ nope }}/x",
             "keepalived_config_path refers to nope, which is not set: set it, or correct its name.",
         ),
         "keepalived_instances": (
             [{"name": "front", "interface": "eth0", "vrid": "x", "multicast": True, "addresses": ["192.0.2.10"]}],
-            "keepalived_instances[0] (front).vrid is 'x': a VRID from 1 to 255 is wanted.",
+            "keepalived_instances[0] (front).vrid is 'x': a VRID from 1 to 255 is required.",
         ),
     },
     "agent": {
-        "agent_replace": ("haproxy", "agent_replace is 'haproxy': a list is wanted."),
+        "agent_replace": ("haproxy", "agent_replace is 'haproxy': a list is required."),
         "agent_scripts": ("{{ agent_scripts }}", "agent_scripts refers to itself: give it a value."),
     },
 }
@@ -94,7 +95,7 @@ BESIDE = {
     ),
     "haproxy_timeout_client": (5, "haproxy_timeout_client is 5: a time without a unit: write 5s, or 5ms."),
     "pair_vips": ("{{ pair_vips }}", "pair_vips refers to itself: give it a value."),
-    "pair_down_file": ("{{", "pair_down_file has braces that are no template of Jinja: correct them"),
+    "pair_down_file": ("{{", "pair_down_file has braces that are not a Jinja template: correct them"),
 }
 
 
@@ -107,8 +108,8 @@ def test_a_layout_judges_the_component_roles_variables_and_what_cannot_be_evalua
 
 
 def test_a_name_two_edits_from_a_known_one_is_a_warning(tmp_path):
-    code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--extra-vars", json.dumps({"pair_vridsx": 7}))
-    assert code == 0 and said.count("pair_vridsx is no variable of the role: did you mean pair_vrid?") == 1
+    code, said = play(tmp_path, f"{PAIR}pair_vridsx=7\n", "onprem.lb.forecast")
+    assert code == 0 and said.count("pair_vridsx is not a variable of the role: did you mean pair_vrid?") == 1
 
 
 @pytest.mark.parametrize("tag", ["preflight", "install", "configure", "verify"])
@@ -161,3 +162,58 @@ def test_what_ansible_itself_calls_tags_may_be_named(tmp_path, arguments):
 def test_the_path_of_a_playbook_is_judged_as_its_name_is(tmp_path):
     code, said = play(tmp_path, PAIR, str(ROOT / "playbooks" / "pair.yml"), "--tags", "cofigure")
     assert code != 0 and UNKNOWN.format("cofigure", f"choose of {STAGES}") in said
+
+
+# By the playbook: an extra variable that none knows, and the nearest one that it does.
+MEANT = {
+    "backup": ("backup_file", "backup_folder"),
+    "dns": ("dns_file", "dns_ttl"),
+    "drill": ("drill_retries", "drill_repeats"),
+    "forecast": ("forecast_living", "forecast_transition"),
+    "ipi": ("ipi_take_it_over", "ipi_take_over"),
+    "maintenance": ("maintenance_hosts", "maintenance_tasks"),
+    "pair": ("pair_vip_list", "pair_vips"),
+    "pods": ("pods_image", "pods_agent_image"),
+    "restore": ("restore_folder", "restore_file"),
+    "rollback": ("rollback_id", "rollback_list"),
+    "site": ("pair_vip_list", "pair_vips"),
+    "status": ("status_file", "status_timeout"),
+    "survey": ("survey_duration", "survey_seconds"),
+    "switchover": ("switchover_target", "switchover_to"),
+}
+CLUSTER = """
+[ipi_masters]
+m0 ansible_host=198.51.100.1
+[ipi_masters:vars]
+ipi_cluster_name=lab
+ipi_interface=eth1
+"""
+
+
+@pytest.mark.parametrize("playbook, name, near", [(key, *names) for key, names in MEANT.items()], ids=MEANT)
+def test_an_extra_variable_that_nothing_knows_is_refused_with_the_nearest_before_a_host_is_reached(
+    tmp_path, playbook, name, near
+):
+    groups = CLUSTER if playbook in ("ipi", "pods") else PAIR
+    code, said = play(tmp_path, f"{groups}[probe]\nclient\n", f"onprem.lb.{playbook}", "-e", f"{name}=x")
+    assert code == 2 and re.search(rf"{name} is not a variable of the \w+: did you mean {near}\?", said), said
+    assert "UNREACHABLE" not in said and "cannot be reached" not in said
+
+
+@pytest.mark.parametrize(
+    "playbook, name", [("site", "backup_file"), ("backup", "maintenance_window"), ("site", "pair")]
+)
+def test_an_extra_variable_with_the_prefix_of_another_playbook_may_be_somebody_elses(tmp_path, playbook, name):
+    _code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "-e", f"{name}=x")
+    assert f"{name} is not a variable" not in said
+
+
+def test_a_playbook_that_imports_ours_may_have_extra_variables_of_its_own(tmp_path):
+    playbook = tmp_path / "own.yml"
+    playbook.write_text(json.dumps([{"import_playbook": "onprem.lb.forecast"}]))
+    code, said = play(tmp_path, PAIR, str(playbook), "-e", "forecast_for=lab")
+    assert code == 0 and "forecast_for" not in said
+
+
+def test_every_playbook_but_the_removal_which_has_none_of_its_own_is_among_them():
+    assert {*MEANT, "remove"} == {file.stem for file in (ROOT / "playbooks").glob("*.yml")}

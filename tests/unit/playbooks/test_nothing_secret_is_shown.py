@@ -172,7 +172,7 @@ def test_a_plan_that_crashes_is_a_fault_that_names_the_place_and_no_value(monkey
 
     monkeypatch.setattr(plan_filters.several, "draw", crashes)
     found = plan_filters.FilterModule().filters()["layout_plans"]([], "pair")
-    assert found["faults"][0].startswith(f"This is a fault of the collection: {type(crash).__name__} in test_nothing_")
+    assert found["faults"][0].startswith(f"This is a bug in the collection: {type(crash).__name__} in test_nothing_")
     assert "Mark" not in str(found)
 
 

@@ -88,7 +88,7 @@ def test_a_certificate_that_was_replaced_has_haproxy_reloaded_and_is_named(check
         line for line in play.did("systemd_service") if line.endswith((" haproxy.service", "keepalived.service"))
     ]
     assert of_programs == ([] if check else reloads)
-    said = f"lb1, lb2: {'to do' if check else 'done'}: load anew, because {sentence.rstrip('.')}"
+    said = f"lb1, lb2: {'to do' if check else 'done'}: reload, because {sentence.rstrip('.')}"
     assert any(line.startswith(said) for line in play.said[-1])
 
 

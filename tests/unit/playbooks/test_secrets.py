@@ -10,7 +10,7 @@ import pytest
 from support.playbooks import PAIR, play
 
 TALKATIVE = ("-vvv", "--diff")
-LINE = "pair_auth_pass is a secret of type {}: one line of text is wanted."
+LINE = "pair_auth_pass is a secret of type {}: one line of text is required."
 # By its kind: the password, the part of it to look for, and what is said of it.
 PASSWORDS = {
     "a good one": ("Zq7Zq7Zq", "Zq7Zq7Zq", None),

@@ -69,17 +69,21 @@ def test_the_last_drill_is_read_where_its_report_is(tmp_path):
 @pytest.mark.parametrize(
     "playbook, given, sentence",
     [
-        ("status", "status_fromat=json", "status_fromat is no variable of the playbook: did you mean status_format?"),
-        ("status", "status_format=yaml", "status_format is 'yaml': one of text, json is wanted."),
+        (
+            "status",
+            "status_fromat=json",
+            "status_fromat is not a variable of the playbook: did you mean status_format?",
+        ),
+        ("status", "status_format=yaml", "status_format is 'yaml': one of text, json is required."),
         (
             "switchover",
             "switchover_too=lb2",
-            "switchover_too is no variable of the playbook: did you mean switchover_to?",
+            "switchover_too is not a variable of the playbook: did you mean switchover_to?",
         ),
         (
             "maintenance",
             "maintenance_rebot=always",
-            "maintenance_rebot is no variable of the playbook: did you mean maintenance_reboot?",
+            "maintenance_rebot is not a variable of the playbook: did you mean maintenance_reboot?",
         ),
         (
             "maintenance",

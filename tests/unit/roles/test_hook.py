@@ -36,7 +36,7 @@ def test_a_group_needs_none_and_one_of_the_users_own_is_kept(settings, expected)
     assert notified(**settings) == expected
 
 
-def test_on_a_host_where_keepalived_kills_its_own_process_at_a_stop_the_last_will_has_longer():
+def test_on_a_host_where_keepalived_kills_its_own_process_at_a_stop_the_hook_has_longer():
     gives = 5  # seconds, CHILD_WAIT_SECS of keepalived
     ((limit, command),) = re.findall(r"/timeout --signal=KILL (\d+) \S+/hook (\w+)", rendering.keepalived_unit())
     assert command == "ended" and int(limit) > gives

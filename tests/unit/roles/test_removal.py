@@ -50,7 +50,7 @@ def test_what_other_programs_may_use_is_installed_and_not_recorded_for_a_removal
     assert found["ansible.builtin.apt"]["name"] == host["missing_packages"]
 
 
-def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_after_it():
+def test_the_hook_is_written_before_the_drop_in_that_names_it_and_deleted_after_it():
     host = {
         "takeover": {"keepalived": {"stop": False, "restart": False, "tables": [], "set_aside": [], "keep": []}},
         "selinux": False,

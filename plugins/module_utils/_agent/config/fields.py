@@ -52,7 +52,7 @@ def address(value: Any) -> Checked:
     try:
         return as_the_kernel_writes(ip_address(str(value))), None
     except ValueError:
-        return None, "an IPv4 or IPv6 address is wanted."
+        return None, "an IPv4 or IPv6 address is required."
 
 
 def reachable(ip: Any) -> bool:
@@ -69,7 +69,7 @@ def network(value: Any) -> Checked:
     try:
         found = ipaddress.ip_network(value if isinstance(value, str) and "%" not in value else "")
     except ValueError:
-        return None, "a network such as 192.0.2.0/24, or an address, is wanted."
+        return None, "a network such as 192.0.2.0/24, or an address, is required."
     if not found.prefixlen:
         return None, "that is every address: name the networks that are meant, or leave all of them out."
     return str(found.network_address if found.prefixlen == found.max_prefixlen else found), None
@@ -84,11 +84,11 @@ def program(value: Any) -> Checked:
     except ValueError as error:
         return None, f"{str(error).lower()}."
     if not isinstance(words, list) or not words or not all(isinstance(item, str) for item in words):
-        return None, "a program and its arguments are wanted."
+        return None, "a program and its arguments are required."
     if not all(item.isprintable() for item in words):
-        return None, "printable characters are wanted."
+        return None, "printable characters are required."
     if not words[0].startswith("/"):
-        return None, "write the program's whole path."
+        return None, "write the program's absolute path."
     return tuple(words), None
 
 
@@ -96,15 +96,15 @@ def process(value: Any) -> Checked:
     """The name of a process."""
     found, wrong = text(value)
     if wrong or not found.isprintable() or not found.strip() or "/" in found:
-        return None, "the name of a program, without its folder, is wanted."
+        return None, "the name of a program, without its directory, is required."
     return found, None
 
 
 def path(value: Any) -> Checked:
-    """A file's whole path."""
+    """A file's absolute path."""
     if isinstance(value, str) and value.isprintable() and value.startswith("/"):
         return value, None
-    return None, "a whole path is wanted, from / on."
+    return None, "an absolute path is required."
 
 
 def socket_path(value: Any) -> Checked:
@@ -124,9 +124,9 @@ def url_path(value: Any) -> Checked:
         and " " not in value
     ):
         if len(value) > MAX_URL_PATH:
-            return None, f"a path of at most {MAX_URL_PATH} characters is wanted."
+            return None, f"a path of at most {MAX_URL_PATH} characters is required."
         return value, None
-    return None, "the path of a URL is wanted, from / on and without spaces."
+    return None, "a URL path is required: it begins with / and has no spaces."
 
 
 def statuses(value: Any) -> Checked:
@@ -134,5 +134,5 @@ def statuses(value: Any) -> Checked:
     given = [str(each) for each in (value if isinstance(value, list) else [value])]
     parts = [STATUSES.fullmatch(each) for each in given]
     if not given or not all(part and int(part[1]) <= int(part[2] or part[1]) for part in parts):
-        return None, "codes from 100 to 599 and ranges of them are wanted, such as 200, [200, 401] or ['200-399']."
+        return None, "codes from 100 to 599 and ranges of them are required, such as 200, [200, 401] or ['200-399']."
     return given, None

@@ -68,7 +68,7 @@ class _Mapping(Dict[str, Any]):
 def parse(text: str, path: str) -> Tuple[Any, Faults]:
     """Return the value of a JSON text, or why it is not valid. Never raises."""
     if not text.strip():
-        return None, [f"{path} is empty: a configuration in JSON is wanted."]
+        return None, [f"{path} is empty: a configuration in JSON is required."]
     try:
         found = json.loads(text, object_pairs_hook=_mapping)
         faults = list(_repeated_keys(found, ""))
@@ -148,6 +148,6 @@ def kind(data: Any, path: str) -> Tuple[str, Faults]:
         "'interface', that of follow 'api'."
     )
     if not isinstance(data, dict):
-        return "", [f"{path} is {shown(data)}: a mapping is wanted, and {which}"]
+        return "", [f"{path} is {shown(data)}: a mapping is required, and {which}"]
     has = "keys of several configurations" if found else "keys of no configuration"
     return "", [f"{path} has {has}: {which}"]

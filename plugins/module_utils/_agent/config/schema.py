@@ -51,7 +51,7 @@ class Field(NamedTuple):
 def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> Dict[str, Any]:
     """Return every key of ``schema`` with a usable value; append what is wrong to ``faults``."""
     if not isinstance(data, dict):
-        faults.append(f"{place} is {shown(data)}: a mapping with the keys {', '.join(schema)} is wanted.")
+        faults.append(f"{place} is {shown(data)}: a mapping with the keys {', '.join(schema)} is required.")
         data = {}
         return {key: field.default for key, field in schema.items()}
     faults.extend(unknown_keys(data, list(schema), place))
@@ -159,21 +159,21 @@ def text(value: Any) -> Tuple[Any, Optional[str]]:
     """Any text without what some program takes for the end of a line, or of the text."""
     if isinstance(value, str) and ENDS.isdisjoint(value) and not SURROGATE.search(value):
         return value, None
-    return None, "one line of text is wanted."
+    return None, "one line of text is required."
 
 
 def word(value: Any) -> Tuple[Any, Optional[str]]:
     """A name that haproxy and keepalived both take: letters, digits and . : _ - only."""
     if isinstance(value, str) and value and all(c.isalnum() or c in ".:_-" for c in value) and value.isascii():
         return value, None
-    return None, "a name of letters, digits and . : _ - is wanted."
+    return None, "a name of letters, digits and . : _ - is required."
 
 
 def boolean(value: Any) -> Tuple[Any, Optional[str]]:
     """A truth value, as YAML or as an INI inventory (where it is text) gives it."""
     known = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
     found = known.get(str(value).lower())
-    return (found, None) if found is not None else (None, "true or false is wanted.")
+    return (found, None) if found is not None else (None, "true or false is required.")
 
 
 def lines(value: Any) -> Tuple[Any, Optional[str]]:
@@ -182,7 +182,7 @@ def lines(value: Any) -> Tuple[Any, Optional[str]]:
         value = value.splitlines()
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return [line.rstrip() for line in value], None
-    return None, "a list of lines is wanted."
+    return None, "a list of lines is required."
 
 
 def address(value: Any) -> Tuple[Any, Optional[str]]:
@@ -192,7 +192,7 @@ def address(value: Any) -> Tuple[Any, Optional[str]]:
     try:
         return str(ip_address(str(value))), None
     except ValueError:
-        return None, "an IPv4 or IPv6 address is wanted."
+        return None, "an IPv4 or IPv6 address is required."
 
 
 def number(low: float, high: float, unit: str = "") -> Callable[[Any], Tuple[Any, Optional[str]]]:
@@ -201,7 +201,7 @@ def number(low: float, high: float, unit: str = "") -> Callable[[Any], Tuple[Any
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         found = _number(value)
         if found is None or not low <= found <= high:
-            return None, f"a number from {low:g} to {high:g}{unit} is wanted."
+            return None, f"a number from {low:g} to {high:g}{unit} is required."
         return (int(found) if found.is_integer() else found), None
 
     return check
@@ -222,7 +222,7 @@ def integer(low: int, high: int, what: str = "a whole number") -> Callable[[Any]
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         found = int(str(value)) if WHOLE.fullmatch(str(value)) else None
         if found is None or not low <= found <= high:
-            return None, f"{what} from {low} to {high} is wanted."
+            return None, f"{what} from {low} to {high} is required."
         return found, None
 
     return check
@@ -237,7 +237,7 @@ def one_of(*choices: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         if value in choices:
             return value, None
-        return None, f"one of {', '.join(choices)} is wanted."
+        return None, f"one of {', '.join(choices)} is required."
 
     return check
 
@@ -245,8 +245,8 @@ def one_of(*choices: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
 def no_list(value: Any, wanted: str) -> str:
     """Return the mend for what is no list. A text that looks like one lacks the quotes of JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        return f'{wanted} is wanted, and this is a text: put double quotes around each text in it, as in ["a", "b"].'
-    return f"{wanted} is wanted."
+        return f'{wanted} is required, and this is a string: put each item into double quotes, as in ["a", "b"].'
+    return f"{wanted} is required."
 
 
 def list_of(
@@ -258,7 +258,7 @@ def list_of(
         if not isinstance(value, list):
             return None, no_list(value, "a list")
         if len(value) < at_least:
-            return None, f"a list of at least {at_least} is wanted."
+            return None, f"a list of {at_least} or more is required."
         found = []
         for item in value:
             good, wrong = each(item)

@@ -43,14 +43,14 @@ def _vips(value: Any) -> fields.Checked:
 def _vip(value: Any) -> fields.Checked:
     found, wrong = fields.address(value)
     if wrong or not fields.reachable(ipaddress.ip_address(found)):
-        return None, "a VIP is wanted, which is one IPv4 or IPv6 address of hosts."
+        return None, "a VIP is required: one IPv4 or IPv6 address that a host can have."
     return found, None
 
 
 def _buckets(value: Any) -> fields.Checked:
     found, wrong = integer(LEAST, MOST)(value)
     if wrong or found & (found - 1):
-        return None, f"a power of two from {LEAST} to {MOST} is wanted."
+        return None, f"a power of two from {LEAST} to {MOST} is required."
     return found, None
 
 

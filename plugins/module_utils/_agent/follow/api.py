@@ -166,7 +166,7 @@ def _load(key: str, path: str, load: Callable[[], None]) -> None:
         load()
     except ssl.SSLError as fault:
         wanted = "certificates in PEM" if key == "ca" else "a certificate in PEM and its key, without a password,"
-        raise Unreadable(f"api.{key} is {path}: {wanted} are wanted there ({_reason(fault)})") from fault
+        raise Unreadable(f"api.{key} is {path}: {wanted} are required there ({_reason(fault)})") from fault
     except (OSError, ValueError) as fault:
         raise Unreadable(f"api.{key} is {path}: it cannot be read: {in_words(fault)}") from fault
 

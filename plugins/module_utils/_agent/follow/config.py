@@ -30,7 +30,7 @@ _HOSTS = _defaults(settings.Hosts)
 
 
 def api_url(value: Any) -> fields.Checked:
-    wanted = "the URL of an API server is wanted, such as https://127.0.0.1:6443."
+    wanted = "the URL of an API server is required, such as https://127.0.0.1:6443."
     try:
         found = urlsplit(value if isinstance(value, str) and value.isprintable() and " " not in value else "")
         good = found.scheme == "https" and found.hostname and found.port != 0 and value.isascii()
@@ -47,7 +47,7 @@ def _selector(value: Any) -> fields.Checked:
     try:
         selector.parse(value)
     except (TypeError, ValueError):
-        return None, "a label selector is wanted, such as node-role.kubernetes.io/control-plane."
+        return None, "a label selector is required, such as node-role.kubernetes.io/control-plane."
     return value, None
 
 
@@ -55,14 +55,14 @@ def _options(value: Any) -> fields.Checked:
     """Words of a server line; a comment would hide the rest, a quote could leave the line."""
     found, wrong = text(value)
     if not wrong and set(found) & set("#\"'\\;$"):
-        return None, "words of HAProxy's server line are wanted, without quotes, backslashes, # and ;."
+        return None, "words of HAProxy's server line are required, without quotes, backslashes, # and ;."
     return found, wrong
 
 
 def _domain(value: Any) -> fields.Checked:
     if isinstance(value, str) and DOMAIN.fullmatch(value):
         return value, None
-    return None, "a domain in lower case is wanted, such as lab.example.com."
+    return None, "a domain in lower case is required, such as lab.example.com."
 
 
 def _exec(_value: Any) -> fields.Checked:

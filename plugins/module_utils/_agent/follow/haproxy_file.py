@@ -127,7 +127,7 @@ def _line(number: int, line: str, target: Target) -> Line:
     at = AT.fullmatch(found["at"]) if found else None
     if not found or not at or not (at["port"] or target.port):
         raise Refused(
-            f"line {number + 1} is {line.strip()!r}: its address and port are wanted, because nodes replace it."
+            f"line {number + 1} is {line.strip()!r}: its address and port are required, because nodes replace it."
         )
     server = Server(found["name"], changes.canonical(at["address"]))
     return Line(number, found["indent"], server, int(at["port"] or target.port), found["options"].strip())

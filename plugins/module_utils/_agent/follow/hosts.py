@@ -14,7 +14,7 @@ Nodes = Mapping[str, Sequence[str]]  # the addresses of each node, by its name
 
 
 def hosts(nodes: Nodes, domain: str, reserved: Iterable[str] = RESERVED) -> str:
-    """Return the hosts file: each address with the whole name and the short one."""
+    """Return the hosts file: each address with the fully qualified name and the short one."""
     named = _named(nodes, domain, reserved)
     lines = [f"{address} {' '.join(names)}" for names, addresses in named for address in addresses]
     return "\n".join([MARK, *lines, ""])
@@ -39,7 +39,7 @@ def _named(nodes: Nodes, domain: str, reserved: Iterable[str]) -> Iterator[Tuple
 
 
 def _names(name: str, domain: str) -> List[str]:
-    """Return the whole name and the short one. A node may be called by either; one of another domain has one name."""
+    """Return the full and the short name. A node may be called by either; one of another domain has one name."""
     short = name[: -len(domain) - 1] if name.endswith(f".{domain}") else name
     return [name] if "." in short else [f"{short}.{domain}", short]
 

@@ -11,7 +11,7 @@ from ..runtime.log import Log
 from ..runtime.loop import MILLION, Loop
 from ..vrrp.core import offers
 from . import conf
-from .last_will import destinations, left_by
+from .resignation import destinations, left_by
 from .senders import LOWEST, OpenSocket, reason, senders
 
 RESIGNS = 0

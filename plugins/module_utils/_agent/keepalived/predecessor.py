@@ -17,8 +17,8 @@ from ..net import netlink, sockets
 from ..net.neighbours import NeighbourProber
 from ..runtime.log import Log
 from . import conf
-from .last_will import destinations
 from .peers import Wait, find, readable
+from .resignation import destinations
 from .senders import OpenSocket, reason, senders
 
 LIMIT = 10.0  # seconds, after which it is not the routers' start that they wait for

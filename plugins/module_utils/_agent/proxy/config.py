@@ -38,7 +38,7 @@ def _name(value: Any) -> fields.Checked:
     """A name that is short enough for messages."""
     found, wrong = word(value)
     if not wrong and len(found) > MAX_NAME_LENGTH:
-        return None, f"a name of at most {MAX_NAME_LENGTH} characters is wanted."
+        return None, f"a name of at most {MAX_NAME_LENGTH} characters is required."
     return found, wrong
 
 
@@ -48,10 +48,10 @@ def _listen_address(value: Any) -> fields.Checked:
         return settings.ANY, None
     found, wrong = fields.address(value)
     if wrong:
-        return None, "'*', '::' or an IPv4 or IPv6 address is wanted."
+        return None, "'*', '::' or an IPv4 or IPv6 address is required."
     ip = ip_address(found)
     if ip.is_multicast or (ip.is_link_local and ip.version == 6):
-        return None, "nobody can listen there: an address of one host, not link-local, is wanted."
+        return None, "nobody can listen there: a unicast address that is not link-local is required."
     return found, None
 
 
@@ -72,7 +72,7 @@ def _bind(value: Any) -> fields.Checked:
 def _numbers(value: Any) -> fields.Checked:
     """Numbers of servers, by service."""
     if not isinstance(value, dict) or not all(word(name)[0] for name in value):
-        return None, "a mapping of services' names to numbers of servers is wanted."
+        return None, "a mapping of services' names to numbers of servers is required."
     counts = {name: integer(1, 10_000, "a number of servers")(value[name]) for name in value}
     wrong = next((f"for {name} {why}" for name, (_count, why) in counts.items() if why), None)
     return (None, wrong) if wrong else ({name: count for name, (count, _why) in counts.items()}, None)

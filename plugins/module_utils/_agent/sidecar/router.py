@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What keepalived leaves undone, when it was killed and when it has yielded: see `keepalived.last_will` and `.peers`.
+"""What keepalived leaves undone, when it was killed and when it has yielded: see `keepalived.resignation` and `.peers`.
 
 And what its member must answer to hold a VIP: see `keepalived.answers`.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from ..keepalived import answers, last_will, peers
+from ..keepalived import answers, peers, resignation
 from ..runtime.background import SUCCESS, Background
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Loop
@@ -24,7 +24,7 @@ TELL_FOR = 10 * MILLION  # microseconds
 
 
 class RouterWatch:
-    """Carries out keepalived's last will, tells the peers of one that has yielded, and asks what it tracks."""
+    """Resigns for a keepalived that has ended, tells the peers of one that has yielded, and asks what it tracks."""
 
     def __init__(self, loop: Loop, settings: Router, log: Log) -> None:
         self._loop, self._settings, self._log = loop, settings, log
@@ -50,7 +50,7 @@ class RouterWatch:
 
     def _execute(self) -> None:
         if self._settings.keepalived:
-            last_will.main(self._settings.keepalived)
+            resignation.main(self._settings.keepalived)
 
     def _changed(self, line: str) -> None:
         found = YIELDED.fullmatch(line)

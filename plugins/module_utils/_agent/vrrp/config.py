@@ -194,7 +194,7 @@ def _groups(data: List[Any], checks: List[Dict[str, Any]], faults: Faults) -> Li
 def _password(data: Any, place: str, faults: Faults) -> str:
     """Read a password here, because the sentences of ``schema.read`` show the refused value."""
     if not isinstance(data, str) or not data.isprintable():
-        faults.append(f"{place} is of a wrong kind: a text of printable characters is wanted.")
+        faults.append(f"{place} has the wrong type: a string of printable characters is required.")
         return ""
     faults.extend(rules.too_long(data, place))
     return data

@@ -29,7 +29,7 @@ def on_interface(check: Callable[[Any], Checked]) -> Callable[[Any], Checked]:
         if DEV not in words:
             return check(value)
         if len(words) != 3 or words[1] != DEV:
-            return None, "an address is wanted, or an address, dev and the interface that carries it."
+            return None, "an address is required, or an address, dev and the interface that carries it."
         address, wrong = check(words[0])
         dev, wrong_dev = fields.interface(words[2])
         wrong = wrong or wrong_dev
@@ -87,7 +87,7 @@ def read_route(value: Any) -> Tuple[Any, Optional[str]]:
     words = value.split() if isinstance(value, str) else []
     words = words[1:] if words[:1] == ["to"] else words
     if not words:
-        return None, "a network is wanted, and dev and an interface."
+        return None, "a network, dev and an interface are required."
     given, wrong = _pairs(words[1:])
     to, wrong_network = _network(words[0], given)
     if wrong or wrong_network:

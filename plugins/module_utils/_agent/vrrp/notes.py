@@ -27,7 +27,7 @@ def _of_instance(instance: Instance, has_interface: Callable[[str], bool]) -> It
             yield f"{instance.name}: this host has no interface {interface} now; until it has, this is a FAULT."
     first = instance.addresses[0].partition("/")[0]
     if instance.family == 6 and not ipaddress.ip_address(first).is_link_local:
-        yield f"{instance.name}: the first address is {first}; RFC 9568, 5.2.9 wants a link-local one there."
+        yield f"{instance.name}: the first address is {first}; RFC 9568, 5.2.9 requires a link-local one there."
 
 
 def _of_check(check: Check) -> Iterator[str]:

@@ -37,7 +37,7 @@ def vip(value: Any) -> Tuple[Any, Optional[str]]:
     try:
         interface = ipaddress.ip_interface(str(value).replace("%", " "))  # a zone may contain anything
     except ValueError:
-        return None, "an address, with or without a prefix length, is wanted."
+        return None, "an address, with or without a prefix length, is required."
     return (str(interface) if "/" in str(value) else f"{interface.ip}/{interface.max_prefixlen}"), None
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from ..._agent import cli
 from ..._agent.keepalived import answers as _answers  # noqa: F401  # so that Ansible packs it
-from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # likewise
 from ..._agent.keepalived import peers as _peers  # noqa: F401  # likewise
 from ..._agent.keepalived import predecessor as _predecessor  # noqa: F401  # likewise
+from ..._agent.keepalived import resignation as _resignation  # noqa: F401  # likewise
 from . import archive
 
 

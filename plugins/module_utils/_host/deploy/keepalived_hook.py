@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What systemd and keepalived run beside keepalived, as one file: those modules of the agent that it needs, no others.
 
-``hook ended CONFIG`` carries out the last will of a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
+``hook ended CONFIG`` resigns for a keepalived that was killed, and ``hook yielded CONFIG INSTANCE``
 tells the peers of an instance that it has yielded. Clients wait for both, so it is small: Python compiles it at each
 start. A run that replaces kube-vip calls ``hook take-over CONFIG``. ``hook answers CONFIG QUESTION...`` is a service:
 it asks what a member must answer to hold a VIP, and writes a track file for each question.
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from ... import _agent
 from ..._agent.keepalived import answers as _answers  # noqa: F401  # so that Ansible packs it
-from ..._agent.keepalived import last_will as _last_will  # noqa: F401  # likewise
 from ..._agent.keepalived import peers as _peers  # noqa: F401  # likewise
 from ..._agent.keepalived import predecessor as _predecessor  # noqa: F401  # likewise
+from ..._agent.keepalived import resignation as _resignation  # noqa: F401  # likewise
 from . import archive
 
 ENDED = (
     "__init__.py",
     "keepalived/__init__.py",
     "keepalived/conf.py",
-    "keepalived/last_will.py",
+    "keepalived/resignation.py",
     "keepalived/senders.py",
     "keepalived/unread.py",
     "net/__init__.py",
@@ -64,7 +64,7 @@ START = b"""\
 import sys
 
 if sys.argv[1] == "ended":
-    from _agent.keepalived.last_will import main
+    from _agent.keepalived.resignation import main
 elif sys.argv[1] == "answers":
     from _agent.keepalived.answers import main
 elif sys.argv[1] == "take-over":

@@ -54,7 +54,7 @@ def _require_another(event: str, service: str, names: Sequence[str], known: Sequ
     if not SERVING.intersection(own):
         raise Refused(f"{shown} of {service} is not up ({', '.join(own)}): it cannot be lost.")
     if not any(state in SERVING for name, state in states.items() if name not in names):
-        raise Refused(f"No server of {service} is up beside {shown}: a drill never takes the last one away.")
+        raise Refused(f"No server of {service} is up besides {shown}: a drill never takes the last one away.")
 
 
 def rules(event: str, address: str, port: int) -> str:

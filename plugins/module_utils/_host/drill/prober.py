@@ -77,7 +77,7 @@ def refusal(settings: Settings) -> str:
             f"{MAX_OPEN} connections at once: probe less often or give up sooner."
         )
     if not 0 <= settings.lasting <= MAX_OPEN:
-        return f"lasting is {settings.lasting}: a number from 0 to {MAX_OPEN} is wanted."
+        return f"lasting is {settings.lasting}: a number from 0 to {MAX_OPEN} is required."
     known = set(settings.names.values())
     for goal in (settings.settle, settings.until):
         if goal and goal.holder and goal.holder not in known:

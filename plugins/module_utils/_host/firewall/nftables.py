@@ -40,7 +40,7 @@ open_chain() {{ # FAMILY TABLE CHAIN RULES
 }}
 """
 
-NOTHING_REFUSES = "No chain of this ruleset refuses what is wanted; nothing to open."
+NOTHING_REFUSES = "No chain of this ruleset refuses these connections: there is nothing to open."
 NOT_LOADED = (
     "nftables.service is not active, so something else loads these rules: when it loads them again, "
     "the openings are gone until the next run."

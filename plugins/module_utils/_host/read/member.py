@@ -78,7 +78,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "router": next((unit for unit in units if unit in ROUTERS), ""),
         "balancer": next((unit for unit in units if unit not in ROUTERS), ""),
         "versions": own.versions,
-        "last_will": bool(pods.own(PODS)) or engine != NATIVE or os.path.exists(HOOK),
+        "resigns_when_killed": bool(pods.own(PODS)) or engine != NATIVE or os.path.exists(HOOK),
         "instances": [_with_state(instance, own.states) for instance in own.instances],
         "held": held(every, addresses, own),
         "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),

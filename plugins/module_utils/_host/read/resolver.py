@@ -88,5 +88,5 @@ def wrong_answers(server: str, wanted: Sequence[Dict[str, Any]]) -> List[str]:
             said = ask(server, each["name"], kind)
             if said != Answer(0, good):
                 what = "does not answer" if said.rcode is None else f"answers {said.addresses or f'code {said.rcode}'}"
-                sentences.append(f"{server} {what} when it is asked for {each['name']} {kind}: {good} is wanted.")
+                sentences.append(f"{server} {what} when it is asked for {each['name']} {kind}: {good} is expected.")
     return sentences

@@ -113,9 +113,9 @@ def _has_vips(file: File) -> bool:
 def _started_by_its_package(file: File, found: Found) -> str:
     """Say that two programs would hold these VIPs: the configuration is another's, which runs in a container."""
     return (
-        f"{file.path} has VIPs, and {found.program} is not installed: its package may start it with that file, beside "
-        f"the {found.program} that has read it so far: move the file away, and set the VRIDs (vrid of a VIP) that are "
-        "to stay."
+        f"{file.path} has VIPs, and {found.program} is not installed: its package may start it with that file, next "
+        f"to the {found.program} that now reads it: move the file away, and set the VRIDs (vrid of a VIP) that are to "
+        "stay."
     )
 
 

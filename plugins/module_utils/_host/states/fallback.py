@@ -50,7 +50,7 @@ class Silence:
             return occupied
         if alive and instance["interface"] not in alive:
             self._silent.pop(vips, None)
-            return f"{instance['interface']} alone is silent, which may be the fault of this host"
+            return f"{instance['interface']} alone is silent, so this host itself may be cut off"
         self._silent[vips] = self._silent.get(vips, 0.0) + listened
         wanted = 2 * undoing.settle([instance])
         is_long = self._silent[vips] >= wanted

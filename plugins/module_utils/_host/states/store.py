@@ -37,7 +37,7 @@ def save(state: State, kept: str = "", folder: str = STATES) -> None:
     :param kept: the ID of another one that stays, because the member is about to return to it
     """
     if not ID.fullmatch(state.id):
-        raise Refused(f"{state.id!r} is not the ID of a state: one such as 20260131T120000Z is wanted.")
+        raise Refused(f"{state.id!r} is not the ID of a state: give one such as 20260131T120000Z.")
     data = {**state._asdict(), "saved": snapshot.as_data(state.saved)}
     write(f"{folder}/{state.id}.json", data)
     needed = (state.id, kept, due().get("id"))  # the new one may be the oldest by its name, if a clock was set back

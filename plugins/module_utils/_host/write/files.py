@@ -105,7 +105,7 @@ def _is_kept(path: str) -> bool:
 
 def _permissions(mode: Any, path: str) -> int:
     if not re.fullmatch("[0-7]{3,4}", str(mode)):
-        raise Refused(f"The mode of {path} is {mode}: an octal one is wanted, in quotes, such as '0640'.")
+        raise Refused(f"The mode of {path} is {mode}: write an octal one in quotes, such as '0640'.")
     return int(str(mode), 8)
 
 

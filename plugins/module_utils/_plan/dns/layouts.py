@@ -70,7 +70,7 @@ def zone_of(given: Dict[str, Any]) -> str:
 def _part(given: Any, faults: Faults) -> Part:
     layout = given.get("layout") if isinstance(given, dict) else None
     if layout not in ("cluster", "pair"):
-        faults.append(f"layout is {layout!r}: one of cluster, pair is wanted.")
+        faults.append(f"layout is {layout!r}: one of cluster, pair is required.")
         return NOTHING
     known = KEYS[layout]
     part_faults = unknown_keys(given, list(known), f"The description of the {layout}")
@@ -227,7 +227,7 @@ def _etcd(given: Any, faults: Faults) -> Hosts:
     if not given:
         return {}
     if not isinstance(given, list):
-        faults.append(f"dns_etcd is {given!r}: a list of the masters' addresses is wanted.")
+        faults.append(f"dns_etcd is {given!r}: a list of the masters' addresses is required.")
         return {}
     return {
         f"etcd-{at}": names.addresses(address, f"dns_etcd[{at}]", WANTED, faults) for at, address in enumerate(given)

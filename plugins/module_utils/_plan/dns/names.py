@@ -13,7 +13,7 @@ from ..._agent.config.schema import Faults, Field, anything, no_list, read, show
 
 MAX_NAME_LENGTH = 253  # RFC 1035, 2.3.4: 255 octets on the wire, with a length before each label and before the root
 LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # RFC 952; RFC 1123, 2.1 lets it begin with a digit
-WANTED = "an IPv4 or IPv6 address is wanted"
+WANTED = "an IPv4 or IPv6 address is required"
 ELSEWHERE = "others cannot reach a host at that address, give one which they can."
 VIP_ADDRESS = {"address": Field(anything, required=True)}  # for ``vip_faults`` to judge
 
@@ -92,7 +92,7 @@ def vip_faults(given: Any, place: str) -> Faults:
     try:
         interface = ipaddress.ip_interface(str(given).replace("%", " "))  # a zone may contain anything
     except ValueError:
-        return [f"{place} is {shown(given)}: an IPv4 or IPv6 address, with or without a prefix length, is wanted."]
+        return [f"{place} is {shown(given)}: an IPv4 or IPv6 address, with or without a prefix length, is required."]
     ip = interface.ip
     if _is_of_no_host(ip):
         return [f"{place} is {given}: no host can be reached at that address, choose one of the hosts' subnet."]
@@ -107,7 +107,7 @@ def mapping(given: Any, place: str, faults: Faults) -> Dict[Any, Any]:
     if isinstance(given, dict):
         return given
     faults.append(
-        f"{place} is {given!r}: a mapping of names to addresses, or a list of hosts of the inventory, is wanted."
+        f"{place} is {given!r}: a mapping of names to addresses, or a list of hosts of the inventory, is required."
     )
     return {}
 

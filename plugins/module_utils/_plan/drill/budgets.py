@@ -11,7 +11,7 @@ def over(rows: List[Dict[str, Any]], own_budgets: Mapping[str, float]) -> List[s
     """Return a sentence for each row of a report that was over its budget, or of which nobody knows that."""
     return [
         f"{row['vip']}, {row['event']}: {_cost(row)}, {_variable(row, own_budgets)} is {row['budget_ms']:g} ms"
-        f"{': set drill_send to a text that the service answers' if row['unserved_ms'] is None else ''}."
+        f"{': set drill_send to something that the service answers' if row['unserved_ms'] is None else ''}."
         for row in rows
         if row["budget_ms"] and (row["unserved_ms"] is None or row["unserved_ms"] > row["budget_ms"])
     ]

@@ -74,7 +74,7 @@ def _unfit(holder: Mapping[str, Any], service: Optional[questions.Service]) -> s
         return f"clients of {service['name']} may reach its servers without a balancer"
     if service["routes"]:
         return f"{service['name']} has routes, each with servers of its own"
-    return "" if len(servers.weights_of(service["servers"])) > 1 else f"{service['name']} has no second server"
+    return "" if len(servers.weights_of(service["servers"])) > 1 else f"{service['name']} has no second active server"
 
 
 def _forecast(chance: Chance, plan: Plan, members: Members, holder: str, service: questions.Service) -> Chance:

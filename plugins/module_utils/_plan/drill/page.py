@@ -11,7 +11,7 @@ from .figures import bars, lanes, latency, rounds, strip
 from .figures.scales import exact
 
 GOOD, BAD = "good", "bad"
-OF_THE_EVENT = ("VIP", "event", "asks", "worst", "plan", "faulty/rounds", "repeated")
+OF_THE_EVENT = ("VIP", "event", "probe", "worst", "allowed", "failed rounds", "extra rounds")
 
 
 class Event(NamedTuple):

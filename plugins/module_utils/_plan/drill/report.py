@@ -21,32 +21,32 @@ SLACK_MS = 15.0
 REACTION_MS = 15.0
 POLLED_MS = 1000  # the shortest interval of a check that asks; a file that is tracked is noticed within some ms
 NOT_MEASURED = "not measured"
-ENOUGH_ROUNDS = 3  # of which one may be faulty: it may have met a busy moment of the hosts
+ENOUGH_ROUNDS = 3  # of which one may fail: the hosts may have been busy at that moment
 
 # The printed table: what each column shows of a row. The last ones are left out where they say nothing.
 COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
     "VIP": lambda row: row["vip"],
     "event": lambda row: row["event"].replace("_", " "),
-    "asks": lambda row: row["asks"],
+    "probe": lambda row: row["asks"],
     "before": lambda row: ", ".join(row["before"]) or "unknown",
     "after": lambda row: ", ".join(row["after"]) or "unknown",
     "outage": lambda row: _ms(row["outage_ms"]),
-    "no answer": lambda row: _ms(row["response_gap_ms"]),
+    "longest gap": lambda row: _ms(row["response_gap_ms"]),
     "worst": lambda row: _ms(row["worst_ms"]),
-    "plan": lambda row: f"{row['limit_ms']} ms",
+    "allowed": lambda row: f"{row['limit_ms']} ms",
     "clients": lambda row: row["clients"],
-    "return": lambda row: f"{row['failback_ms']:.0f} ms",
-    "failed/tried": lambda row: f"{row['failed']}/{row['tried']}",
-    "lasting lost": lambda row: f"{row['lasting_lost']}/{row['lasting_held']}",
-    "two holders/plan": lambda row: f"{row['two_holders_ms']:.0f}/{row['two_holders_limit_ms']} ms",
-    "faulty/rounds": lambda row: f"{row['faulty']}/{row['rounds']}",
-    "repeated": lambda row: str(row["repeated"]),
-    "because": lambda row: row["because"],
+    "failback": lambda row: f"{row['failback_ms']:.0f} ms",
+    "failed connections": lambda row: f"{row['failed']} of {row['tried']}",
+    "long-lived lost": lambda row: f"{row['lasting_lost']} of {row['lasting_held']}",
+    "two holders (allowed)": lambda row: f"{row['two_holders_ms']:.0f} ms ({row['two_holders_limit_ms']} ms)",
+    "failed rounds": lambda row: f"{row['faulty']} of {row['rounds']}",
+    "extra rounds": lambda row: str(row["repeated"]),
+    "reason": lambda row: row["because"],
 }
 
 
-# Columns that are left out where they say nothing: together, where they are of one subject.
-OPTIONAL = (("clients",), ("repeated", "because"))
+# Columns that are left out where no row has anything at this key.
+OPTIONAL = {"clients": ("clients",), "repeated": ("extra rounds", "reason")}
 
 
 def _ms(value: Optional[float]) -> str:
@@ -58,7 +58,7 @@ def report(
 ) -> Dict[str, Any]:
     """Return ``{rows, table, faults, again}``: one row for each event and VIP, and the rounds to repeat.
 
-    Each round is judged by itself. A row fails when more than a third of its rounds are faulty, or when one was over
+    Each round is judged by itself. A row fails when more than a third of its rounds fail, or when one was over
     the budget.
 
     :param budget: for how many milliseconds the VIP may go unserved; 0 is no budget
@@ -75,7 +75,7 @@ def report(
 
 def cells(rows: List[Dict[str, Any]]) -> List[List[str]]:
     """Return the lines of the table, its head first."""
-    silent = [name for names in OPTIONAL for name in names if not any(row[each] for row in rows for each in names)]
+    silent = [name for key, names in OPTIONAL.items() for name in names if not any(row[key] for row in rows)]
     columns = {name: cell for name, cell in COLUMNS.items() if name not in silent}
     return [list(columns), *([cell(row) for cell in columns.values()] for row in rows)]
 
@@ -86,7 +86,7 @@ def each_round(results: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def _repeats(results: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the rounds that bring an event with a faulty round to three."""
+    """Return the rounds that bring an event with a failed round to three."""
     because = _first_fault(results)
     if not because:
         return []
@@ -239,7 +239,7 @@ def _failback_fault(item: Dict[str, Any]) -> str:
     """Say how long the outage was when the first holder returned, if it was longer than planned."""
     cost, forecast = item["seen"]["failback"]["outage_ms"], item["forecast"]
     if forecast["back"] != forecast["after"] and cost > forecast["back_ms"]:
-        return f"the return took {cost} ms, the plan says at most {forecast['back_ms']} ms."
+        return f"the failback took {cost} ms, the plan says at most {forecast['back_ms']} ms."
     return ""
 
 

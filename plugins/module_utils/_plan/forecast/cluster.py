@@ -15,7 +15,7 @@ from . import simulator
 SECOND = machine.SECOND
 Named = Dict[str, Dict[str, Any]]
 # After so long the unit of a killed keepalived has removed its addresses and resigned: systemd reacts, Python starts.
-LAST_WILL = SECOND // 5
+RESIGNS_AFTER = SECOND // 5
 
 
 class Tracker(NamedTuple):
@@ -76,7 +76,8 @@ class Cluster(NamedTuple):
 def cluster_of(plan: Dict[str, Any]) -> Cluster:
     """Return the cluster of a plan.
 
-    :param plan: ``{members: {NAME: {instances, links, engine, last_will, sync_groups}}, track: {scripts, files}}``,
+    :param plan: ``{members: {NAME: {instances, links, engine, resigns_when_killed, sync_groups}},
+        track: {scripts, files}}``,
         the instances as `read_instances` returns them, the links as `links.of_members` does, and of the files those by
         which a process says what it asks as a script would; a member without an engine runs keepalived, without this
         collection's unit
@@ -87,7 +88,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
     for member, planned in plan["members"].items():
         numbers = {instance["name"]: at for at, instance in enumerate(planned["instances"], len(found.instances))}
         groups = planned.get("sync_groups", [])
-        has_will = planned.get("engine") == engines.NATIVE and planned.get("last_will", True)
+        resigns = planned.get("engine") == engines.NATIVE and planned.get("resigns_when_killed", True)
         found.groups.extend(tuple(numbers[name] for name in group["instances"]) for group in groups)
         for instance in planned["instances"]:
             trackers = _trackers(instance, track.get("scripts", {}), track.get("files", {}))
@@ -97,12 +98,12 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
             found.instances.append(
                 simulated(member, instance, trackers, planned.get("links", {}))._replace(
                     keeps_addresses_on_stop=planned.get("engine") == engines.AGENT,
-                    last_will=LAST_WILL if has_will else None,
+                    resigns_after=RESIGNS_AFTER if resigns else None,
                 )
             )
             found.trackers.append(trackers)
     delays = [max(t.hang_detection, t.up_detection) for some in found.trackers for t in some]
-    delays += [instance.last_will or 0 for instance in found.instances]
+    delays += [instance.resigns_after or 0 for instance in found.instances]
     settled = max(delays, default=0) + simulator.settling_time(found.instances)
     return found._replace(settling_time=max(settled, _last_offer(found)))
 

@@ -102,7 +102,7 @@ def _differ_in_rank_alone(cluster: Cluster) -> bool:
             advertisement=instance.advertisement._replace(priority=0),
             peers=None if instance.peers is None else frozenset(),
             keeps_addresses_on_stop=False,
-            last_will=None,
+            resigns_after=None,
         )
         for instance in cluster.instances
     }
@@ -218,4 +218,4 @@ class ReducedElection(Election):
 
 def _engine(instance: Instance) -> Hashable:
     """Return what an instance's engine decides: what becomes of its addresses, and who hears that it has yielded."""
-    return instance.keeps_addresses_on_stop, instance.last_will
+    return instance.keeps_addresses_on_stop, instance.resigns_after

@@ -191,11 +191,11 @@ def _shared(cluster: Cluster, vip: str, run: Run) -> int:
     shared = _duration(run.after, lambda holding: len(holding & instances) > 1, since, run.after.now)
     held = run.before.holding & instances & frozenset(run.before.instances_of(run.member))
     if run.failure.kind == CRASH and held:
-        wills = [cluster.instances[each].last_will for each in held]
-        without_will = [cluster.instances[each] for each, will in zip(held, wills) if will is None]
-        kept = max(map(_kept_after_crash, without_will), default=0)
+        resigns_after = [cluster.instances[each].resigns_after for each in held]
+        without_hook = [cluster.instances[each] for each, after in zip(held, resigns_after) if after is None]
+        kept = max(map(_kept_after_crash, without_hook), default=0)
         shared += _duration(run.after, lambda holding: bool(holding & instances), since, since + kept)
-        shared = max(shared, _shared_before_will(cluster, vip, run, wills))
+        shared = max(shared, _shared_before_resignation(cluster, vip, run, resigns_after))
     return max(shared, _unheard(cluster, vip, run)) if run.failure.kind == PORT else shared
 
 
@@ -224,17 +224,17 @@ def _unannounced(cluster: Cluster, vip: str, run: Run) -> int:
     if run.failure.kind not in UNREACHABLE or not kept:
         return 0
     yielded = [cluster.instances[at] for at in (run.during.holding - run.after.holding) & own]
-    has_hook = any(each.last_will is not None and each.peers is not None for each in yielded)
+    has_hook = any(each.resigns_after is not None and each.peers is not None for each in yielded)
     return HOOK if has_hook else 0
 
 
-def _shared_before_will(cluster: Cluster, vip: str, run: Run, wills: List[Optional[int]]) -> int:
-    """Return for how long a successor may hold a VIP before a last will removes it from the member that was killed.
+def _shared_before_resignation(cluster: Cluster, vip: str, run: Run, resigns_after: List[Optional[int]]) -> int:
+    """Return for how long a successor may hold a VIP before the hook removes it from the member that was killed.
 
     keepalived's VRRP process may resign as its parent dies, and be killed before it removes the addresses.
     """
     has_successor = bool(_holders(cluster, run.during, vip, frozenset((run.member,))))
-    return max((will or 0 for will in wills), default=0) if has_successor else 0
+    return max((after or 0 for after in resigns_after), default=0) if has_successor else 0
 
 
 def _kept_after_crash(instance: simulator.Instance) -> int:

@@ -9,22 +9,29 @@ All of it follows from how the balancer checks and connects, of which `rules_of`
 - While a server is on its way down the next check begins a fast interval after the end of the one before. So a server
   is down after one interval, which had just begun, as many checks as `fall` says, and the pauses between them.
 - A client whose server does not accept goes on to another one after `timeout connect`, and at once if it refuses.
+- Backups serve while no other server is up: the first of them alone. Until the last of the others is down, clients try
+  that one again: after `timeout connect`, or after a pause if it refuses. So they are late, or fail if it is down only
+  after their last retry.
+- With `shutdown_sessions` HAProxy also ends the connections that it is making to a server when that goes down.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._shared import engines, events
-from ..model import drill_records, fallback, pace, values
+from ..model import drill_records, fallback, haproxy, pace, values
 from ..model.plan import Plan
 from ..model.services import backends
 
 CUT, ENDS, HANGS, BACK, LATE = "server cut", "process ends", "process hangs", "server back", "all answer late"
 EVENTS = (CUT, ENDS, HANGS, BACK, LATE)
 DRILLED_AS = {CUT: events.SERVER_CUT, ENDS: events.SERVER_ENDED, HANGS: events.SERVER_HUNG}
+OWN_RETRIES = re.compile(r"\s*retries\s+(\d+)\s*")
+ALL_BACKUPS = re.compile(r"\s*option\s+allbackups\s*")
 OWN_TIMEOUT = re.compile(r"\s*timeout\s+(connect|check)\s+(\S+)\s*")
 FOR_GOOD = -1  # milliseconds: nothing ends it
 # HAProxy lets a client that was refused wait for so long, or for `timeout connect`, while only one server is up: also
@@ -33,19 +40,21 @@ TURNAROUND_S = 1
 
 
 class Timeouts(NamedTuple):
-    """How long a server may take, in seconds."""
+    """How long a server may take, in seconds, and how often a failed connection is tried again."""
 
     connect: float = pace.CONNECT_S
     check: float = pace.ANSWER_S
+    retries: int = 3
 
 
 def timeouts_of(engine: str, given: Mapping[str, Any]) -> Timeouts:
-    """Return the timeouts of an engine.
+    """Return the timeouts and the retries of an engine.
 
     :param given: the variables of the component roles that the user has set; a wrong one is refused elsewhere
     """
     prefix = "agent" if engine == engines.AGENT else "haproxy"
-    read = {key: values.seconds(given.get(f"{prefix}_timeout_{key}"))[0] for key in Timeouts._fields}
+    read = {key: values.seconds(given.get(f"{prefix}_timeout_{key}"))[0] for key in ("connect", "check")}
+    read["retries"] = haproxy.TUNING["retries"].check(given.get(f"{prefix}_retries"))[0]
     return Timeouts(**{key: value for key, value in read.items() if value is not None})
 
 
@@ -66,7 +75,10 @@ class Rules(NamedTuple):
     silence: float  # after which lasting connections end whose server acknowledges nothing; 0: they hang
     ends_cut: float = 0  # how long a server is lost before its lasting connections are ended; 0: they are not
     ends_hung: float = 0
+    ends_connecting: bool = False  # whether a server that goes down ends the connections that are being made to it, too
     turnaround: float = 0  # how long a client waits that was refused, while only one server is up
+    retries: int = 3  # how often a client's connection is tried again
+    retry_pause: float = TURNAROUND_S  # until a server that has refused is tried again
 
     def down_after(self, each: float) -> float:
         """Return how long a server is lost before it is down.
@@ -107,6 +119,7 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
     lines = backend["backend_lines"] if is_native else []
     own = {found[1]: values.seconds(found[2])[0] for found in map(OWN_TIMEOUT.fullmatch, lines) if found}
     limits = timeouts._replace(**{key: value for key, value in own.items() if value})
+    tries = [int(found[1]) for found in map(OWN_RETRIES.fullmatch, lines) if found]
     steps = max(1, len(check["steps"]))
     has_second = pace.has_fallback(backend, limits.check) and not fallback.sets_pace(backend, lines)
     if is_native and has_second:
@@ -137,6 +150,9 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         late=pace.LATE_S if has_second else 0,
         silence=check["tcp_user_timeout"],
         turnaround=min(TURNAROUND_S, limits.connect) if is_native else 0,
+        ends_connecting=is_native and check["shutdown_sessions"],
+        retries=tries[-1] if tries else limits.retries,
+        retry_pause=min(TURNAROUND_S, limits.connect),
     )
     return _with_ends(rules) if check["shutdown_sessions"] and rules.checks else rules
 
@@ -150,23 +166,49 @@ def _with_ends(rules: Rules) -> Rules:
     return rules._replace(ends_cut=last.down_after(connect), ends_hung=last.down_after(answer) if rules.asks else 0)
 
 
-def losses(rules: Rules, weights: Sequence[int]) -> List[Loss]:
+def losses(rules: Rules, weights: Sequence[int], has_standby: bool = False) -> List[Loss]:
     """Return what follows from the loss of one server, at worst.
 
     :param weights: of the servers that get connections; one that has a greater share is the one that is lost
+    :param has_standby: whether backups serve once all of these are down
     """
     share = round(100 * max(weights, default=0) / (sum(weights) or 1))
-    ends = _ends(rules, share, len(weights) - 1)
-    return [_cut(rules, share), ends, _hangs(rules, share), _back(rules, share), _late(rules)]
+    ends = _ends(rules, len(weights) - 1)
+    found = [_cut(rules, share), ends, _hangs(rules, share), _back(rules, share), _late(rules)]
+    if len(weights) > 1:
+        return found
+    return [_of_last(loss, rules, has_standby) if loss.event in DRILLED_AS else loss for loss in found]
+
+
+def _of_last(loss: Loss, rules: Rules, has_standby: bool) -> Loss:
+    """Return what follows from the loss of the only server that gets connections."""
+    is_seen = rules.checks and (rules.asks or loss.event != HANGS)
+    if not has_standby:
+        return loss._replace(late=0, failed=100, window=FOR_GOOD, note="it is the only one")
+    if not is_seen:
+        why = loss.note or "nothing checks it"
+        return loss._replace(late=0, failed=100, window=FOR_GOOD, note=f"{why}, so no backup gets connections")
+    window, step = {
+        CUT: (rules.down_after(rules.check_connect), rules.connect),
+        ENDS: (rules.down_after(0), rules.retry_pause),
+        HANGS: (rules.down_after(rules.check_answer), 0),
+    }[loss.event]
+    is_ended = loss.event == CUT and rules.ends_connecting
+    tries = min(rules.retries, math.ceil(window / step)) if step and not is_ended else 0
+    failed = math.ceil(100 * max(0, window - tries * step) / window)
+    note = "then a backup serves"
+    return loss._replace(late=100 - failed, failed=failed, window=_ms(window), worst=_ms(tries * step), note=note)
 
 
 def _cut(rules: Rules, share: int) -> Loss:
-    window = _ms(rules.down_after(rules.check_connect)) if rules.checks else FOR_GOOD
-    note = "" if rules.checks else "nothing checks it: set check.type to tcp, http or https"
-    lasting = _lasting(rules, rules.ends_cut)
-    if share == 100:
-        return Loss(CUT, 0, 100, FOR_GOOD, _ms(rules.connect), lasting, "it is the only one")
-    return Loss(CUT, share, 0, window, _ms(rules.connect), lasting, note)
+    lasting, worst = _lasting(rules, rules.ends_cut), _ms(rules.connect)
+    if not rules.checks:
+        note = "nothing checks it: set check.type to tcp, http or https"
+        return Loss(CUT, share, 0, FOR_GOOD, worst, lasting, note)
+    window = rules.down_after(rules.check_connect)
+    failed = math.ceil(share * min(1, rules.connect / window)) if rules.ends_connecting else 0
+    note = "shutdown_sessions ends what is being connected" if failed else ""
+    return Loss(CUT, share - failed, failed, _ms(window), worst, lasting, note)
 
 
 def _lasting(rules: Rules, ends: float) -> str:
@@ -179,13 +221,11 @@ def _lasting(rules: Rules, ends: float) -> str:
     return f"end after {_ms(ends)} ms" if ends else "hang until they time out"
 
 
-def _ends(rules: Rules, share: int, left: int) -> Loss:
+def _ends(rules: Rules, left: int) -> Loss:
     """Whoever is refused goes on to another one at once.
 
     :param left: how many others get connections
     """
-    if share == 100:
-        return Loss(ENDS, 0, 100, FOR_GOOD, 0, "end at once", "it is the only one")
     if left == 1 and rules.turnaround and rules.checks:
         wait = _ms(rules.turnaround)
         return Loss(ENDS, worst=wait, lasting="end at once", note=f"but {wait} ms if refused as the server goes down")
@@ -197,9 +237,8 @@ def _hangs(rules: Rules, share: int) -> Loss:
     if not rules.asks:
         note = "a tcp check does not see it: http or https would" if rules.checks else "nothing checks it"
         return Loss(HANGS, 0, share, FOR_GOOD, 0, "hang until they time out", note)
-    window = _ms(rules.down_after(rules.check_answer)) if share < 100 else FOR_GOOD
     lasting = _lasting(rules._replace(silence=0), rules.ends_hung)
-    return Loss(HANGS, 0, share, window, 0, lasting, "" if share < 100 else "it is the only one")
+    return Loss(HANGS, 0, share, _ms(rules.down_after(rules.check_answer)), 0, lasting)
 
 
 def _back(rules: Rules, share: int) -> Loss:
@@ -224,10 +263,22 @@ def _ms(seconds: float) -> int:
     return round(1000 * seconds)
 
 
-def weights_of(servers: Sequence[Mapping[str, Any]]) -> List[int]:
-    """Return the weights of the servers that get connections while all are up: of backups only the first, alone."""
-    first = [server["weight"] for server in servers if not server["backup"] and server["weight"]]
-    return first or [server["weight"] for server in servers if server["weight"]][:1]
+def weights_of(servers: Sequence[Mapping[str, Any]], of_all_backups: bool = False) -> List[int]:
+    """Return the weights of the servers that get connections while all are up: of backups only the first, alone.
+
+    :param of_all_backups: whether the backend has HAProxy's `option allbackups`: then all of them do
+    """
+    weighted = [server for server in servers if server["weight"]]
+    first = [server["weight"] for server in weighted if not server["backup"]]
+    return first or [server["weight"] for server in weighted][: None if of_all_backups else 1]
+
+
+def losses_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> List[Loss]:
+    """Return what follows from the loss of one server of a service, or of a route."""
+    of_all = engine != engines.AGENT and any(map(ALL_BACKUPS.fullmatch, backend["backend_lines"]))
+    weights = weights_of(backend["servers"], of_all)
+    has_standby = len(weights) < sum(server["weight"] > 0 for server in backend["servers"])
+    return losses(rules_of(backend, engine, timeouts), weights, has_standby)
 
 
 def of_plan(
@@ -283,7 +334,7 @@ def _block(backend: Dict[str, Any], of_engine: Mapping[str, Timeouts], drilled: 
     yield f"{count} server{'s' if count > 1 else ''}, check {backend['check']['type']}"
     found: Dict[str, List[str]] = {}
     for engine, timeouts in of_engine.items():
-        for loss in losses(rules_of(backend, engine, timeouts), weights_of(backend["servers"])):
+        for loss in losses_of(backend, engine, timeouts):
             found.setdefault(f"{_text(loss)}{drilled(backend['name'], loss)}", []).append(engine)
     for text, having in found.items():
         yield text if len(having) == len(of_engine) else f"{text}; with the engine {', '.join(having)}"

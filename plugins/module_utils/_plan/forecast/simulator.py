@@ -31,7 +31,7 @@ class Instance(NamedTuple):
     peers: Optional[FrozenSet[str]] = None  # the addresses that it sends to; None is multicast
     # When stopped it keeps its addresses until another member has taken them, as the agent does (keepalived does not).
     keeps_addresses_on_stop: bool = False
-    last_will: Optional[int] = None  # so long after it was killed its host resigns for it; None is never
+    resigns_after: Optional[int] = None  # so long after it was killed its host resigns for it; None is never
     tracks_link: bool = True  # whether it is in FAULT while its own interface is down
     compares_addresses: bool = False  # keepalived before 2.3.3 discards an Advertisement with other addresses
     link: int = 0  # the number of the link on which it is
@@ -144,16 +144,16 @@ class Simulation:
     def crash(self, member: str) -> None:
         """Kill a member. Its addresses count as gone, because nothing serves them any more.
 
-        Those of a router with a last will stay until that removes them.
+        Those of a router whose host resigns for it stay until that removes them.
         """
         self.running.discard(member)
         for instance in self.instances_of(member):
-            will = self.instances[instance].last_will
-            if will is None or instance not in self.holding:
+            after = self.instances[instance].resigns_after
+            if after is None or instance not in self.holding:
                 self.remove(instance)
             else:
                 self.states[instance] = machine.State()
-                self.call_at(self.now + will, partial(Simulation._execute_will, instance=instance))
+                self.call_at(self.now + after, partial(Simulation._run_hook, instance=instance))
 
     def reconfigure(self, before: int, after: int) -> None:
         """Let a router go on with the settings of another instance of its member, as it does at a reload."""
@@ -169,7 +169,7 @@ class Simulation:
         self.states[instance] = machine.State()
         self._hold(instance, False)
 
-    def _execute_will(self, instance: int) -> None:
+    def _run_hook(self, instance: int) -> None:
         self._hold(instance, False)
         self._send(instance, 0)
 

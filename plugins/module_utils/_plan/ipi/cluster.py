@@ -188,7 +188,7 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     ports = {name: settings[f"{name}_port"] or usual for name, usual in preset.ports.items()}
     own = settings["server_check"]
     if not isinstance(own, dict):
-        faults.append(f"ipi_server_check is {own!r}: a mapping with interval, fall or rise is wanted.")
+        faults.append(f"ipi_server_check is {own!r}: a mapping with interval, fall or rise is required.")
         own = {}
     checked = read(CHECK, own, "ipi_server_check", faults)
     if checked["type"] == "none":

@@ -101,7 +101,7 @@ def _port(given: Any) -> int:
 def _addresses(vips: Any) -> List[Address]:
     """Return each VIP once, sorted, so that the user's order does not change the file."""
     if isinstance(vips, str) or not isinstance(vips, Sequence) or not vips:
-        raise ValueError(f"The redirect's VIPs are {vips!r}: a list of at least one address is wanted.")
+        raise ValueError(f"The redirect's VIPs are {vips!r}: a list of at least one address is required.")
     return sorted({_address(vip) for vip in vips}, key=lambda vip: (vip.version, int(vip)))
 
 
@@ -111,7 +111,7 @@ def _address(given: Any) -> Address:
         found = ipaddress.ip_interface(str(given).replace("%", " ")).ip
     except ValueError:
         raise ValueError(
-            f"The redirect's VIP {given!r} is not an address: an IPv4 or IPv6 address is wanted."
+            f"The redirect's VIP {given!r} is not an address: an IPv4 or IPv6 address is required."
         ) from None
     if found.is_multicast or found.is_loopback or found.is_unspecified or found.is_link_local:
         raise ValueError(

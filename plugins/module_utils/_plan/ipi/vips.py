@@ -80,7 +80,7 @@ class RoleVips:
         order = order or [name for name in self.carriers if name not in of_shards]
         if of_shards and len(order) < 2:
             left = order[0] if order else "no node"
-            return order, [f" has {left} left beside the members of router shards: name its own members, two or more."]
+            return order, [f" has {left} left besides the members of router shards: name its own members, two or more."]
         return order, []
 
     def _add(

@@ -97,7 +97,7 @@ def read_checks(
     :param reserved: the names that the layout itself gives to what it tracks
     """
     if not isinstance(given, list):
-        faults.append(f"{place} is {shown_of('script', given)}: a list is wanted.")
+        faults.append(f"{place} is {shown_of('script', given)}: a list is required.")
         return []
     found = []
     for at, item in enumerate(given):

@@ -53,7 +53,7 @@ def _files(result: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
     deleted, stale = result.get("deleted", []), result.get("stale", [])
     yield from (("delete" if path in deleted else "write", path) for path in result["paths"])
     if not result["paths"]:
-        yield from ((f"load anew, because {sentence.rstrip('.')}", "") for sentence in stale)
+        yield from ((f"reload, because {sentence.rstrip('.')}", "") for sentence in stale)
         yield from (("run", command) for command in ([] if stale else result.get("commands", [])))
 
 

@@ -315,7 +315,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             replaces=choice.replaces,
             moves_from=choice.moves_from,
             replaced_programs=list(engines.REPLACED[choice.replaces]),
-            last_will=judged.delivery.is_pod or engine_choice.will_have_hook(member),
+            resigns_when_killed=judged.delivery.is_pod or engine_choice.will_have_hook(member),
             balancer=balancer,
             router=router,
             firewall=openings.firewall(found.clients(name), router),
@@ -382,7 +382,7 @@ def forecast_input(drafted: Plan) -> Dict[str, Any]:
                 "instances": member.router.instances,
                 "links": drafted.links.get(name, {}),
                 "engine": member.engine,
-                "last_will": member.last_will,
+                "resigns_when_killed": member.resigns_when_killed,
                 "sync_groups": member.router.sync_groups,
             }
             for name, member in drafted.members.items()

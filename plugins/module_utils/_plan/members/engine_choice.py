@@ -37,7 +37,7 @@ def wanted_engine(member: Mapping[str, Any], prefix: str, faults: Faults) -> str
     wanted = member["settings"].get("engine") or AUTO
     if wanted in ENGINES:
         return str(wanted)
-    faults.append(f"{member['name']}: {prefix}_engine is {wanted!r}: one of {', '.join(ENGINES)} is wanted.")
+    faults.append(f"{member['name']}: {prefix}_engine is {wanted!r}: one of {', '.join(ENGINES)} is required.")
     return AUTO
 
 

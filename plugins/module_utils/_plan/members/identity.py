@@ -44,7 +44,7 @@ def of_names(names: Any, inventory: Collection[str], host: str, layout: str) -> 
     """
     where = MEMBERS[layout]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        return [f"{where} is {shown(names)}: a list of names of the inventory's hosts is wanted."]
+        return [f"{where} is {shown(names)}: a list of names of the inventory's hosts is required."]
     known = set(inventory)  # Ansible evaluates an item of its lists at each look
     found = [
         f"{where}: {name} is not a host in the inventory: correct the name." for name in names if name not in known

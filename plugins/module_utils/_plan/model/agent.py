@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from types import MappingProxyType
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -114,25 +114,16 @@ def translate(
     :param also_answers: as the plan's balancer has it
     :param asking: what has to be answered, as the plan has it
     """
-    faults: Faults = []
-    known = read(SETTINGS, settings, prefix, faults)
-    known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"]), *answers.kept(also_answers)]
-    faults += [_refused(name) for name, lines in known["raw"].items() if lines]
-    model = instances.model({**known, "daemon": {}}, prefix)
-    services, wrong_services = read_services(known["services"], f"{prefix}_services")
-    monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors", inventory_servers)
-    faults += model["faults"] + wrong_services + wrong_monitors
+    found = _read(settings, prefix, inventory_servers, also_answers)
+    known, services, monitors, model, faults = found
     vips = [vip for instance in model["instances"] for vip in instance["addresses"]]
     faults += loops.faults(services, loops.of_host(vips, addresses, host, {}), f"{prefix}_services")
     faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
     faults += port_conflicts(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
     vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
-    answering = asked.with_claims([*asked.of_services(services), *asked.of_monitors(monitors)], _page(known))
-    faults += [] if faults else asked.faults(asking, answering, host)
-    if not faults:
-        faults += vrrp_config.parse(json.dumps(vrrp))[1] if vrrp else []
-        faults += config.parse(json.dumps(proxy))[1] if proxy else []
+    faults += [] if faults else asked.faults(asking, _answering(found), host)
+    faults += [] if faults else _refused_by_daemons(vrrp, proxy)
     return {
         VRRP: vrrp,
         PROXY: proxy,
@@ -142,6 +133,39 @@ def translate(
         "secrets": sorted({*secrets.texts(known), *model["secrets"]}),
         "faults": [as_role_variables(fault, prefix) for fault in dict.fromkeys(faults)],
     }
+
+
+class _Read(NamedTuple):
+    """The settings, each by its own schema, and what is wrong with them."""
+
+    known: Settings
+    services: List[Settings]
+    monitors: List[Settings]
+    model: Dict[str, Any]  # of the instances
+    faults: Faults
+
+
+def _read(settings: Settings, prefix: str, inventory_servers: Mapping[str, int], also_answers: Sequence[int]) -> _Read:
+    faults: Faults = []
+    known = read(SETTINGS, settings, prefix, faults)
+    known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"]), *answers.kept(also_answers)]
+    faults += [_refused(name) for name, lines in known["raw"].items() if lines]
+    model = instances.model({**known, "daemon": {}}, prefix)
+    services, wrong_services = read_services(known["services"], f"{prefix}_services")
+    monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors", inventory_servers)
+    return _Read(known, services, monitors, model, faults + model["faults"] + wrong_services + wrong_monitors)
+
+
+def _answering(found: _Read) -> List[asked.Listener]:
+    """Return what answers on this host."""
+    of_all = [*asked.of_services(found.services), *asked.of_monitors(found.monitors)]
+    return asked.with_claims(of_all, _page(found.known))
+
+
+def _refused_by_daemons(vrrp: Optional[Settings], proxy: Optional[Settings]) -> Faults:
+    """Return what the daemons themselves would refuse of their configurations."""
+    of_vrrp = vrrp_config.parse(json.dumps(vrrp))[1] if vrrp else []
+    return of_vrrp + (config.parse(json.dumps(proxy))[1] if proxy else [])
 
 
 def _refused(place: str) -> str:

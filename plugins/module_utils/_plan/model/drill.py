@@ -16,14 +16,14 @@ MILLISECONDS = number(0, LONGEST_MS, " ms")
 
 def _lines(value: Any) -> Tuple[Any, Optional[str]]:
     """A text of any number of lines: a shell command, or what a client sends."""
-    return (value, None) if isinstance(value, str) and "\0" not in value else (None, "a text is wanted.")
+    return (value, None) if isinstance(value, str) and "\0" not in value else (None, "a string is required.")
 
 
 def _by_event(what: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
     """A mapping of events."""
 
     def check(value: Any) -> Tuple[Any, Optional[str]]:
-        return (value, None) if isinstance(value, dict) else (None, f"a mapping of events to their {what} is wanted.")
+        return (value, None) if isinstance(value, dict) else (None, f"a mapping of events to their {what} is required.")
 
     return check
 

@@ -93,7 +93,7 @@ def _entry(data: Any, listed: str, key: str, name: str, faults: Faults) -> Dict[
         if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(key), dict):
             return entry[key]
     faults.append(
-        f"its {listed} have no {name!r}: a kubeconfig with a current-context, its cluster and its user is wanted."
+        f"its {listed} have no {name!r}: a kubeconfig with a current-context, its cluster and its user is required."
     )
     return {}
 

@@ -51,7 +51,7 @@ def faults(networks: Sequence[Any], place: str) -> Faults:
             if not ipaddress.ip_network(str(network).replace("%", " ")).prefixlen:
                 found.append(f"{place}[{at}] is {network}, which is everybody: name the networks of the machines.")
         except ValueError:
-            found.append(f"{place}[{at}] is {network!r}: a network such as 192.0.2.0/24 is wanted.")
+            found.append(f"{place}[{at}] is {network!r}: a network such as 192.0.2.0/24 is required.")
     return found
 
 

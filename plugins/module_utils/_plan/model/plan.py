@@ -134,7 +134,7 @@ class MemberPlan(NamedTuple):
         Dict[str, Any]
     ] = []  # what is asked all the time beside keepalived, as `keepalived.answers.question` has it
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
-    last_will: bool = True  # whether the host of a keepalived that is killed resigns for it
+    resigns_when_killed: bool = True  # whether the host of a keepalived that is killed resigns for it
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a user may set for the playbooks that act on members, of which no role judges the variables."""
+"""What a user may set for the playbooks with variables of their own, which no role judges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _packages(value: Any) -> Tuple[Any, Optional[str]]:
 def _id(value: Any) -> Tuple[Any, Optional[str]]:
     if value == "" or (isinstance(value, str) and ID.fullmatch(value)):
         return value, None
-    return None, "the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true lists them."
+    return None, "the ID of a state is required, such as 20260131T120000Z; -e rollback_list=true lists them."
 
 
 MAINTENANCE = {
@@ -40,10 +40,22 @@ RETURN = {
     "break_lock": Field(boolean, False),
     "downgrade": Field(boolean, False),
 }
+IMAGES = ("agent_image", "haproxy_image", "keepalived_image", "follow_image")
 # By the playbook, whose name its variables begin with. Tasks judge what may be anything here.
 PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
     "backup": dict.fromkeys(("folder", "break_lock"), Field(anything, "")),
+    "dns": {
+        "format": Field(one_of("zone", "dnsmasq", "nsupdate", "corefile"), "zone"),
+        **dict.fromkeys(
+            ("output", "ttl", "domain", "subdomain", "address", "api", "nodes", "etcd"), Field(anything, "")
+        ),
+    },
+    "forecast": {"transition": Field(boolean, False)},
     "maintenance": MAINTENANCE,
+    "pods": {
+        "pull_policy": Field(one_of("Always", "IfNotPresent", "Never"), "IfNotPresent"),
+        **dict.fromkeys((*IMAGES, "output", "address", "kubeconfig", "namespace"), Field(anything, "")),
+    },
     "restore": {"file": Field(anything, ""), **RETURN},
     "rollback": {"to": Field(_id, ""), "list": Field(boolean, False), **RETURN},
     "status": {

@@ -64,5 +64,5 @@ def keepalived_lines(value: Any) -> Checked:
 def _one_line_each(value: Any) -> Checked:
     found, wrong = lines(value)
     if any(text(line)[1] for line in found or []):
-        return None, "one line of text is wanted in each item."
+        return None, "each item must be one line of text."
     return found, wrong

@@ -78,7 +78,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     """
     faults: Faults = []
     if not isinstance(given, list):
-        return [], [f"{place} is {shown(given)}: a list of services is wanted."]
+        return [], [f"{place} is {shown(given)}: a list of services is required."]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))
@@ -203,7 +203,7 @@ def _of_numbers(
         name, number = service["name"], monitor["at_least"][service["name"]]
         there = max(countable(service["servers"]), inventory_servers.get(name, 0))
         if 0 < there < number:
-            yield f"{place}.at_least wants {number} servers of {name}, which has {there} beside backups: want fewer."
+            yield f"{place}.at_least requires {number} servers of {name}, which has {there} without backups: lower it."
 
 
 def names_taken(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:

@@ -27,7 +27,7 @@ def url(value: Any) -> Tuple[Any, Optional[str]]:
             return value, None
     except ValueError:
         pass
-    return None, "a URL such as http://localhost:1936/healthz is wanted."
+    return None, "a URL such as http://localhost:1936/healthz is required."
 
 
 def any_of(value: Any) -> Tuple[Any, Optional[str]]:
@@ -35,7 +35,7 @@ def any_of(value: Any) -> Tuple[Any, Optional[str]]:
     found = [[item] if isinstance(item, str) else item for item in value] if isinstance(value, list) else [value]
     for urls in found:
         if not isinstance(urls, list) or not urls or any(url(each)[1] for each in urls):
-            return None, "a list is wanted, of URLs such as http://localhost:1936/healthz, or of lists of them."
+            return None, "a list of URLs such as http://localhost:1936/healthz, or of lists of them, is required."
     return found, None
 
 

@@ -45,7 +45,7 @@ def seconds(value: Any) -> Checked:
     """A time as it is written in haproxy.cfg; returned in seconds."""
     found = None if isinstance(value, bool) else TIME.fullmatch(str(value))
     if not found:
-        return None, "a time such as 500ms, 30s or 1h is wanted."
+        return None, "a time such as 500ms, 30s or 1h is required."
     if not found.group(2):  # which HAProxy takes for milliseconds
         return None, f"a time without a unit: write {found.group(1)}s, or {found.group(1)}ms."
     number = int(found.group(1)) * UNITS[found.group(2)]
@@ -97,7 +97,7 @@ def quotable(quote: Callable[[str], str]) -> Callable[[Any], Checked]:
 
     def check(value: Any) -> Checked:
         if not isinstance(value, str):
-            return None, "a text is wanted."
+            return None, "a string is required."
         try:
             quote(value)
         except quoting.Unquotable as error:
@@ -110,14 +110,14 @@ def quotable(quote: Callable[[str], str]) -> Callable[[Any], Checked]:
 def program(value: Any) -> Checked:
     """A program and its arguments, for either engine."""
     if not isinstance(value, str) or not value.isprintable() or not value.startswith("/"):
-        return None, "write the program's whole path, from / on, in one line."
+        return None, "write the program's absolute path, in one line."
     return quotable(quoting.keepalived_command)(value)
 
 
 def path(value: Any) -> Checked:
     """A file that haproxy opens."""
     if not isinstance(value, str) or not value.isprintable() or not value.startswith("/"):
-        return None, "a whole path is wanted, from / on."
+        return None, "an absolute path is required."
     return quotable(quoting.haproxy)(value)
 
 
@@ -125,14 +125,14 @@ def balance(value: Any) -> Checked:
     """How haproxy chooses a server, with its options."""
     if isinstance(value, str) and BALANCE.fullmatch(value):
         return value, None
-    return None, "roundrobin, leastconn, source, or another algorithm of HAProxy's with its options is wanted."
+    return None, "roundrobin, leastconn, source, or another HAProxy algorithm with its options is required."
 
 
 def host_name(value: Any) -> Checked:
     """The name of a host as a browser asks for it, without a port."""
     if isinstance(value, str) and HOST_NAME.fullmatch(value):
         return value, None
-    return None, "the name of a host, without a port, is wanted."
+    return None, "the name of a host, without a port, is required."
 
 
 def server_address(value: Any) -> Checked:
@@ -146,8 +146,8 @@ def _whole_name(value: str) -> Checked:
     if is_name(value) and len(value) <= LONGEST_NAME:
         return value, None
     if HOST_NAME.fullmatch(value) and "." not in value:
-        return None, "haproxy resolves no name without its domain: write the whole name, such as app1.example.com."
-    return None, "an IPv4 or IPv6 address, or a whole name such as app1.example.com, is wanted."
+        return None, "haproxy resolves no name without its domain: write it in full, such as app1.example.com."
+    return None, "an IPv4 or IPv6 address, or a fully qualified name such as app1.example.com, is required."
 
 
 def is_name(address: Optional[str]) -> bool:
@@ -161,7 +161,7 @@ def nameserver(value: Any) -> Checked:
     host, number = (with_port[1] or with_port[2], with_port[3]) if with_port else (value, DNS_PORT)
     found, wrong = proxy_config.server_address(host)
     if wrong or port(number)[1]:
-        return None, "an address is wanted, or an address and a port, such as 192.0.2.53 or [2001:db8::53]:53."
+        return None, "an address is required, or an address and a port, such as 192.0.2.53 or [2001:db8::53]:53."
     return f"[{found}]:{number}" if ":" in found else f"{found}:{number}", None
 
 
@@ -169,9 +169,9 @@ def server_option(value: Any) -> Checked:
     """An option of haproxy's for a server, with its arguments. Haproxy itself judges which there are."""
     option = OPTION.match(value) if isinstance(value, str) else None
     if not option:
-        return None, "an option of HAProxy's with its arguments is wanted, such as 'cookie app1'."
+        return None, "an HAProxy option with its arguments is required, such as 'cookie app1'."
     if option[0] in OWN_KEYS:
-        return None, f"{option[0]} is a key of the server itself: write it beside options."
+        return None, f"{option[0]} is a key of the server itself: set it next to options."
     return quotable(quoting.haproxy_words)(value)
 
 
@@ -182,13 +182,13 @@ def protocol(value: Any) -> Checked:
     """A protocol that TLS offers (RFC 7301)."""
     if isinstance(value, str) and PROTOCOL.fullmatch(value):
         return value, None
-    return None, "a protocol such as h2 or http/1.1 is wanted."
+    return None, "a protocol such as h2 or http/1.1 is required."
 
 
 def commands(value: Any) -> Checked:
     """Command lines for a systemd unit."""
     if not isinstance(value, list):
-        return None, "a list of commands is wanted."
+        return None, "a list of commands is required."
     for item in value:
         _found, wrong = quotable(quoting.systemd_command)(item)
         if wrong:
@@ -200,7 +200,7 @@ def plain_path(value: Any) -> Checked:
     """A path that is one word to a shell, to systemd and to keepalived."""
     if isinstance(value, str) and PLAIN_PATH.fullmatch(value):
         return value, None
-    return None, "a whole path of letters, digits and . _ - / is wanted."
+    return None, "an absolute path of letters, digits and . _ - / is required."
 
 
 def metrics_file(value: Any) -> Checked:
@@ -234,7 +234,7 @@ def package(value: Any) -> Checked:
     """The name of a package, with the version that a package manager takes behind it."""
     if isinstance(value, str) and PACKAGE.fullmatch(value):
         return value, None
-    return None, "the name of a package is wanted."
+    return None, "the name of a package is required."
 
 
 def words(value: Any) -> Checked:

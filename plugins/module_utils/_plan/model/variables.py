@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
+from difflib import SequenceMatcher
+from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple
 
 from ..._agent.config.schema import Faults, Field, read
 
@@ -35,17 +36,24 @@ def read_given(schema: Mapping[str, Field], given: Dict[str, Any], prefix: str, 
     faults += [f"{prefix}.{key} is null: {schema[key].check(None)[1]}" for key in own if own[key] is None]
 
 
-def unknown_variables(names: List[str], known: List[str], owner: str = "role", shared: bool = False) -> Unknown:
-    """Return what is to be said of names that are close to a known one.
+def unknown_variables(
+    names: List[str], known: List[str], owner: str = "role", shared: bool = False, extra: Collection[str] = ()
+) -> Unknown:
+    """Return what is to be said of names that are close to a known one, or were given for this very run.
 
     :param shared: whether other projects' roles have variables with this prefix, so that no name is a fault
+    :param extra: the names of extra variables: of those with the prefix of known ones each is meant for this run
     """
     found = Unknown([], [])
+    prefixes = tuple(each.partition("_")[0] + "_" for each in known)
     for name in sorted(set(names).difference(known)):
         distance, near = min(((edits(name, each), each) for each in known), default=(DOUBTFUL + 1, ""))
-        if distance <= DOUBTFUL:
-            kind = found.faults if distance == 1 and not shared else found.warnings
-            kind.append(f"{name} is no variable of the {owner}: did you mean {near}?")
+        is_meant = not shared and name in extra and name.startswith(prefixes)
+        if is_meant:
+            near = max(known, key=lambda each: SequenceMatcher(None, each, name).ratio())
+        if is_meant or distance <= DOUBTFUL:
+            kind = found.faults if is_meant or (distance == 1 and not shared) else found.warnings
+            kind.append(f"{name} is not a variable of the {owner}: did you mean {near}?")
     return found
 
 
@@ -65,7 +73,7 @@ def edits(one: str, other: str) -> int:
     return min(row[-1], DOUBTFUL + 1)
 
 
-LITERAL = "write {% raw %} before and {% endraw %} behind a text that is meant as it stands."
+LITERAL = "write {% raw %} before and {% endraw %} after text that is meant literally."
 
 
 def cyclic(name: str) -> str:
@@ -75,7 +83,7 @@ def cyclic(name: str) -> str:
 
 def no_template(name: str) -> str:
     """Return the sentence about a variable with braces that Jinja cannot read, which it may not show."""
-    return f"{name} has braces that are no template of Jinja: correct them, or {LITERAL}"
+    return f"{name} has braces that are not a Jinja template: correct them, or {LITERAL}"
 
 
 def sealed(name: str) -> str:

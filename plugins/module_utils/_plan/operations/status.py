@@ -154,7 +154,7 @@ def differences(layout: Layout) -> List[str]:
         f"{member.name}'s keepalived has no hook: if it is killed, the others take its VIPs only after an "
         "Active_Down_Interval. onprem.lb.site writes the hook."
         for member in layout.read
-        if not member.seen["last_will"]
+        if not member.seen["resigns_when_killed"]
     ]
     configured = {vip for member in layout.read for vip in member.addresses}
     for vip in layout.every_vip if configured else []:

@@ -21,8 +21,8 @@ def faults(tmp_path, text):
     return validate_variables.faults(given, templar.template)
 
 
-LITERAL = "write {% raw %} before and {% endraw %} behind a text that is meant as it stands."
-BRACES = f"has braces that are no template of Jinja: correct them, or {LITERAL}"
+LITERAL = "write {% raw %} before and {% endraw %} after text that is meant literally."
+BRACES = f"has braces that are not a Jinja template: correct them, or {LITERAL}"
 ROWS = {
     "cyclic: pair_vips: {{ pair_vips }}": (
         'pair_vips: "{{ pair_vips }}"',
@@ -78,7 +78,7 @@ def test_a_secret_with_braces_is_not_shown(tmp_path, value):
 def test_a_good_template_is_judged_by_its_value(tmp_path):
     text = 'many: lots\nhaproxy_maxconn: "{{ many }}"\nhaproxy_retries: "{{ 1 + 2 }}"\npair_vips: ["{{ many }}"]'
     assert faults(tmp_path, text) == [
-        "haproxy_maxconn is 'lots': a whole number from 0 to 10000000 is wanted.",
+        "haproxy_maxconn is 'lots': a whole number from 0 to 10000000 is required.",
     ]
 
 

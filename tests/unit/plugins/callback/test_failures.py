@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.callback import failures
-from support import playbooks
+from support import playbooks, recorded_plays
 from support.recorded_hosts import PAIR, PAIR_VARIABLES, deployment, fresh_then_running
 from support.recorded_plays import Play, run
 from support.scope import FULL
@@ -58,7 +59,8 @@ def printed(monkeypatch):
             for host, task, words in failed:
                 named = SimpleNamespace(get_name=lambda host=host: host)
                 fields = {"ignore_unreachable": task in tolerated}
-                result = SimpleNamespace(_host=named, task_name=task, _result={"msg": words}, _task_fields=fields)
+                given = {"_task": SimpleNamespace(_uuid=task, _parent=None), "_task_fields": fields}
+                result = SimpleNamespace(_host=named, task_name=task, _result={"msg": words}, **given)
                 if host in unreachable or task in tolerated:
                     callback.v2_runner_on_unreachable(result)
                 else:
@@ -127,6 +129,42 @@ def test_the_cause_comes_after_the_recap_of_many_hosts(tmp_path):
     recap, cause = done.stdout.rpartition("PLAY RECAP")[2].strip().split("\n\n")
     assert done.returncode == 2 and recap.count("failed=") == 12
     assert cause.startswith("lb1: failed at ") and "pair_vips is []: a list" in cause
+
+
+FAIL = {"ansible.builtin.fail": {"msg": "rescued"}}
+AT_LAST = {"ansible.builtin.fail": {"msg": "not rescued"}}
+FINE = {"ansible.builtin.debug": {"msg": "fine"}}
+RESCUED = {"block": [FAIL], "rescue": [FINE]}
+BLOCKS = {
+    "a rescue, and a failure after it": [RESCUED, AT_LAST],
+    "a block in one with a rescue": [{"block": [{"block": [FAIL]}], "rescue": [FINE]}, AT_LAST],
+    "a rescue that fails": [{"block": [FAIL], "rescue": [AT_LAST]}],
+    "a rescue that fails in a block with a rescue": [
+        {"block": [{"block": [FAIL], "rescue": [FAIL]}], "rescue": [FINE]},
+        AT_LAST,
+    ],
+    "what fails in the end": [{"block": [FAIL], "rescue": [FINE], "always": [AT_LAST]}],
+    "a rescue in the end of what failed": [{"block": [AT_LAST], "always": [RESCUED]}],
+    "a file that is imported": [{"block": [{"ansible.builtin.import_tasks": "one.yml"}], "rescue": [FINE]}, AT_LAST],
+    "a file that is included": [{"block": [{"ansible.builtin.include_tasks": "one.yml"}], "rescue": [FINE]}, AT_LAST],
+    "one that is applied to": [
+        {
+            "block": [{"ansible.builtin.include_tasks": {"file": "one.yml", "apply": {"tags": "x"}}}],
+            "rescue": [FINE],
+        },
+        AT_LAST,
+    ],
+    "another host's failure of the same task": [{**RESCUED, "when": "inventory_hostname == 'lb1'"}, AT_LAST],
+}
+
+
+@pytest.mark.parametrize("tasks", BLOCKS.values(), ids=BLOCKS)
+def test_what_failed_first_and_was_not_rescued_is_the_cause(tmp_path, monkeypatch, tasks):
+    (tmp_path / "one.yml").write_text(json.dumps([FAIL]))
+    monkeypatch.setattr(recorded_plays, "PLAYBOOKS", tmp_path)
+    (tmp_path / "own.yml").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    play = run("own", {"pair": {"lb1": {}, "lb2": {}}})
+    assert play.code and "  not rescued" in play.last_lines and "  rescued" not in play.last_lines
 
 
 def plays(number=None):

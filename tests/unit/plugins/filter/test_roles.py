@@ -33,7 +33,7 @@ def test_services_may_come_as_json_and_have_the_same_faults(filtered):
 @pytest.mark.parametrize("text", ["[", "[" * 100_000, "web", "{}"])
 def test_a_text_that_is_no_list_in_json_is_refused(text):
     (fault,) = of_haproxy(text)["faults"]
-    assert fault.startswith("haproxy_services is ") and fault.endswith(": a list of services is wanted.")
+    assert fault.startswith("haproxy_services is ") and fault.endswith(": a list of services is required.")
 
 
 def test_a_user_may_not_write_services_as_json():
@@ -42,7 +42,7 @@ def test_a_user_may_not_write_services_as_json():
     found = components.faults({"haproxy_services": text}) + components.faults({"agent_services": text})
     found += pair_layout.plan(pair(services=text)).faults
     assert [fault.split(" ")[0] for fault in found] == ["haproxy_services", "agent_services", "pair_services"]
-    assert all(" is wanted" in fault for fault in found)
+    assert all(" is required" in fault for fault in found)
 
 
 def test_the_model_becomes_haproxy_cfg():

@@ -113,9 +113,9 @@ def test_a_misspelt_variable_is_a_fault_and_a_doubtful_one_a_warning(read, monke
     warned = []
     monkeypatch.setattr(layout_member.DISPLAY, "warning", warned.append)
     assert read("pair_vip: 1\npair_vibps_: 1")["faults"] == [
-        "pair_vip is no variable of the role: did you mean pair_vips?"
+        "pair_vip is not a variable of the role: did you mean pair_vips?"
     ]
-    assert warned == ["pair_vibps_ is no variable of the role: did you mean pair_vips?"]
+    assert warned == ["pair_vibps_ is not a variable of the role: did you mean pair_vips?"]
 
 
 def test_a_variable_that_the_layouts_tasks_set_is_a_fault_where_they_are_given(read):

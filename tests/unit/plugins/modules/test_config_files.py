@@ -35,7 +35,7 @@ def keepalived_conf(password, priority=100):
         ({"files": [{"path": "/x", "state": "gone"}]}, "value of state must be one of: present, absent"),
         ({"files": [{"path": "/x", "owner": "me"}]}, "module: files.owner. Supported parameters include"),
         ({"files": [], "secrets": {"a": 1}}, "cannot be converted to a list"),
-        ({"files": [{"path": "/x", "mode": "u=rw"}]}, "The mode of /x is u=rw: an octal one is wanted"),
+        ({"files": [{"path": "/x", "mode": "u=rw"}]}, "The mode of /x is u=rw: write an octal one in quotes"),
     ],
 )
 def test_a_wrong_argument_is_named(given, sentence):

@@ -76,7 +76,10 @@ def systemd(monkeypatch, tmp_path):
         ({"event": "haproxy_killed", "engine": "both"}, "value of engine must be one of: native, agent"),
         ({"event": "port_down"}, "event is port_down but all of the following are missing: interface"),
         ({"event": "port_down", "interface": "eth0; reboot"}, "'eth0; reboot' is not the name of one."),
-        ({"event": "link_flapping", "interface": "x", "flap_seconds": 0}, "flap_seconds is 0: 0.01 or more is wanted."),
+        (
+            {"event": "link_flapping", "interface": "x", "flap_seconds": 0},
+            "flap_seconds is 0: it must be at least 0.01.",
+        ),
         ({"event": "stranger_with_vip", "interface": "lo"}, "all of the following are missing: vip"),
         ({"event": "stranger_with_vip", "interface": "nil0", "vip": "192.0.2.10"}, "There is no interface nil0 on "),
         (
@@ -187,7 +190,7 @@ def test_a_server_is_lost_only_while_the_balancer_says_that_another_one_is_up(mo
     states[1:] = [("web", "b", "down")]
     host = Host()
     assert refusal(drill_event, LOST, programs=host) == (
-        "No server of web is up beside a: a drill never takes the last one away."
+        "No server of web is up besides a: a drill never takes the last one away."
     )
     assert host.changes == []
 

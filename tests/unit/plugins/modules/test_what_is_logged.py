@@ -220,7 +220,7 @@ def test_a_crash_is_a_sentence_without_the_arguments(monkeypatch, module, given)
     monkeypatch.setattr(drill_event, "run_event", crash)
     monkeypatch.setattr(files, "mover", crash)
     crashed = run(module, given)
-    assert "KeyError" in crashed["exception"] and crashed["msg"].startswith("This is a fault of the collection: ")
+    assert "KeyError" in crashed["exception"] and crashed["msg"].startswith("This is a bug in the collection: ")
     assert "Zq" not in json.dumps(crashed)
 
 

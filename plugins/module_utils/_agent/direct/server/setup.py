@@ -123,7 +123,7 @@ def differences(wanted: Setup, found: Found, record: Record) -> List[str]:
     sentences = [f"{address} is not on lo." for address in wanted.addresses if address not in found.addresses]
     sentences += [f"{address} is still on lo." for address in record.addresses if address not in wanted.addresses]
     sentences += [
-        f"{name} is {found.kernel.get(name, 'not there')}, and {value} is wanted."
+        f"{name} is {found.kernel.get(name, 'not there')}, and {value} is required."
         for name, value in wanted.kernel.items()
         if found.kernel.get(name) != value
     ]

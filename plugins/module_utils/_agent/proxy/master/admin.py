@@ -86,7 +86,7 @@ def execute(health: Health, request: Any) -> Reply:
     """Change the state of a server; return the answer."""
     key, order = (request.get("server"), request.get("order")) if isinstance(request, dict) else (None, None)
     if not isinstance(key, str) or order not in ADMIN_STATES:
-        return {"refused": f"a server and one of {', '.join(ADMIN_STATES)} are wanted."}
+        return {"refused": f"a server and one of {', '.join(ADMIN_STATES)} are required."}
     if key not in health:
         return {"refused": _unknown(key, health.known())}
     health.command(key, order)

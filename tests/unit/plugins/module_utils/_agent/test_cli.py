@@ -127,7 +127,7 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
     path.write_text(json.dumps({"services": [{"name": "web", "port": 0, "servers": []}]}))
     assert cli.main(["check-config", "--config", str(path)]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "services[0] (web).port is 0: a port from 1 to 65535 is wanted.",
+        "services[0] (web).port is 0: a port from 1 to 65535 is required.",
         "services[0] (web).servers has none: name at least one server.",
     ]
 
@@ -136,7 +136,7 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
     "content, has",
     [
         ({}, "has keys of no configuration"),
-        ([], "is []: a mapping is wanted, and"),
+        ([], "is []: a mapping is required, and"),
         ({"servics": []}, "has keys of no configuration"),
         ({"instances": [], "page": {}}, "has keys of several configurations"),
         ({"interface": "eth0", "services": [], "workers": 2}, "has keys of several configurations"),
@@ -379,7 +379,7 @@ def test_a_direct_plane_with_a_fault_does_not_start(command, tmp_path, capsys):
     path = tmp_path / "bad.json"
     path.write_text(json.dumps({"interface": "eth0", "services": []}))
     assert cli.main([*command, "--config", str(path)]) == 1
-    assert capsys.readouterr().err == "configuration.services is []: a list of at least 1 is wanted.\n"
+    assert capsys.readouterr().err == "configuration.services is []: a list of 1 or more is required.\n"
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_a_text_is_written_as_its_program_reads_it(quote, text, written):
     assert quote(text) == written
 
 
-PRINTABLE = "printable characters are wanted, in one line."
+PRINTABLE = "one line of printable characters is required."
 REFUSED = [
     *[(quote, text, PRINTABLE) for quote in (quoting.haproxy, quoting.keepalived) for text in ("a\nb", "\0", "\ud800")],
     (quoting.keepalived, 'a"b', 'keepalived.conf cannot have the character " there, leave it out.'),
@@ -46,12 +46,12 @@ REFUSED = [
         "keepalived.conf cannot have the character ' inside a word: write a script.",
     ),
     (quoting.keepalived_command, "/x 'open", "no closing quotation."),
-    (quoting.keepalived_command, " ", "a program and its arguments are wanted."),
+    (quoting.keepalived_command, " ", "a program and its arguments are required."),
     *[
         (
             quoting.systemd_command,
             command,
-            "the program's whole path is wanted first, of letters, digits and . _ + - /.",
+            "an absolute path to the program is required first, of letters, digits and . _ + - / only.",
         )
         for command in ("x", "-/bin/x", "/bin/%n", "/bin/$x", "/bin/", "'/bin/a b'")
     ],

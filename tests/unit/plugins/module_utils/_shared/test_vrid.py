@@ -239,16 +239,16 @@ def test_a_pair_may_be_called_like_a_cluster():
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ({"strategy": "random"}, "strategy is 'random': one of openshift, pool is wanted."),
-        ({"on_conflict": "ask"}, "on_conflict is 'ask': one of fail, next is wanted."),
-        ({"taken": "51"}, "taken is '51': a list is wanted."),
-        ({"taken": [1, 256]}, "taken[1].vrid is 256: a VRID from 1 to 255 is wanted."),
+        ({"strategy": "random"}, "strategy is 'random': one of openshift, pool is required."),
+        ({"on_conflict": "ask"}, "on_conflict is 'ask': one of fail, next is required."),
+        ({"taken": "51"}, "taken is '51': a list is required."),
+        ({"taken": [1, 256]}, "taken[1].vrid is 256: a VRID from 1 to 255 is required."),
         ({"taken": [{"by": "x"}]}, "taken[0] lacks 'vrid': add it."),
-        ({"current": 51}, "current is 51: a mapping with the keys api, ingress is wanted."),
-        ({"current": {"api": 0}}, "current.api is 0: a VRID from 1 to 255 is wanted."),
-        ({"strategy": "pool", "current": "x"}, "current.pair is 'x': a VRID from 1 to 255 is wanted."),
-        ({"strategy": "pool", "name": ""}, "The pair's name is '': some text is wanted."),
-        ({"strategy": "pool", "name": 5}, "The pair's name is 5: some text is wanted."),
+        ({"current": 51}, "current is 51: a mapping with the keys api, ingress is required."),
+        ({"current": {"api": 0}}, "current.api is 0: a VRID from 1 to 255 is required."),
+        ({"strategy": "pool", "current": "x"}, "current.pair is 'x': a VRID from 1 to 255 is required."),
+        ({"strategy": "pool", "name": ""}, "The pair's name is '': a string that is not empty is required."),
+        ({"strategy": "pool", "name": 5}, "The pair's name is 5: a string that is not empty is required."),
     ],
 )
 def test_bad_input_gets_one_sentence(arguments, sentence):

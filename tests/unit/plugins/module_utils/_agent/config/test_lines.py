@@ -71,6 +71,6 @@ def test_check_config_tells_the_lines(tmp_path, capsys):
     path.write_text(json.dumps({"services": [{"name": "web", "port": 0, "servers": []}]}, indent=2))
     assert cli.main(["check-config", "--config", str(path)]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "line 5: services[0] (web).port is 0: a port from 1 to 65535 is wanted.",
+        "line 5: services[0] (web).port is 0: a port from 1 to 65535 is required.",
         "line 6: services[0] (web).servers has none: name at least one server.",
     ]

@@ -30,7 +30,7 @@ def test_truth_is_read_as_yaml_and_as_ini_write_it(value, expected):
 )
 def test_what_is_wrong_is_said(check, value):
     good, wrong = check(value)
-    assert good is None and wrong.endswith("wanted.")
+    assert good is None and wrong.endswith("required.")
 
 
 def test_numbers_keep_whole_ones_whole():
@@ -45,7 +45,7 @@ def test_raw_lines_may_be_a_text_or_a_list():
 
 @pytest.mark.parametrize("text", ["[192.0.2.10]", "['192.0.2.10']", ' ["192.0.2.10"'])
 def test_a_text_that_looks_like_a_list_is_told_how_to_become_one(text):
-    mend = 'a list is wanted, and this is a text: put double quotes around each text in it, as in ["a", "b"].'
+    mend = 'a list is required, and this is a string: put each item into double quotes, as in ["a", "b"].'
     assert schema.list_of(schema.word)(text) == (None, mend)
     faults = []
     assert schema.read_list({}, text, "services", faults) == [] and faults[0].endswith(mend)
@@ -53,4 +53,4 @@ def test_a_text_that_looks_like_a_list_is_told_how_to_become_one(text):
 
 @pytest.mark.parametrize("value", ["192.0.2.10", {}, 1])
 def test_what_is_no_list_at_all_is_told_that_one_is_wanted(value):
-    assert schema.list_of(schema.word)(value) == (None, "a list is wanted.")
+    assert schema.list_of(schema.word)(value) == (None, "a list is required.")

@@ -51,17 +51,17 @@ def test_what_is_left_out_has_its_default():
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"port": 0}, ".port is 0: a port from 1 to 65535 is wanted."),
+        ({"port": 0}, ".port is 0: a port from 1 to 65535 is required."),
         (
             {"bind": "*"},
-            ".bind is '*': in it '*' is wrong: a VIP is wanted, which is one IPv4 or IPv6",
+            ".bind is '*': in it '*' is wrong: a VIP is required: one IPv4 or IPv6 address",
         ),
         ({"mode": "http"}, ".mode is 'http': nobody between clients and servers reads HTTP here: write tcp, or leave"),
-        ({"buckets": 1000}, ".buckets is 1000: a power of two from 256 to 65536 is wanted."),
-        ({"buckets": 128}, ".buckets is 128: a power of two from 256 to 65536 is wanted."),
-        ({"proxy_port": 0}, ".proxy_port is 0: a port from 1 to 65535 is wanted."),
-        ({"proxy_port": "9445x"}, ".proxy_port is '9445x': a port from 1 to 65535 is wanted."),
-        ({"new_connections": "proxy"}, ".new_connections is 'proxy': one of servers, host is wanted."),
+        ({"buckets": 1000}, ".buckets is 1000: a power of two from 256 to 65536 is required."),
+        ({"buckets": 128}, ".buckets is 128: a power of two from 256 to 65536 is required."),
+        ({"proxy_port": 0}, ".proxy_port is 0: a port from 1 to 65535 is required."),
+        ({"proxy_port": "9445x"}, ".proxy_port is '9445x': a port from 1 to 65535 is required."),
+        ({"new_connections": "proxy"}, ".new_connections is 'proxy': one of servers, host is required."),
         ({"servers": ["192.0.2.1"]}, ".servers has one: name at least two, or leave the service to a proxy."),
         (
             {"servers": [f"192.0.2.{each}" for each in range(101, 230)]},
@@ -89,7 +89,7 @@ def test_what_is_left_out_has_its_default():
         ({"check": {"shutdown_sessions": True}}, ".check.shutdown_sessions is True: only a proxy can do that"),
         ({"check": {"tcp_user_timeout": 9}}, ".check.tcp_user_timeout is 9: only a proxy can do that"),
         ({"balance": "leastconn"}, " has the unknown key 'balance': known are name, bind, port, mode, servers"),
-        ({"check": {"interval": 0}}, ".check.interval is 0: a number from 0.1 to 3600 seconds is wanted."),
+        ({"check": {"interval": 0}}, ".check.interval is 0: a number from 0.1 to 3600 seconds is required."),
     ],
 )
 def test_a_fault_of_a_service_is_a_sentence_with_its_mend(changes, sentence):
@@ -102,9 +102,9 @@ def test_a_fault_of_a_service_is_a_sentence_with_its_mend(changes, sentence):
     [
         ({"interface": ""}, "configuration.interface is '': a name of letters"),
         ({"interface": None}, "configuration lacks 'interface': add it."),
-        ({"services": []}, "configuration.services is []: a list of at least 1 is wanted."),
+        ({"services": []}, "configuration.services is []: a list of 1 or more is required."),
         ({"services": [API, API]}, "services has the name 'api' twice: give each its own."),
-        ({"stop_pause": 61}, "configuration.stop_pause is 61: a number from 0 to 60 seconds is wanted."),
+        ({"stop_pause": 61}, "configuration.stop_pause is 61: a number from 0 to 60 seconds is required."),
         ({"workers": 2}, "configuration has the unknown key 'workers': "),
     ],
 )

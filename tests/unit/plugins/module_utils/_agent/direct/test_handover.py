@@ -34,7 +34,7 @@ def test_a_table_that_settles_leaves_everything_of_some_places_to_the_host():
     assert set(found.elements["servers_0_settling"]) == set(found.elements["servers_0_left"]) == {"192.0.2.100 . 6443"}
     assert found.elements["servers_1_settling"] == {}
     assert set(found.elements["servers_1_left"]) == {"192.0.2.100 . 443"}
-    assert BOTH.elements["servers_0_settling"] == {}, "the table that is wanted stays as it is"
+    assert BOTH.elements["servers_0_settling"] == {}, "the table that is required stays as it is"
     assert settling(BOTH, []) == BOTH
 
 

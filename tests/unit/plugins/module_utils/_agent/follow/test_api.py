@@ -217,7 +217,7 @@ def test_each_file_that_is_of_no_use_is_named(api, tmp_path):
     empty.write_text("")
     cases = {
         f"api.ca is {missing}: it cannot be read: no such file or directory": {"ca": missing},
-        f"api.ca is {empty}: certificates in PEM are wanted there": {"ca": str(empty)},
+        f"api.ca is {empty}: certificates in PEM are required there": {"ca": str(empty)},
         f"api.token is {missing}: it cannot be read: no such file or directory": {"token": missing},
         f"api.token is {empty}: there is no token in it": {"token": str(empty)},
         f"api.certificate is {missing}: it cannot be read": {"token": "", "certificate": missing},

@@ -73,7 +73,7 @@ def test_all_of_it_is_read():
 )
 def test_a_url_is_https(url):
     (sentence,) = api(servers=[url])
-    assert sentence.endswith("the URL of an API server is wanted, such as https://127.0.0.1:6443.")
+    assert sentence.endswith("the URL of an API server is required, such as https://127.0.0.1:6443.")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_url_is_https(url):
     [
         ({"certificate": "/c", "token": "/t"}, "api.certificate and api.token are both set: leave one of them out."),
         ({"key": "/k"}, "api.key is set, but no api.certificate: name the certificate that the key belongs to."),
-        ({"token": "eyJhb.Gci.Oi"}, "api.token is a secret of type str: a whole path is wanted, from / on."),
-        ({"certificate": "c"}, "api.certificate is 'c': a whole path is wanted, from / on."),
+        ({"token": "eyJhb.Gci.Oi"}, "api.token is a secret of type str: an absolute path is required."),
+        ({"certificate": "c"}, "api.certificate is 'c': an absolute path is required."),
         ({"tokn": "/t"}, "api has the unknown key 'tokn': did you mean 'token'?"),
     ],
 )
@@ -128,7 +128,7 @@ def test_options_of_a_server_line_cannot_leave_it(options):
 @pytest.mark.parametrize("label", ["", " ", "a\nb", "a&b=c", 7])
 def test_a_label_is_a_selector(label):
     (sentence,) = faults(nodes={"label": label})
-    assert sentence.endswith("a label selector is wanted, such as node-role.kubernetes.io/control-plane.")
+    assert sentence.endswith("a label selector is required, such as node-role.kubernetes.io/control-plane.")
 
 
 def test_two_backends_have_two_names():
@@ -172,4 +172,4 @@ def test_the_names_of_nodes_are_kept_without_a_balancer():
 @pytest.mark.parametrize("domain", ["", "Lab.example.com", "a b", "a..b", "-a.b", "x" * 64, 7])
 def test_a_domain_that_is_none_is_refused(domain):
     faults = config.parse(json.dumps({"api": LEAST["api"], "hosts": {"domain": domain}}))[1]
-    assert faults == [f"hosts.domain is {domain!r}: a domain in lower case is wanted, such as lab.example.com."]
+    assert faults == [f"hosts.domain is {domain!r}: a domain in lower case is required, such as lab.example.com."]

@@ -16,10 +16,10 @@ CONFIG = "/etc/keepalived/keepalived.conf"
 
 
 @pytest.fixture
-def wills(monkeypatch):
-    """The configurations whose last will was carried out."""
+def resigned_for(monkeypatch):
+    """The configurations of the keepaliveds that were resigned for."""
     found = []
-    monkeypatch.setattr(router.last_will, "main", lambda path: found.append(path) or 0)
+    monkeypatch.setattr(router.resignation, "main", lambda path: found.append(path) or 0)
     return found
 
 
@@ -51,31 +51,31 @@ def hold(path):
     return descriptor
 
 
-def test_a_keepalived_that_ends_has_its_last_will_carried_out(watch, loop, wills):
+def test_a_keepalived_that_ends_is_resigned_for(watch, loop, resigned_for):
     watch.start()
-    wills.clear()
+    resigned_for.clear()
     holder = hold(watch.held)
     run_until(loop, lambda: watch.runs)
-    assert wills == []
+    assert resigned_for == []
     os.close(holder)
-    run_until(loop, lambda: wills == [CONFIG])
+    run_until(loop, lambda: resigned_for == [CONFIG])
     assert not watch.runs
 
 
-def test_what_one_left_that_ended_while_nobody_looked_is_removed_at_the_start(watch, wills):
+def test_what_one_left_that_ended_while_nobody_looked_is_removed_at_the_start(watch, resigned_for):
     watch.start()
-    assert wills == [CONFIG]
+    assert resigned_for == [CONFIG]
 
 
-def test_a_keepalived_that_runs_already_keeps_its_vips(watch, wills):
+def test_a_keepalived_that_runs_already_keeps_its_vips(watch, resigned_for):
     os.mkfifo(watch.held)
     holder = hold(watch.held)
     watch.start()
-    assert watch.runs and wills == []
+    assert watch.runs and resigned_for == []
     os.close(holder)
 
 
-@pytest.mark.usefixtures("wills")
+@pytest.mark.usefixtures("resigned_for")
 def test_the_peers_of_an_instance_that_has_yielded_are_told(watch, loop, told):
     watch.start()
     keepalived = os.open(watch.changes, os.O_RDWR)
@@ -85,9 +85,9 @@ def test_the_peers_of_an_instance_that_has_yielded_are_told(watch, loop, told):
     os.close(keepalived)
 
 
-def test_an_agent_needs_neither(loop, tmp_path, wills):
+def test_an_agent_needs_neither(loop, tmp_path, resigned_for):
     watch = router.RouterWatch(loop, Router(str(tmp_path / "held")), Log(os.open(os.devnull, os.O_WRONLY)))
     watch.start()
     os.close(hold(tmp_path / "held"))
     run_until(loop, lambda: not watch.runs)
-    assert wills == []
+    assert resigned_for == []

@@ -86,7 +86,7 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        ({"vrid": 300}, "instances[0] (front).vrid is 300: a VRID from 1 to 255 is wanted."),
+        ({"vrid": 300}, "instances[0] (front).vrid is 300: a VRID from 1 to 255 is required."),
         ({"prioroty": 7}, "instances[0] (front) has the unknown key 'prioroty': did you mean 'priority'?"),
         ({"interface": "a-name-of-16-byt"}, "an interface's name has at most 15 characters."),
         ({"addresses": ["192.0.2.10", "2001:db8::1"]}, "mixes IPv4 and IPv6"),
@@ -98,7 +98,7 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
         ({"excluded_addresses": ["192.0.2.10"]}, "addresses has 192.0.2.10 twice: leave one out."),
         (
             {"addresses": ["192.0.2.10 dev"]},
-            "in it '192.0.2.10 dev' is wrong: an address is wanted, or an address, dev and the interface",
+            "in it '192.0.2.10 dev' is wrong: an address is required, or an address, dev and the interface",
         ),
         ({"virtual_routes": ["10.0.0.0/8"]}, "in it '10.0.0.0/8' is wrong: it names no interface: write dev and its"),
         ({"addresses": [f"198.51.{n // 250}.{n % 250 + 1}" for n in range(256)]}, "addresses has 256 of them"),
@@ -107,7 +107,7 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
         ({"version": 3, "auth_pass": "", "advert_interval": 41}, "takes 0.01 to 40.95 seconds."),
         ({"version": 3}, "VRRP version 3 has no authentication, leave it out."),
         ({"auth_pass": "123456789"}, "auth_pass has 9 characters: VRRP compares the first 8 only"),
-        ({"auth_pass": "ab\0"}, "a text of printable characters is wanted."),
+        ({"auth_pass": "ab\0"}, "a string of printable characters is required."),
         ({"peers": []}, "peers is empty: name the other members, or set multicast to true."),
         ({"peers": ["192.0.2.1"]}, "peers has 192.0.2.1, which is its own source"),
         ({"peers": ["192.0.2.2", "192.0.2.2"]}, "peers has 192.0.2.2 twice: leave one out."),
@@ -118,11 +118,11 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
         ({"preempt": False, "preempt_delay": 5}, "preempt_delay is set, but preempt is false"),
         ({"track": ["ghost"]}, "track names 'ghost', which is not defined: known are alive, load, api"),
         ({"track": ["back"], "interface": "eth1"}, "track has its own interface (back), which is always tracked"),
-        ({"track": 5}, "instances[0] (front).track is 5: a list is wanted."),
+        ({"track": 5}, "instances[0] (front).track is 5: a list is required."),
         ({"priority": 255, "track": [{"name": "api", "weight": 4}]}, "which cannot change the priority 255"),
-        ({"notify": "tell"}, "notify is 'tell': write the program's whole path."),
+        ({"notify": "tell"}, "notify is 'tell': write the program's absolute path."),
         ({"notify": "/x 'y"}, "notify is '/x ...': no closing quotation."),
-        ({"checksum": "md5"}, "one of rfc5798, rfc9568 is wanted."),
+        ({"checksum": "md5"}, "one of rfc5798, rfc9568 is required."),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(change, sentence):
@@ -140,12 +140,15 @@ def test_what_cannot_be_is_refused_with_its_place(change, sentence):
         ),
         ({"prot": 1}, "checks[0] (c) has the unknown key 'prot': did you mean 'port'?"),
         ({"port": None}, "checks[0] (c) lacks 'port': add it."),
-        ({"address": "localhost"}, "checks[0] (c).address is 'localhost': an IPv4 or IPv6 address is wanted."),
-        ({"path": "/a b"}, "the path of a URL is wanted"),
-        ({"host": "a\r\nb"}, "a name of letters, digits and . : _ - is wanted."),
-        ({"interval": 0}, "a number from 0.01 to 86400 seconds is wanted."),
-        ({"type": "process", "process": "/usr/sbin/haproxy"}, "the name of a program, without its folder, is wanted."),
-        ({"type": "file", "file": "load"}, "a whole path is wanted, from / on."),
+        ({"address": "localhost"}, "checks[0] (c).address is 'localhost': an IPv4 or IPv6 address is required."),
+        ({"path": "/a b"}, "a URL path is required"),
+        ({"host": "a\r\nb"}, "a name of letters, digits and . : _ - is required."),
+        ({"interval": 0}, "a number from 0.01 to 86400 seconds is required."),
+        (
+            {"type": "process", "process": "/usr/sbin/haproxy"},
+            "the name of a program, without its directory, is required.",
+        ),
+        ({"type": "file", "file": "load"}, "an absolute path is required."),
     ],
 )
 def test_a_wrong_check_is_refused_with_its_place(change, sentence):
@@ -158,7 +161,7 @@ def test_a_wrong_check_is_refused_with_its_place(change, sentence):
     "changes, sentence",
     [
         ({"instances": None}, "configuration lacks 'instances': add it."),
-        ({"instances": {"name": "x"}}, "configuration.instances is a mapping: a list is wanted."),
+        ({"instances": {"name": "x"}}, "configuration.instances is a mapping: a list is required."),
         ({"instances": [FRONT, {**FRONT, "name": "b", "addresses": ["192.0.2.9"]}]}, "front and b both have VRID 51"),
         (
             {"instances": [FRONT, {**FRONT, "name": "b", "interface": "e1"}]},
@@ -248,7 +251,7 @@ def test_a_refused_password_is_not_repeated(changes):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        (" \n", "configuration is empty: a configuration in JSON is wanted."),
+        (" \n", "configuration is empty: a configuration in JSON is required."),
         ("{", "configuration is not JSON: "),
         ('{"instances": [], "instances": []}', "configuration has the key 'instances' more than once: leave one out."),
         (

@@ -28,13 +28,16 @@ def test_an_address_may_have_an_interface(written, read):
 @pytest.mark.parametrize(
     "written, wrong",
     [
-        ("192.0.2.300 dev eth1", "an address, with or without a prefix length, is wanted."),
-        ("192.0.2.10 dev", "an address is wanted, or an address, dev and the interface that carries it."),
-        ("192.0.2.10 label eth0:1", "an address, with or without a prefix length, is wanted."),
+        ("192.0.2.300 dev eth1", "an address, with or without a prefix length, is required."),
+        ("192.0.2.10 dev", "an address is required, or an address, dev and the interface that carries it."),
+        ("192.0.2.10 label eth0:1", "an address, with or without a prefix length, is required."),
         ("192.0.2.10 dev a-name-that-is-too-long", "an interface's name has at most 15 characters."),
-        ({"a": 1}, "an address, with or without a prefix length, is wanted."),
-        ("192.0.2.10 label a dev eth1", "an address is wanted, or an address, dev and the interface that carries it."),
-        (None, "an address, with or without a prefix length, is wanted."),
+        ({"a": 1}, "an address, with or without a prefix length, is required."),
+        (
+            "192.0.2.10 label a dev eth1",
+            "an address is required, or an address, dev and the interface that carries it.",
+        ),
+        (None, "an address, with or without a prefix length, is required."),
     ],
 )
 def test_an_address_that_is_written_otherwise_is_refused(written, wrong):
@@ -69,8 +72,8 @@ def test_a_route_is_written_as_ip_route_writes_it():
 @pytest.mark.parametrize(
     "written, wrong",
     [
-        ("", "a network is wanted, and dev and an interface."),
-        (["10.0.0.0/8"], "a network is wanted, and dev and an interface."),
+        ("", "a network, dev and an interface are required."),
+        (["10.0.0.0/8"], "a network, dev and an interface are required."),
         ("10.0.0.0/8", "it names no interface: write dev and its name."),
         ("10.0.0.0/8 via 192.0.2.254", "it names no interface: write dev and its name."),
         (
@@ -87,10 +90,10 @@ def test_a_route_is_written_as_ip_route_writes_it():
         ),
         ("10.0.0.0/8 dev eth0 scope link", "scope is unknown; a route has a network, and once each via, dev, src,"),
         ("10.0.0.0/8 dev eth0 dev eth1", "dev is there twice; a route has a network, and once each via, dev, src,"),
-        ("10.0.0.0/8 dev eth0 metric", "metric is '': a metric from 0 to 4294967295 is wanted."),
-        ("10.0.0.0/8 dev eth0 table main", "table is 'main': the number of a table from 1 to 4294967295 is wanted."),
+        ("10.0.0.0/8 dev eth0 metric", "metric is '': a metric from 0 to 4294967295 is required."),
+        ("10.0.0.0/8 dev eth0 table main", "table is 'main': the number of a table from 1 to 4294967295 is required."),
         ("10.0.0.0/8 dev eth0 via 224.0.0.1", "via is '224.0.0.1': no host can be reached at that address."),
-        ("10.0.0.0/8 dev eth0 src 192.0.2", "src is '192.0.2': an IPv4 or IPv6 address is wanted."),
+        ("10.0.0.0/8 dev eth0 src 192.0.2", "src is '192.0.2': an IPv4 or IPv6 address is required."),
         ("10.0.0.0/8 dev eth0 via fe80::1", "it mixes IPv4 and IPv6: name addresses of one family."),
     ],
 )

@@ -25,7 +25,7 @@ def test_there_is_nothing_to_note_about_most_configurations():
     "instance, note",
     [
         (FRONT._replace(interface="eth9"), "this host has no interface eth9 now; until it has, this is a FAULT."),
-        (GLOBAL_FIRST, "the first address is 2001:db8::10; RFC 9568, 5.2.9 wants a link-local one there."),
+        (GLOBAL_FIRST, "the first address is 2001:db8::10; RFC 9568, 5.2.9 requires a link-local one there."),
     ],
 )
 def test_an_instance_that_may_be_meant_otherwise_is_noted(instance, note):

@@ -13,7 +13,7 @@ from support.vrrp.reports import FRONT, NEW, NOW, QUIET, REPORT
 TABLE = """\
 onprem.lb 1.0.0, process 4711, up 3d 4h, /etc/onprem-lb-agent/vrrp.json
 
-The last change of the configuration was refused: instances[0] (front).vrid is 300: a VRID from 1 to 255 is wanted.
+The last change of the configuration was refused: instances[0] (front).vrid is 300: a VRID from 1 to 255 is required.
 
 Not available: real-time scheduling: Operation not permitted (it needs CAP_SYS_NICE).
 

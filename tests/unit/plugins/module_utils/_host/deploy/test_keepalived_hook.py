@@ -36,7 +36,7 @@ def test_it_has_every_module_that_it_imports(program, tmp_path, what):
 def test_it_has_no_others():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import _agent.keepalived.last_will, _agent.keepalived.peers, _agent.keepalived.predecessor\n"
+        "import _agent.keepalived.resignation, _agent.keepalived.peers, _agent.keepalived.predecessor\n"
         "import _agent.keepalived.answers\n"
         "print(*(name for name in sys.modules if name.partition('.')[0] == '_agent'))\n"
     )

@@ -129,7 +129,7 @@ def test_the_version_asked_is_the_one_that_answers_and_it_speaks_of_the_real_pat
     good = '{"services": [{"name": "web", "port": 443, "servers": ["192.0.2.1"]}]}'
     assert here.check_config(sys.executable, str(archive), good, "/etc/x/proxy.json") == []
     assert here.check_config(sys.executable, str(archive), '{"services": 1}', "/etc/x/proxy.json") == [
-        "configuration.services is 1: a list is wanted."
+        "configuration.services is 1: a list is required."
     ]
     (sentence,) = here.check_config(sys.executable, str(archive), "{", "/etc/x/proxy.json")
     assert sentence.startswith("/etc/x/proxy.json is not JSON")

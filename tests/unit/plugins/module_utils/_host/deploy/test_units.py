@@ -133,9 +133,10 @@ def test_what_is_tied_to_the_proxy_runs_as_root_and_means_what_it_says():
 def test_an_option_that_a_unit_cannot_have_is_refused():
     options = Options(down_file="/run/a\nb", start_commands=("/bin/x 'open",), stop_commands=("undo",))
     assert option_faults(options) == [
-        r"options.down_file has '/run/a\nb': printable characters are wanted, in one line.",
+        r"options.down_file has '/run/a\nb': one line of printable characters is required.",
         """options.start_commands has "/bin/x 'open": no closing quotation.""",
-        "options.stop_commands has 'undo': the program's whole path is wanted first, of letters, digits and . _ + - /.",
+        "options.stop_commands has 'undo': an absolute path to the program is required first, of letters, "
+        "digits and . _ + - / only.",
     ]
     assert option_faults(Options(down_file="/run/a", start_commands=("/bin/x",))) == []
 

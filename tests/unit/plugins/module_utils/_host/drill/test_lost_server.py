@@ -50,14 +50,14 @@ def test_a_server_that_another_one_can_replace_is_lost_until_it_is_reverted(even
 @pytest.mark.parametrize("state", ["down", "maint", "drain", "not checked yet"])
 def test_the_last_server_that_is_up_is_never_lost(event, state):
     said = refusal(event, known=[("web", "a", "up"), ("web", "b", state), ("other", "b", "up")])
-    assert said == "No server of web is up beside a: a drill never takes the last one away."
+    assert said == "No server of web is up besides a: a drill never takes the last one away."
 
 
 @each_event
 def test_nor_is_it_where_another_service_has_no_other_one_or_has_it_twice(event):
     other = {"web": ["a"], "shop": ["a1", "a2"]}
     said = refusal(event, services=other, known=[*BOTH_UP, ("shop", "a1", "up"), ("shop", "a2", "up")])
-    assert said == "No server of shop is up beside a1 and a2: a drill never takes the last one away."
+    assert said == "No server of shop is up besides a1 and a2: a drill never takes the last one away."
 
 
 @each_event

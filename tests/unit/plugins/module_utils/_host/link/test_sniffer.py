@@ -175,7 +175,7 @@ def test_where_nothing_can_be_heard_it_says_why(wanted, links, sentence):
 def test_an_impossible_time_is_refused(seconds):
     with pytest.raises(sniffer.CannotListen) as refused:
         sniffer.collect(None, seconds)
-    assert str(refused.value) == f"seconds is {seconds}: a number from 0.1 to 3600 seconds is wanted."
+    assert str(refused.value) == f"seconds is {seconds}: a number from 0.1 to 3600 seconds is required."
 
 
 def test_the_kernel_knows_that_lo_is_a_loopback():

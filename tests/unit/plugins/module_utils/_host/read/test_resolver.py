@@ -41,11 +41,11 @@ def test_each_wrong_answer_is_a_sentence(monkeypatch):
     assert resolver.wrong_answers(server, [good, {"name": "empty", "addresses": []}]) == []
     assert resolver.wrong_answers(server, [{**good, "addresses": ["192.0.2.9"]}]) == [
         "127.0.0.1 answers ['192.0.2.10', '192.0.2.9'] when it is asked for api.lab.example.com A: ['192.0.2.9'] is "
-        "wanted.",
-        "127.0.0.1 answers ['2001:db8::10'] when it is asked for api.lab.example.com AAAA: [] is wanted.",
+        "expected.",
+        "127.0.0.1 answers ['2001:db8::10'] when it is asked for api.lab.example.com AAAA: [] is expected.",
     ]
     (first, _second) = resolver.wrong_answers(server, [{"name": "unknown", "addresses": []}])
-    assert first == "127.0.0.1 answers code 3 when it is asked for unknown A: [] is wanted."
+    assert first == "127.0.0.1 answers code 3 when it is asked for unknown A: [] is expected."
 
 
 def read(path):

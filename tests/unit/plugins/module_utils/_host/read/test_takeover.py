@@ -183,8 +183,8 @@ def test_another_keepalived_conf_can(file):
 def test_a_keepalived_conf_with_which_its_package_would_start_beside_another_one_cannot():
     (sentence,) = unadoptable(config=[File(CONF, VRRP)], is_installed=False)
     assert sentence == (
-        f"{CONF} has VIPs, and keepalived is not installed: its package may start it with that file, beside the "
-        "keepalived that has read it so far: move the file away, and set the VRIDs (vrid of a VIP) that are to stay."
+        f"{CONF} has VIPs, and keepalived is not installed: its package may start it with that file, next to the "
+        "keepalived that now reads it: move the file away, and set the VRIDs (vrid of a VIP) that are to stay."
     )
     for text in ("global_defs {\n}\n", f"{mark.MARK}.keepalived\n{VRRP}"):
         assert unadoptable(config=[File(CONF, text)], is_installed=False) == []

@@ -24,7 +24,7 @@ def faults(layout, **changes):
 NOT_BELOW = "which is not directly below lab.example.com: give the part before it alone."
 LETTERS = "letters, digits and inner hyphens"
 LABEL = f"has to be 1 to 63 {LETTERS}; correct it."
-VIP = "an IPv4 or IPv6 address, with or without a prefix length, is wanted."  # as the layouts say it
+VIP = "an IPv4 or IPv6 address, with or without a prefix length, is required."  # as the layouts say it
 SHARD = {"address": "192.0.2.21", "name": "shard1"}
 JOINS = (
     "ipi_ingress_vips[1] would be among the addresses of *.apps.lab.example.com, and its routers do not have those "
@@ -41,19 +41,19 @@ OF_A_CLUSTER = [
         "192.0.2.1",
         "ipi_domain is '192.0.2.1', which ends in a number as only an address does: give a domain's name.",
     ),
-    ("api_vips", [], "ipi_api_vips is []: a list of at least one address is wanted."),
-    ("api_vips", "192.0.2.1", "ipi_api_vips is '192.0.2.1': a list of at least one address is wanted."),
-    ("ingress_vips", [], "ipi_ingress_vips is []: a list of at least one address is wanted."),
+    ("api_vips", [], "ipi_api_vips is []: a list of at least one address is required."),
+    ("api_vips", "192.0.2.1", "ipi_api_vips is '192.0.2.1': a list of at least one address is required."),
+    ("ingress_vips", [], "ipi_ingress_vips is []: a list of at least one address is required."),
     ("ingress_vips", ["192.0.2.1", "x"], f"ipi_ingress_vips[1] is 'x': {VIP}"),
     ("ingress_vips", ["2001:db8::1", "2001:DB8:0::1"], "ipi_ingress_vips[1] is 2001:db8::1 again: name each VIP once."),
     (
         "nodes",
         ["m"],
-        "dns_nodes is ['m']: a mapping of names to addresses, or a list of hosts of the inventory, is wanted.",
+        "dns_nodes is ['m']: a mapping of names to addresses, or a list of hosts of the inventory, is required.",
     ),
-    ("nodes", {"m": "x"}, "dns_nodes.m is 'x': an IPv4 or IPv6 address is wanted."),
-    ("nodes", {"m": ["192.0.2.3", 5]}, "dns_nodes.m[1] is 5: an IPv4 or IPv6 address is wanted."),
-    ("nodes", {"m": []}, "dns_nodes.m is []: an IPv4 or IPv6 address is wanted."),
+    ("nodes", {"m": "x"}, "dns_nodes.m is 'x': an IPv4 or IPv6 address is required."),
+    ("nodes", {"m": ["192.0.2.3", 5]}, "dns_nodes.m[1] is 5: an IPv4 or IPv6 address is required."),
+    ("nodes", {"m": []}, "dns_nodes.m is []: an IPv4 or IPv6 address is required."),
     ("nodes", {"m.other": "192.0.2.3"}, f"dns_nodes has 'm.other', {NOT_BELOW}"),
     ("nodes", {"xlab.example.com": "192.0.2.3"}, f"dns_nodes has 'xlab.example.com', {NOT_BELOW}"),
     ("nodes", {"a.b.lab.example.com": "192.0.2.3"}, f"dns_nodes has 'a.b.lab.example.com', {NOT_BELOW}"),
@@ -79,8 +79,8 @@ OF_A_CLUSTER = [
         {"_m": "192.0.2.3"},
         f"A name in dns_nodes is '_m': its part '_m' has to be 1 to 63 {LETTERS}; correct it.",
     ),
-    ("etcd", "192.0.2.31", "dns_etcd is '192.0.2.31': a list of the masters' addresses is wanted."),
-    ("etcd", ["192.0.2.31", "x"], "dns_etcd[1] is 'x': an IPv4 or IPv6 address is wanted."),
+    ("etcd", "192.0.2.31", "dns_etcd is '192.0.2.31': a list of the masters' addresses is required."),
+    ("etcd", ["192.0.2.31", "x"], "dns_etcd[1] is 'x': an IPv4 or IPv6 address is required."),
     ("etcd", ["192.0.2.10"], "etcd-0 has 192.0.2.10, which api has too: give each its own address."),
     (
         "ingress_vips",
@@ -99,15 +99,15 @@ OF_A_CLUSTER = [
         [SHARD],
         "ipi_ingress_vips has router shards only: leave one VIP without a name, for *.apps.lab.example.com.",
     ),
-    ("bootstrap", "x", "ipi_bootstrap is 'x': an IPv4 or IPv6 address is wanted. Or name a host of ipi_masters."),
+    ("bootstrap", "x", "ipi_bootstrap is 'x': an IPv4 or IPv6 address is required. Or name a host of ipi_masters."),
     (
         "bootstrap",
         "192.0.2.31",
         "ipi_bootstrap is 192.0.2.31, which is master-0's: name the bootstrap machine's own address.",
     ),
-    ("ttl", -1, "dns_ttl is -1: a number of seconds from 0 to 2147483647 is wanted."),
-    ("ttl", 2**31, "dns_ttl is 2147483648: a number of seconds from 0 to 2147483647 is wanted."),
-    ("ttl", "1h", "dns_ttl is '1h': a number of seconds from 0 to 2147483647 is wanted."),
+    ("ttl", -1, "dns_ttl is -1: a number of seconds from 0 to 2147483647 is required."),
+    ("ttl", 2**31, "dns_ttl is 2147483648: a number of seconds from 0 to 2147483647 is required."),
+    ("ttl", "1h", "dns_ttl is '1h': a number of seconds from 0 to 2147483647 is required."),
     ("api_vip", "x", "The description of the cluster has the unknown key 'api_vip': did you mean 'api_vips'?"),
 ]
 
@@ -123,18 +123,18 @@ def test_what_is_wrong_with_a_cluster_is_one_sentence(key, value, sentence):
         ("domain", None, "dns_domain is empty: give a name, for instance example.com."),
         ("subdomain", 5, "dns_subdomain is 5, which is not text: put it in quotes."),
         ("subdomain", False, "dns_subdomain is False, which is not text: put it in quotes."),
-        ("vips", [], "pair_vips is []: a list of at least one address is wanted."),
+        ("vips", [], "pair_vips is []: a list of at least one address is required."),
         ("vips", [{"vrid": 5}], "pair_vips[0] lacks 'address': add it."),
-        ("api", "vielleicht", "dns_api is 'vielleicht': true or false is wanted."),
+        ("api", "vielleicht", "dns_api is 'vielleicht': true or false is required."),
         (
             "members",
             None,
-            "pair_members is None: a mapping of names to addresses, or a list of hosts of the inventory, is wanted.",
+            "pair_members is None: a mapping of names to addresses, or a list of hosts of the inventory, is required.",
         ),
         (
             "members",
             {"lb1": "lb1.example"},
-            "The address of lb1 is 'lb1.example': an IPv4 or IPv6 address is wanted, as its dns_address.",
+            "The address of lb1 is 'lb1.example': an IPv4 or IPv6 address is required, as its dns_address.",
         ),
         ("members", {"a": "192.0.2.10"}, "haproxy-0 has 192.0.2.10, which haproxy has too: give each its own address."),
         (
@@ -244,7 +244,7 @@ def test_all_faults_come_at_once_and_none_of_another_ones_making():
         "dns_nodes.m.a.b.example.com",
     ]
     assert dns.describe([wrong, {**PAIR, "vips": []}])["faults"][5:] == [
-        "pair_vips is []: a list of at least one address is wanted."
+        "pair_vips is []: a list of at least one address is required."
     ]
     assert len(faults(CLUSTER, nodes={"_m": "192.0.2.3", "_n": "192.0.2.3"})) == 2
 
@@ -308,5 +308,5 @@ def test_what_is_no_mapping_is_a_mistake_of_the_playbook(misuse):
 
 
 def test_an_unknown_layout_is_said():
-    assert dns_records({"layout": "upi"})["faults"] == ["layout is 'upi': one of cluster, pair is wanted."]
+    assert dns_records({"layout": "upi"})["faults"] == ["layout is 'upi': one of cluster, pair is required."]
     assert dns_records([]) == {**dns.describe([]), "faults": [], "records": []}

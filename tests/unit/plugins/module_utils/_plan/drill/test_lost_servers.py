@@ -104,8 +104,11 @@ def test_the_users_own_time_outs_count():
 @pytest.mark.parametrize(
     "changes, why",
     [
-        ({"servers": SERVERS[:1]}, "web has no second server"),
-        ({"servers": [SERVERS[0], {"name": "b", "address": SERVERS[1], "backup": True}]}, "web has no second server"),
+        ({"servers": SERVERS[:1]}, "web has no second active server"),
+        (
+            {"servers": [SERVERS[0], {"name": "b", "address": SERVERS[1], "backup": True}]},
+            "web has no second active server",
+        ),
         (
             {"mode": "http", "routes": [{"name": "shop", "paths": ["/shop"], "servers": SERVERS}]},
             "web has routes, each",
@@ -239,7 +242,7 @@ def test_of_several_rounds_the_longest_is_told():
 
 def test_rows_of_other_events_have_no_such_column():
     head, *_rows = report.cells([judged(result(**LATE))[0]])
-    assert "clients" in head and "because" not in head
+    assert "clients" in head and "reason" not in head
     head, *_rows = report.cells([{**judged(result(**LATE))[0], "clients": ""}])
     assert "clients" not in head
 

@@ -113,13 +113,13 @@ def tables(page):
 
 def test_the_table_has_a_line_for_each_event_and_no_column_that_says_nothing(page):
     head, *lines = tables(page)[0]
-    assert head[:5] == ["VIP", "event", "asks", "before", "after"] and not {"repeated", "because"} & set(head)
+    assert head[:5] == ["VIP", "event", "probe", "before", "after"] and not {"extra rounds", "reason"} & set(head)
     assert [line[1] for line in lines] == ["haproxy killed", "keepalived stopped", "host cut", "haproxy reloaded"]
 
 
 def test_an_event_of_several_rounds_has_a_line_for_each(page):
     _events, rounds = tables(page)
-    assert rounds[0][:5] == ["round", "before", "after", "outage", "no answer"] and "worst" not in rounds[0]
+    assert rounds[0][:5] == ["round", "before", "after", "outage", "longest gap"] and "worst" not in rounds[0]
     assert [line[:4] for line in rounds[1:]] == [[str(at), "lb1", "lb2", ms] for at, ms in ROUNDS]
 
 

@@ -133,7 +133,7 @@ def test_a_vip_that_stays_where_it_should_leave_fails():
 def test_a_vip_that_goes_elsewhere_than_planned_fails():
     assert fault(seen(after="lb3")) == "the VIP was on lb3, the plan says lb2."
     assert fault(seen(holder_after="lb2")) == "after the return the VIP was on lb2, the plan says lb1."
-    assert fault(seen(failback={"outage_ms": 61.0})) == "the return took 61.0 ms, the plan says at most 60 ms."
+    assert fault(seen(failback={"outage_ms": 61.0})) == "the failback took 61.0 ms, the plan says at most 60 ms."
 
 
 def test_two_holders_are_a_fault_unless_the_preempted_one_has_only_just_heard_of_the_other():
@@ -283,8 +283,8 @@ def test_a_failure_that_the_holder_survives_beside_another_lasts_as_long_as_the_
 def test_the_table_says_how_many_lasting_connections_a_row_cost():
     found = report.report(results(seen(), seen(lasting={"held": 18, "lost": 0})))
     assert (found["rows"][0]["lasting_lost"], found["rows"][0]["lasting_held"]) == (19, 38)
-    at = [cell.strip() for cell in found["table"][0].split("|")].index("lasting lost")
-    assert found["table"][2].split("|")[at].strip() == "19/38"
+    at = [cell.strip() for cell in found["table"][0].split("|")].index("long-lived lost")
+    assert found["table"][2].split("|")[at].strip() == "19 of 38"
 
 
 def test_the_table_says_how_often_a_row_was_repeated_and_why():
@@ -292,11 +292,11 @@ def test_the_table_says_how_often_a_row_was_repeated_and_why():
     again = [{**item, "member": "lb1", "seen": seen()} for item in again_of(first)]
     because = "two members held the VIP for 30.0 ms, the plan says at most 0 ms."
     for rounds, head, cells in (
-        (results(seen()), ["two holders/plan", "faulty/rounds"], ["0/0 ms", "0/1"]),
+        (results(seen()), ["two holders (allowed)", "failed rounds"], ["0 ms (0 ms)", "0 of 1"]),
         (
             [*first, *again],
-            ["two holders/plan", "faulty/rounds", "repeated", "because"],
-            ["30/0 ms", "1/3", "2", because],
+            ["two holders (allowed)", "failed rounds", "extra rounds", "reason"],
+            ["30 ms (0 ms)", "1 of 3", "2", because],
         ),
     ):
         lines = report.report(rounds)["table"]
@@ -350,7 +350,7 @@ def test_where_the_probe_does_not_measure_an_event_the_row_says_so_and_has_no_fi
     assert [one[key] for key in none] == [None] * 4 and one["outages_ms"] == one["took_ms"] == []
     head, _line, cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in found["table"]]
     told = dict(zip(head, cells))
-    assert [told[name] for name in ("asks", "outage", "no answer", "worst", "plan")] == [
+    assert [told[name] for name in ("probe", "outage", "longest gap", "worst", "allowed")] == [
         "connects only",
         *["not measured"] * 3,
         "2622 ms",
@@ -366,7 +366,7 @@ def test_what_is_not_measured_breaks_no_bound_but_the_holders_are_still_judged()
 def test_a_budget_of_what_is_not_measured_fails_and_says_what_would_measure_it():
     assert not_measured(seen(0.0), budget=500)["faults"] == [
         "192.0.2.10, haproxy_hung: for how long the VIP was not served is not measured (connects only), drill_budget "
-        "is 500 ms: set drill_send to a text that the service answers."
+        "is 500 ms: set drill_send to something that the service answers."
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import machine
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast, scenario
-from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.cluster import LAST_WILL, cluster_of
+from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.cluster import RESIGNS_AFTER, cluster_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
@@ -13,7 +13,7 @@ from support.plans.pairs import member, pair
 
 POLLED = {"track_events": False, "track_interval": 1}
 
-WILL_MS = LAST_WILL / 1000 + forecast.SWITCH_MS
+RESIGNS_MS = RESIGNS_AFTER / 1000 + forecast.SWITCH_MS
 
 
 def drafted(members):
@@ -186,7 +186,7 @@ def two_holders(**settings):
 
 
 def test_a_host_that_was_cut_off_meets_another_holder_until_the_next_advertisement_and_a_stopped_one_does_not():
-    expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + forecast.SWITCH_MS, "keepalived_killed": WILL_MS}
+    expected = {**dict.fromkeys(worst(), 0), "host_cut": 1000 + forecast.SWITCH_MS, "keepalived_killed": RESIGNS_MS}
     for settings in ({}, {"preempt": False}, {"priorities": [100, 98]}):
         assert {**two_holders(**settings), "vrrp_lost": 0, "stranger_with_vip": 0} == expected
 
@@ -215,9 +215,9 @@ def test_a_killed_router_leaves_its_address_behind_for_longer_than_a_short_inter
     restart, skew = scenario.RESTART / 1000, 100 * (256 - 253) / 256
     quick = {"vrrp_version": 3, "advert_interval": 0.1}
     assert two_holders(**quick)["host_cut"] == 160
-    without_will = killed(without_engine(drafted(pair(**quick))))
-    assert without_will["two_holders_ms"] == round(restart - (200 + skew) + forecast.SWITCH_MS)
-    slower = two_holders(**quick, engine="agent")["keepalived_killed"] - without_will["two_holders_ms"]
+    without_hook = killed(without_engine(drafted(pair(**quick))))
+    assert without_hook["two_holders_ms"] == round(restart - (200 + skew) + forecast.SWITCH_MS)
+    slower = two_holders(**quick, engine="agent")["keepalived_killed"] - without_hook["two_holders_ms"]
     assert slower == 100  # until it has heard the other
 
 
@@ -232,7 +232,7 @@ def killed(plan):
     return next(line for line in forecast.forecast(plan)["outages"] if line["event"] == "keepalived_killed")
 
 
-def test_a_keepalived_with_a_last_will_is_gone_for_no_longer_than_one_that_is_stopped():
+def test_a_keepalived_with_the_hook_is_gone_for_no_longer_than_one_that_is_stopped():
     for settings in ({}, {"preempt": False}, {"priorities": [100, 98]}, {"vrrp_version": 3, "advert_interval": 0.1}):
         found = lines(**settings)
         gone, stopped = found["keepalived_killed"], found["keepalived_stopped"]
@@ -240,7 +240,7 @@ def test_a_keepalived_with_a_last_will_is_gone_for_no_longer_than_one_that_is_st
     assert killed(without_engine(drafted(pair())))["outage_ms"] == worst()["host_cut"] == 3072
 
 
-def test_of_members_with_different_engines_only_those_with_keepalived_have_a_last_will():
+def test_of_members_with_different_engines_only_those_with_keepalived_have_the_hook():
     """The agent is back before the others miss it; should it not be, they wait."""
     first, second = pair(preempt=False)
     second["settings"]["engine"] = "agent"
@@ -249,18 +249,18 @@ def test_of_members_with_different_engines_only_those_with_keepalived_have_a_las
     assert killed(drafted([first, second]))["outage_ms"] == 3072
 
 
-def test_a_failure_is_simulated_until_a_last_will_was_heard_even_if_all_else_is_faster():
+def test_a_failure_is_simulated_until_a_resignation_was_heard_even_if_all_else_is_faster():
     plan = drafted(pair(vrrp_version=3, advert_interval=0.01))
     for planned in plan["members"].values():
         planned["instances"][0].update(track_scripts=[], track_files=[])
-    assert cluster_of(plan).settling_time > LAST_WILL
+    assert cluster_of(plan).settling_time > RESIGNS_AFTER
 
 
 @pytest.mark.parametrize("fast", [{}, {"vrrp_version": 3, "advert_interval": 0.01}])
-def test_until_the_last_will_two_may_hold_the_vip(fast):
+def test_until_the_resignation_two_may_hold_the_vip(fast):
     """The VRRP process may resign as its parent dies, or a short interval ends before."""
     found = killed(drafted(pair(**fast)))
-    assert found["two_holders_ms"] == WILL_MS
+    assert found["two_holders_ms"] == RESIGNS_MS
     assert (found["after"], found["back"]) == ("lb2", "lb1")
 
 
@@ -500,7 +500,7 @@ def test_what_is_no_plan_is_refused(given):
 def test_a_member_without_an_address_of_its_own_is_refused():
     vip = {"name": "web", "interface": "eth0", "vrid": 0, "addresses": ["192.0.2.10"], "multicast": True}
     faults = forecast.vrrp_forecast({"members": {"a": {"instances": [vip]}, "b": {"instances": [vip]}}})["faults"]
-    assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is wanted." in faults
+    assert "members.a.instances[0] (web).vrid is 0: a VRID from 1 to 255 is required." in faults
     assert "members.b.instances (web).source is missing: give the member's own address." in faults
 
 

@@ -17,6 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast.servers i
     LATE,
     Timeouts,
     losses,
+    losses_of,
     rules_of,
     table,
     weights_of,
@@ -38,9 +39,7 @@ def service(names=("192.0.2.31", "192.0.2.32"), **changes):
 
 def found(engine=engines.NATIVE, timeouts=USUAL, **changes):
     """Return the losses by their events."""
-    given = service(**changes)
-    each = losses(rules_of(given, engine, timeouts), weights_of(given["servers"]))
-    return {loss.event: loss for loss in each}
+    return {loss.event: loss for loss in losses_of(service(**changes), engine, timeouts)}
 
 
 def played(rules, each):
@@ -122,6 +121,87 @@ def test_of_a_single_server_all_connections_fail():
 def test_the_share_is_that_of_the_servers_weight_among_those_that_get_connections(given, weights):
     assert weights_of(service(given)["servers"]) == weights
     assert losses(rules_of(service(given), engines.NATIVE, Timeouts()), weights)[1].event == ENDS
+
+
+def mixed(active, backups):
+    return [{"address": f"192.0.2.{31 + at}", "backup": at >= active} for at in range(active + backups)]
+
+
+def clients(down_at, step, retries):
+    """Return how late each client is that comes until the only server is down, None if it fails: it tries again."""
+    began = [at * down_at / 1000 for at in range(1000)]
+    attempts = [[begin + attempt * step for attempt in range(retries + 1)] for begin in began]
+    served = [[at for at in each if at >= down_at] for each in attempts]
+    return [min(found) - begin if found else None for begin, found in zip(began, served)]
+
+
+@BOTH
+@pytest.mark.parametrize("active, backups", itertools.product(range(4), range(3)))
+def test_a_lost_server_is_lost_for_good_only_where_no_other_server_is_left(engine, active, backups):
+    if not active + backups:
+        return
+    for event, loss in found(engine, names=mixed(active, backups), check={"type": "http"}).items():
+        if event in servers.DRILLED_AS:
+            assert (loss.window == FOR_GOOD) == (active + backups == 1), event
+            is_last = max(active, min(1, backups)) == 1
+            assert ("backup" in loss.note) == (is_last and active + backups > 1), event
+            assert loss.late + loss.failed == 100 or not is_last, event
+
+
+@BOTH
+@pytest.mark.parametrize("active, backups", [(1, 1), (1, 2), (0, 2), (0, 3)])
+@pytest.mark.parametrize("retries", [0, 1, 2, 3])
+@pytest.mark.parametrize("check", [{}, FORMER], ids=["usual", "former"])
+def test_until_the_last_active_server_is_down_its_clients_try_it_again_and_then_get_a_backup(
+    engine, active, backups, retries, check
+):
+    changes = {"names": mixed(active, backups), "check": {"type": "http", **check}}
+    rules = rules_of(service(**changes), engine, USUAL)
+    steps = {CUT: rules.connect, ENDS: 1, HANGS: 0}
+    for event, loss in found(engine, USUAL._replace(retries=retries), **changes).items():
+        if event not in steps:
+            continue
+        each = clients(loss.window / 1000, steps[event], retries if steps[event] else 0)
+        late = [1000 * client for client in each if client is not None]
+        assert abs(loss.failed - each.count(None) / 10) <= 1, event
+        assert loss.late == 100 - loss.failed and max(late, default=0) < loss.worst + 1, event
+        assert loss.worst - max(late, default=loss.worst) <= 1000 * steps[event], event
+
+
+@BOTH
+def test_by_default_no_connection_fails_as_a_backup_follows_a_server_that_is_cut_or_ends(engine):
+    given = found(engine, names=mixed(1, 1), check={"type": "http"})
+    assert [(given[event].failed, given[event].late) for event in (CUT, ENDS, HANGS)] == [(0, 100), (0, 100), (100, 0)]
+
+
+@BOTH
+@pytest.mark.parametrize("kind, seen", [("none", ()), ("tcp", (CUT, ENDS))])
+def test_a_backup_gets_no_connection_while_no_check_sees_that_the_active_server_is_lost(engine, kind, seen):
+    given = found(engine, names=mixed(1, 1), check={"type": kind})
+    assert {event for event in (CUT, ENDS, HANGS) if given[event].window != FOR_GOOD} == {*seen}
+    assert all("no backup gets connections" in given[event].note for event in (CUT, ENDS, HANGS) if event not in seen)
+
+
+@pytest.mark.parametrize("engine, share", [(engines.NATIVE, 33), (engines.AGENT, 0)])
+def test_haproxy_may_be_told_to_use_all_backups_at_once(engine, share):
+    given = found(engine, names=mixed(0, 3), backend_lines=["option allbackups"], check={"type": "http"})
+    assert given[HANGS].failed == (share or 100) and ("then a backup serves" in given[CUT].note) == (not share)
+
+
+@pytest.mark.parametrize("engine, ends", [(engines.NATIVE, True), (engines.AGENT, False)])
+@pytest.mark.parametrize("active, backups", [(1, 1), (2, 0), (3, 1)])
+def test_haproxy_ends_what_it_connects_to_a_server_that_goes_down_if_sessions_end_with_it(
+    engine, ends, active, backups
+):
+    """With HAProxy 2.6 and nft 116 of 116 clients failed before a backup, and 26 of 58 beside another server."""
+    loss = found(engine, names=mixed(active, backups), check={"type": "tcp", "shutdown_sessions": True})[CUT]
+    assert (loss.failed > 0) == ends and (loss.failed == 100) == (ends and active == 1)
+    assert loss.late + loss.failed == round(100 / active)
+
+
+def test_the_retries_of_a_service_count():
+    given = {"names": mixed(1, 1), "check": {"type": "http"}}
+    assert found(**given)[CUT].failed == 0 and found(backend_lines=["retries 1"], **given)[CUT].failed > 50
 
 
 def test_the_server_with_the_greatest_share_is_the_one_that_is_lost():

@@ -130,8 +130,11 @@ def test_what_may_fail_on_all_nodes_at_once_is_warned_of_with_a_mend_that_works_
 
 
 WRONG = {
-    "no list": ("eth1", "ipi_checks is 'eth1': a list is wanted."),
-    "an unknown role": ([{**GATEWAY, "vips": "etcd"}], "ipi_checks[0].vips is 'etcd': one of api, ingress is wanted."),
+    "no list": ("eth1", "ipi_checks is 'eth1': a list is required."),
+    "an unknown role": (
+        [{**GATEWAY, "vips": "etcd"}],
+        "ipi_checks[0].vips is 'etcd': one of api, ingress is required.",
+    ),
     "a VIP": (
         [{"gateway": INGRESS}],
         f"ipi_checks (gateway-{INGRESS}).gateway is {INGRESS}, a VIP of the cluster: name a host outside the cluster.",

@@ -254,8 +254,8 @@ def test_another_cluster_with_one_of_our_vrids_is_refused_with_its_name():
 BAD = {
     "no_cluster_name": ({"cluster_name": ""}, "ipi_cluster_name is empty"),
     "dotted_cluster_name": ({"cluster_name": "a.b"}, "with a dot: give the bare name"),
-    "down_file_of_two_words": ({"down_file": "/run/a b"}, "ipi_down_file is '/run/a b': a whole path of letters"),
-    "no_api_vip": ({"api_vips": []}, "ipi_api_vips is []: a list of at least one address is wanted."),
+    "down_file_of_two_words": ({"down_file": "/run/a b"}, "ipi_down_file is '/run/a b': an absolute path of letters"),
+    "no_api_vip": ({"api_vips": []}, "ipi_api_vips is []: a list of at least one address is required."),
     "no_ingress_vip": ({"ingress_vips": ""}, "ipi_ingress_vips is ''"),
     "vip_twice": ({"ingress_vips": ["10.0.0.200"]}, "ipi_ingress_vips[0] is 10.0.0.200 again: name each VIP once."),
     "vip_in_no_subnet": ({"api_vips": ["192.0.2.1"]}, "master-0: VIP 192.0.2.1 is in no interface's subnet"),
@@ -270,7 +270,7 @@ BAD = {
     "bad_server_check": ({"server_check": 5}, "ipi_server_check is 5: a mapping"),
     "bad_bootstrap": (
         {"bootstrap": "boot"},
-        "'boot': an IPv4 or IPv6 address is wanted. Or name a host of ipi_masters.",
+        "'boot': an IPv4 or IPv6 address is required. Or name a host of ipi_masters.",
     ),
     "interface_not_there": ({"interface": "eth9"}, "ipi_interface is 'eth9', which is not there"),
     "shard_without_a_url": (
@@ -290,10 +290,11 @@ BAD = {
             "ingress_members": ["master-0", "master-1", "worker-0"],
             "ingress_vips": ["10.0.0.201", {"address": "10.0.0.202", "name": "a", "members": ["worker-0", "master-1"]}],
         },
-        "ipi_ingress_vips[0] has master-0 left beside the members of router shards: name its own members, two or more.",
+        "ipi_ingress_vips[0] has master-0 left besides the members of router shards: name its own members, "
+        "two or more.",
     ),
     "other_cluster_with_a_dot": ({"other_clusters": ["a.b"]}, "ipi_other_clusters: The cluster's name is 'a.b', with"),
-    "unknown_engine": ({"engine": "both"}, "master-0: ipi_engine is 'both': one of auto, native, agent is wanted."),
+    "unknown_engine": ({"engine": "both"}, "master-0: ipi_engine is 'both': one of auto, native, agent is required."),
     "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds"),
 }
 

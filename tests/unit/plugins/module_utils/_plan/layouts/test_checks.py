@@ -183,7 +183,7 @@ def test_a_program_that_nobody_installs_has_to_be_there(engine, check, sentence)
 
 
 WRONG = {
-    "a text": ("eth1", "pair_checks is 'eth1': a list is wanted."),
+    "a text": ("eth1", "pair_checks is 'eth1': a list is required."),
     "a list of texts": (["eth1"], "pair_checks[0] is 'eth1': a mapping with the keys name, gateway, script, url,"),
     "another key": ([{"ping": "192.0.2.254"}], "pair_checks[0] has the unknown key 'ping': "),
     "nothing": (
@@ -196,7 +196,7 @@ WRONG = {
     ),
     "a gateway's name": (
         [{"gateway": "router"}],
-        "pair_checks[0].gateway is 'router': an IPv4 or IPv6 address is wanted.",
+        "pair_checks[0].gateway is 'router': an IPv4 or IPv6 address is required.",
     ),
     "a link-local gateway": (
         [{"gateway": "fe80::1"}],
@@ -212,7 +212,7 @@ WRONG = {
     ),
     "a script without its path": (
         [{"script": "storage"}],
-        "pair_checks[0].script is 'storage': write the program's whole path, from / on, in one line.",
+        "pair_checks[0].script is 'storage': write the program's absolute path, in one line.",
     ),
     "no URL": ([{"url": "api/up"}], "pair_checks[0].url is 'api/up': a URL such as "),
     "an interface's name": ([{"interface": "e/1"}], "pair_checks[0].interface is 'e/1': "),
@@ -225,7 +225,7 @@ WRONG = {
         "pair_checks[0].interval has no effect on an interface check, because the kernel watches the "
         "interface: leave it out.",
     ),
-    "a weight": ([{**GATEWAY, "weight": 300}], "pair_checks[0].weight is 300: a weight from -253 to 253 is wanted."),
+    "a weight": ([{**GATEWAY, "weight": 300}], "pair_checks[0].weight is 300: a weight from -253 to 253 is required."),
     "a number of failures": ([{**GATEWAY, "fall": 0}], "pair_checks[0].fall is 0: a whole number from 1 to 1000"),
     "an interval": ([{**GATEWAY, "interval": "often"}], "pair_checks[0].interval is 'often': a number from 0.01 to"),
     "the layout's own name": (
@@ -304,7 +304,7 @@ SYNC = {
         "pair_checks (gateway-192.0.2.254).weight is -50, and no weight counts in a sync group (pair_sync): use 0 "
         "(FAULT).",
     ),
-    "no truth value": ({"sync": "both"}, "pair_sync is 'both': true or false is wanted."),
+    "no truth value": ({"sync": "both"}, "pair_sync is 'both': true or false is required."),
 }
 
 

@@ -136,8 +136,8 @@ def test_ipv6_servers_are_followed_by_their_ipv6_addresses():
     "settings, sentence",
     [
         ({"follow_kubeconfig": ""}, "pair_follow_kubeconfig is empty, and pair_follow asks the cluster's API: name a"),
-        ({"follow_kubeconfig": "config"}, "pair_follow_kubeconfig is 'config': a whole path"),
-        ({"follow_label": "a b;c"}, "pair_follow_label is 'a b;c': a label selector is wanted"),
+        ({"follow_kubeconfig": "config"}, "pair_follow_kubeconfig is 'config': an absolute path"),
+        ({"follow_label": "a b;c"}, "pair_follow_label is 'a b;c': a label selector is required"),
         ({"follow": "maybe"}, "pair_follow is 'maybe'"),
         ({"follow_not_ready_for": -1}, "pair_follow_not_ready_for is -1"),
         (

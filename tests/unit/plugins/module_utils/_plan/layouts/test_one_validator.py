@@ -12,11 +12,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.plans import refusals
 
-TRUTH = "true or false is wanted."
+TRUTH = "true or false is required."
 WORD = {
     "pair_state: absnet in forecast and site": (
         refusals.of_pair(state="absnet"),
-        ["pair_state is 'absnet': one of present, absent is wanted."],
+        ["pair_state is 'absnet': one of present, absent is required."],
     ),
     "preempt: 'nein'": (refusals.of_pair(preempt="nein"), [f"pair_preempt is 'nein': {TRUTH}"]),
     "pair_firewall: 'vielleicht'": (
@@ -26,23 +26,23 @@ WORD = {
     "ipi_verify: verify": (refusals.of_cluster(verify="verify"), [f"ipi_verify is 'verify': {TRUTH}"]),
     "pair_listen: soon": (
         refusals.of_pair(listen="soon"),
-        ["pair_listen is 'soon': a number from 0 to 3600 seconds is wanted."],
+        ["pair_listen is 'soon': a number from 0 to 3600 seconds is required."],
     ),
-    "pair_vips: {}": (refusals.of_pair(vips={}), ["pair_vips is {}: a list of at least one address is wanted."]),
+    "pair_vips: {}": (refusals.of_pair(vips={}), ["pair_vips is {}: a list of at least one address is required."]),
     "pair_vips: a text": (
         refusals.of_pair(vips="[192.0.2.10]"),
         [
-            "pair_vips is '[192.0.2.10]': a list of at least one address is wanted, and this is a text: put double "
-            'quotes around each text in it, as in ["a", "b"].'
+            "pair_vips is '[192.0.2.10]': a list of at least one address is required, and this is a string: put each "
+            'item into double quotes, as in ["a", "b"].'
         ],
     ),
     "ipi_api_vips is one text (site too)": (
         refusals.of_cluster(api_vips="10.0.0.200"),
-        ["ipi_api_vips is '10.0.0.200': a list of at least one address is wanted."],
+        ["ipi_api_vips is '10.0.0.200': a list of at least one address is required."],
     ),
     "api VIP text": (
         refusals.of_cluster(api_vips=["api"]),
-        ["ipi_api_vips[0] is 'api': an IPv4 or IPv6 address, with or without a prefix length, is wanted."],
+        ["ipi_api_vips[0] is 'api': an IPv4 or IPv6 address, with or without a prefix length, is required."],
     ),
     "service key ports": (
         refusals.of_service(ports=[443]),
@@ -51,14 +51,14 @@ WORD = {
     "servers text": (
         refusals.of_service(servers="192.0.2.21"),
         [
-            "pair_services[0] (web).servers is '192.0.2.21': a list is wanted.",
+            "pair_services[0] (web).servers is '192.0.2.21': a list is required.",
             "pair_services[0] (web).servers has none: name at least one server.",
         ],
     ),
     "pair_masters: comma text": (
         refusals.of_pair(masters="192.0.2.21,192.0.2.22"),
         [
-            "pair_masters is '192.0.2.21,192.0.2.22': a list is wanted.",
+            "pair_masters is '192.0.2.21,192.0.2.22': a list is required.",
             "pair_masters has none: name at least one server.",
         ],
     ),
@@ -95,10 +95,10 @@ def test_a_variable_that_is_null_has_its_default():
 
 
 NULL = {
-    "state": "one of present, absent is wanted.",
-    "listen": "a number from 0 to 3600 seconds is wanted.",
-    "retired": "a list is wanted.",
-    "undo_after": "a number from 0 to 3600 seconds is wanted.",
+    "state": "one of present, absent is required.",
+    "listen": "a number from 0 to 3600 seconds is required.",
+    "retired": "a list is required.",
+    "undo_after": "a number from 0 to 3600 seconds is required.",
 }
 
 
@@ -129,7 +129,7 @@ MEMBERS = {
         "pair",
         "lb1",
         "lb1",
-        " is 'lb1': a list of names of the inventory's hosts is wanted.",
+        " is 'lb1': a list of names of the inventory's hosts is required.",
     ),
     "ipi_workers: workers nobody": (
         "ipi",
@@ -184,4 +184,4 @@ def test_the_agents_role_knows_its_own_vips():
 def test_a_variable_without_its_underscore_is_noticed():
     """The row `pairvips without underscore beside good config (pairvrid)`; roles ask for every name that begins so."""
     found = variables.unknown_variables(["pairvrid", "pair_vips"], ["pair_vrid", "pair_vips"])
-    assert found.faults == ["pairvrid is no variable of the role: did you mean pair_vrid?"]
+    assert found.faults == ["pairvrid is not a variable of the role: did you mean pair_vrid?"]

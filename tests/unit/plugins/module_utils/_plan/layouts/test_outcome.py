@@ -68,7 +68,7 @@ WRITTEN = {
         ("", {"skipped": True, "changed": False}, []),
         ("", {**WRITTEN, "changed": False}, []),
         ("", WRITTEN, ["write /a", "delete /b"]),
-        ("", {**WRITTEN, "paths": []}, ["load anew, because x"]),
+        ("", {**WRITTEN, "paths": []}, ["reload, because x"]),
         ("", {**WRITTEN, "paths": [], "stale": []}, ["run systemctl start c"]),
         ("", {"changed": True, "steps": ["start a", "reload b"]}, ["start a", "reload b"]),
         ("load", {"changed": True, "not_in_force": ["onprem_lb_api"]}, ["load onprem_lb_api"]),

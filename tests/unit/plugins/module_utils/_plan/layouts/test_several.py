@@ -115,7 +115,7 @@ def test_a_fault_says_in_which_pair_it_is():
 
 
 def test_what_all_hosts_have_wrong_is_said_once_beside_the_rest():
-    misspelt = "pairvrid is no variable of the role: did you mean pair_vrid?"
+    misspelt = "pairvrid is not a variable of the role: did you mean pair_vrid?"
     given = [{**each, "faults": [misspelt]} for each in [*ONE, *of(3, 4, vips=[])]]
     first, second = several.draw(pair.LAYOUT, given, planner.draft).faults
     assert first == misspelt and second.startswith("lb3, lb4: pair_vips is []")

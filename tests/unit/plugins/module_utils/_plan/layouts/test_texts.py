@@ -9,9 +9,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import nft_g
 from support.plans import pairs, refusals
 from support.rendering import haproxy_model, keepalived_model
 
-SPACES = "the path of a URL is wanted, from / on and without spaces."
-PLAIN = "a whole path of letters, digits and . _ - / is wanted."
-PRINTABLE = "printable characters are wanted, in one line."
+SPACES = "a URL path is required: it begins with / and has no spaces."
+PLAIN = "an absolute path of letters, digits and . _ - / is required."
+PRINTABLE = "one line of printable characters is required."
 SERVICE = {"name": "web", "port": 443, "servers": ["192.0.2.21"]}
 
 
@@ -50,7 +50,7 @@ HAPROXY = {
     },
     "path of 100,000 letters": (
         of_haproxys_service(check={"type": "http", "path": "/" + "x" * 99_999}),
-        f"haproxy_services[0] (web).check.path is '/{'x' * 198}...: a path of at most 8000 characters is wanted.",
+        f"haproxy_services[0] (web).check.path is '/{'x' * 198}...: a path of at most 8000 characters is required.",
     ),
     "frontend_lines with a new section": (
         of_haproxys_service(frontend_lines=["backend other"]),
@@ -89,20 +89,20 @@ HAPROXY = {
     ),
     "haproxy_stop_pause: stop_pause with a command": (
         of_haproxy(stop_pause="1; reboot"),
-        "haproxy_stop_pause is '1; reboot': a number from 0 to 60 seconds is wanted.",
+        "haproxy_stop_pause is '1; reboot': a number from 0 to 60 seconds is required.",
     ),
     "haproxy_stop_pause: stop_pause -1": (
         of_haproxy(stop_pause=-1),
-        "haproxy_stop_pause is -1: a number from 0 to 60 seconds is wanted.",
+        "haproxy_stop_pause is -1: a number from 0 to 60 seconds is required.",
     ),
     "haproxy_hard_stop_after: newline": (
         of_haproxy(hard_stop_after="1h\nuser root"),
-        r"haproxy_hard_stop_after is '1h\nuser root': a time such as 500ms, 30s or 1h is wanted.",
+        r"haproxy_hard_stop_after is '1h\nuser root': a time such as 500ms, 30s or 1h is required.",
     ),
     "haproxy_start_commands: a semicolon": (of_haproxy(start_commands=["/bin/true ; /bin/false"]), None),
     "haproxy_stats_password with CR": (
         of_haproxy(stats_user="ops", stats_password="a\rb"),
-        "haproxy_stats_password is a secret of type str: one line of text is wanted.",
+        "haproxy_stats_password is a secret of type str: one line of text is required.",
     ),
     "haproxy_stats_password with a blank": (
         of_haproxy(stats_user="ops", stats_password="a b"),
@@ -126,7 +126,7 @@ KEEPALIVED = {
     ),
     "keepalived_script_user: script_user with a group": (
         of_keepalived(script_user="nobody nogroup"),
-        "keepalived_script_user is 'nobody nogroup': a name of letters, digits and . : _ - is wanted.",
+        "keepalived_script_user is 'nobody nogroup': a name of letters, digits and . : _ - is required.",
     ),
     "keepalived_extra_lines: an open block": (
         of_keepalived(extra_lines=["vrrp_script x {"]),
@@ -194,7 +194,7 @@ LAYOUTS = {
     ),
     "ipi_machine_networks: a zone": (
         nft_guard.faults(["fd00::%x accept\n#/64"], "ipi_machine_networks"),
-        r"ipi_machine_networks[0] is 'fd00::%x accept\n#/64': a network such as 192.0.2.0/24 is wanted.",
+        r"ipi_machine_networks[0] is 'fd00::%x accept\n#/64': a network such as 192.0.2.0/24 is required.",
     ),
 }
 

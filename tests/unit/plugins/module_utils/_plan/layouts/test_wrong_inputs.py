@@ -11,8 +11,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import hapro
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.plans import clusters, pairs, refusals
 
-NUMBER = "a number from 0.1 to 3600 seconds is wanted."
-VRID = "a VRID from 1 to 255 is wanted."
+NUMBER = "a number from 0.1 to 3600 seconds is required."
+VRID = "a VRID from 1 to 255 is required."
 
 NUMBERS = {
     "pair_vrid: '5_1'": (refusals.of_pair(vrid="5_1"), f"pair_vrid is '5_1': {VRID}"),
@@ -22,11 +22,11 @@ NUMBERS = {
     "pair_vrid: 1e2": (refusals.of_pair(vrid="1e2"), f"pair_vrid is '1e2': {VRID}"),
     "pair_preempt_delay: 1_0": (
         refusals.of_pair(preempt_delay="1_0"),
-        "pair_preempt_delay is '1_0': a number from 0 to 1000 seconds is wanted.",
+        "pair_preempt_delay is '1_0': a number from 0 to 1000 seconds is required.",
     ),
     "pair_preempt_delay: 1e3": (
         refusals.of_pair(preempt_delay="1e3"),
-        "pair_preempt_delay is '1e3': a number from 0 to 1000 seconds is wanted.",
+        "pair_preempt_delay is '1e3': a number from 0 to 1000 seconds is required.",
     ),
     "advert_interval 0.015 v3 (no whole centisecond)": (
         refusals.of_pair(vrrp_version=3, advert_interval=0.015),
@@ -70,7 +70,7 @@ NUMBERS = {
     ),
     "ipi_server_check: server_check path newline": (
         refusals.of_cluster(server_check={"path": "/a\nb"}),
-        r"ipi_server_check.path is '/a\nb': the path of a URL is wanted, from / on and without spaces.",
+        r"ipi_server_check.path is '/a\nb': a URL path is required: it begins with / and has no spaces.",
     ),
     "ipi_server_check: server_check none": (
         refusals.of_cluster(server_check={"type": "none"}),
@@ -78,7 +78,7 @@ NUMBERS = {
     ),
     "ipi_bootstrap: bootstrap a name": (
         refusals.of_cluster(bootstrap="bootstrap.example.com"),
-        "ipi_bootstrap is 'bootstrap.example.com': an IPv4 or IPv6 address is wanted. Or name a host of ipi_masters.",
+        "ipi_bootstrap is 'bootstrap.example.com': an IPv4 or IPv6 address is required. Or name a host of ipi_masters.",
     ),
 }
 
@@ -114,15 +114,15 @@ TUNING = {
     ),
     "haproxy_timeout_client: time with newline": (
         {"timeout_client": "5s\n"},
-        r"haproxy_timeout_client is '5s\n': a time such as 500ms, 30s or 1h is wanted.",
+        r"haproxy_timeout_client is '5s\n': a time such as 500ms, 30s or 1h is required.",
     ),
     "haproxy_timeout_client: negative time": (
         {"timeout_client": "-5s"},
-        "haproxy_timeout_client is '-5s': a time such as 500ms, 30s or 1h is wanted.",
+        "haproxy_timeout_client is '-5s': a time such as 500ms, 30s or 1h is required.",
     ),
     "haproxy_timeout_client: Arabic digits": (
         {"timeout_client": "٥s"},
-        "haproxy_timeout_client is '٥s': a time such as 500ms, 30s or 1h is wanted.",
+        "haproxy_timeout_client is '٥s': a time such as 500ms, 30s or 1h is required.",
     ),
     "haproxy_log_targets: bad log facility": (
         {"log_targets": ["/dev/log local9"]},
@@ -148,8 +148,8 @@ def of_statistics(**stats):
 
 
 MEANING = "pair_auth_pass has what keepalived.conf gives a meaning, also in quotes: use letters and digits."
-LINE = "one line of text is wanted."
-SECRET = "is a secret of type {}: one line of text is wanted."
+LINE = "one line of text is required."
+SECRET = "is a secret of type {}: one line of text is required."
 TEXTS = {
     "pair_auth_pass with an integer": (
         refusals.of_pair(auth_pass=40714071),
@@ -171,7 +171,7 @@ TEXTS = {
     "haproxy_stats_user with newline/blank": (
         of_statistics(user="o\np", password="Zq7Zq8") + of_statistics(user="o p", password="Zq7Zq8"),
         [
-            r"haproxy_stats_user is 'o\np': one line of text is wanted.",
+            r"haproxy_stats_user is 'o\np': one line of text is required.",
             "haproxy_stats_user has a space or a control character: use letters, digits and signs.",
         ],
     ),
@@ -186,11 +186,11 @@ TEXTS = {
     ),
     "pair_notify: notify relative": (
         refusals.of_pair(notify="notify.sh"),
-        ["pair_notify is 'notify.sh': write the program's whole path, from / on, in one line."],
+        ["pair_notify is 'notify.sh': write the program's absolute path, in one line."],
     ),
     "pair_notify with a carriage return": (
         refusals.of_pair(notify="/bin/a\rb"),
-        ["pair_notify is '/bin/a ...': write the program's whole path, from / on, in one line."],
+        ["pair_notify is '/bin/a ...': write the program's absolute path, in one line."],
     ),
 }
 
@@ -223,7 +223,7 @@ def test_an_address_of_the_components_has_no_zone(zone):
         "version": 3,
     }
     (fault,) = instances.read_instances([instance], "keepalived_instances")[1]
-    assert fault.endswith("an address, with or without a prefix length, is wanted.")
+    assert fault.endswith("an address, with or without a prefix length, is required.")
 
 
 def of_copied_host():
@@ -314,7 +314,7 @@ NAMES = {
     ),
     "pair_masters: one string": (
         refusals.of_pair(masters="192.0.2.21"),
-        ["pair_masters is '192.0.2.21': a list is wanted.", "pair_masters has none: name at least one server."],
+        ["pair_masters is '192.0.2.21': a list is required.", "pair_masters has none: name at least one server."],
     ),
     "pair_masters with a duplicate": (
         refusals.of_pair(masters=["192.0.2.21", "192.0.2.21"]),
@@ -329,7 +329,7 @@ NAMES = {
     "master name with blank": (
         refusals.of([{**pairs.member(1), "name": "lb 1"}, pairs.member(2)]),
         [
-            "'lb 1' is not a valid name for a member: a name of letters, digits and . : _ - is wanted. "
+            "'lb 1' is not a valid name for a member: a name of letters, digits and . : _ - is required. "
             "Rename the host in the inventory."
         ],
     ),

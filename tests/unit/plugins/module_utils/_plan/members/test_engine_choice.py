@@ -180,7 +180,7 @@ def test_an_engine_that_there_is_not_is_refused():
     members = pair()
     members[1] = member(2, engine="nginx")
     (sentence,) = _pair.plan(members).faults
-    assert sentence == "lb2: pair_engine is 'nginx': one of auto, native, agent is wanted."
+    assert sentence == "lb2: pair_engine is 'nginx': one of auto, native, agent is required."
 
 
 def test_a_living_pair_changes_its_engine_member_by_member():
@@ -282,7 +282,7 @@ def killed(layout, left, files):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_forecast_has_a_last_will_only_where_the_hook_is_or_this_run_writes_it(layout):
+def test_the_forecast_has_a_resignation_only_where_the_hook_is_or_this_run_writes_it(layout):
     for left in ({"outside_limit": True}, {"stays": True}):  # with --limit, and in a drill
         will, cut = killed(layout, left, OLD)
         assert will == cut

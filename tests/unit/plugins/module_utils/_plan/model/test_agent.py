@@ -276,8 +276,8 @@ def test_raw_lines_are_refused_with_their_place(settings, place):
         ({"stats_address": "192.0.2.1"}, "agent_stats_address is 192.0.2.1, which others can reach"),
         ({"timeout_client": "5 minutes"}, "agent_timeout_client is '5 minutes'"),
         ({"timeout_fin": "soon"}, "agent_timeout_fin is 'soon': a time such as 500ms"),
-        ({"stop_within": "1000d"}, "stop_within is 86400000: a number from 0 to 604800 seconds is wanted."),
-        ({"checksum": "md5"}, "agent_checksum is 'md5': one of rfc5798, rfc9568 is wanted."),
+        ({"stop_within": "1000d"}, "stop_within is 86400000: a number from 0 to 604800 seconds is required."),
+        ({"checksum": "md5"}, "agent_checksum is 'md5': one of rfc5798, rfc9568 is required."),
         ({"services": [{**SERVICE, "check": {"host": "x"}}]}, "agent_services[0] (web).check.host is for a check of"),
         ({"down_file": "/run/a b"}, "agent_down_file"),
         ({"down_file": "/run/x';reboot;'"}, "agent_down_file"),
@@ -331,7 +331,7 @@ def test_a_program_that_listens_on_a_services_port_is_named_unless_it_is_the_pro
 
 def test_a_password_of_a_wrong_kind_is_not_shown():
     (fault, *others) = faults(instances=[{**INSTANCE, "auth_pass": 12345678}])
-    assert fault == "agent_instances[0] (front).auth_pass is a secret of type int: one line of text is wanted."
+    assert fault == "agent_instances[0] (front).auth_pass is a secret of type int: one line of text is required."
     others += faults(instances=[INSTANCE], auth_pass=["12345678"], stats_password=12345678)
     assert len(others) >= 2 and "12345678" not in str([fault, *others])
 

@@ -91,7 +91,7 @@ INSTANCE = {"name": "front", "interface": "eth0", "vrid": 0, "addresses": ["192.
 
 def test_a_role_that_is_used_alone_has_all_its_variables_judged_together():
     assert components.faults({"keepalived_instances": [INSTANCE]}) == [
-        "keepalived_instances[0] (front).vrid is 0: a VRID from 1 to 255 is wanted."
+        "keepalived_instances[0] (front).vrid is 0: a VRID from 1 to 255 is required."
     ]
     monitor = {"name": "ready", "port": 8080, "at_least": {"other": 1}}
     assert components.faults({"haproxy_services": [SERVICE], "haproxy_monitors": [monitor]}) == [
@@ -104,21 +104,21 @@ def test_what_refers_to_a_layouts_services_and_instances_is_judged_by_itself():
     group = {"name": "both", "instances": ["of-the-layout"]}
     assert components.faults({"haproxy_monitors": [monitor], "keepalived_sync_groups": [group]}) == []
     assert components.faults({"haproxy_monitors": [{**monitor, "port": 0}]}) == [
-        "haproxy_monitors[0] (ready).port is 0: a port from 1 to 65535 is wanted."
+        "haproxy_monitors[0] (ready).port is 0: a port from 1 to 65535 is required."
     ]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_null_is_no_value_of_a_variable(name):
     (fault,) = components.faults({name: None})
-    assert fault.startswith(f"{name} is null: ") and " wanted" in fault
+    assert fault.startswith(f"{name} is null: ") and " required" in fault
 
 
 @pytest.mark.parametrize(
     "budgets, fault",
     [
         ({"host_cut": 3500, "haproxy_killed": 0}, None),
-        ({"host_cut": "soon"}, "drill_budgets.host_cut is 'soon': a number from 0 to 60000 ms is wanted."),
+        ({"host_cut": "soon"}, "drill_budgets.host_cut is 'soon': a number from 0 to 60000 ms is required."),
         ({"hostcut": 5}, "drill_budgets has 'hostcut': there are haproxy_killed, "),
     ],
 )
@@ -143,7 +143,7 @@ GOING = [{"keepalived_state": "absent"}, {"pair_state": "absent"}, {"ipi_state":
 @pytest.mark.parametrize("state", GOING, ids=str)
 def test_a_removal_needs_only_what_its_tasks_read(state):
     wrong = {"keepalived_startup_delay": "x", "keepalived_instances": 5, "keepalived_packages": 5}
-    assert components.faults({**wrong, **state}) == ["keepalived_packages is 5: a list is wanted."]
+    assert components.faults({**wrong, **state}) == ["keepalived_packages is 5: a list is required."]
     assert len(components.faults({**wrong, "pair_state": "present"})) == 3
 
 

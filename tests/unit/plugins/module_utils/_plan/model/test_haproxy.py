@@ -53,7 +53,7 @@ MONITOR = {"name": "ready", "port": 9444}
     "monitors, sentence",
     [
         ([{**MONITOR, "at_least": {"api": 1}}], "at_least has 'api', and there is no such service: known are web."),
-        ([{**MONITOR, "at_least": {"web": 2}}], "at_least wants 2 servers of web, which has 1 beside backups"),
+        ([{**MONITOR, "at_least": {"web": 2}}], "at_least requires 2 servers of web, which has 1 without backups"),
         ([{**MONITOR, "port": 80}], "service web and monitor ready both listen on * port 80: change a port"),
         ([MONITOR, {**MONITOR, "name": "other"}], "monitor ready and monitor other both listen on * port 9444"),
         ([{**MONITOR, "name": "web"}], "has the name 'web', which a service has too"),
@@ -73,7 +73,7 @@ def test_a_service_that_follows_its_cluster_may_have_fewer_servers_than_a_monito
     assert haproxy.model({**settings, "stats": {}, "tuning": {}}, [], "lb1", inventory_servers=named)["faults"] == []
     assert agent.translate(settings, inventory_servers=named)["faults"] == []
     (fault,) = agent.translate(settings, inventory_servers={"web": 1, "api": 2})["faults"]
-    assert "at_least wants 2 servers of web, which has 1 beside backups: want fewer." in fault
+    assert "at_least requires 2 servers of web, which has 1 without backups: lower it." in fault
 
 
 def test_a_program_that_listens_on_a_monitors_port_is_named():
@@ -121,9 +121,9 @@ def test_statistics_with_a_password_of_ones_own_may_be_anywhere():
         ({"user": "ops", "password": "V q8"}, "haproxy_stats_password has a space or a control character: use letters"),
         ({"user": "ops", "password": "V\tq8"}, "haproxy_stats_password has a space or a control character"),
         ({"user": "ops", "password": "V\u00a0q8"}, "haproxy_stats_password has a space or a control character"),
-        ({"uri": "stats"}, "haproxy_stats_uri is 'stats': the path of a URL is wanted, from / on"),
-        ({"uri": "/a b"}, "haproxy_stats_uri is '/a b': the path of a URL is wanted"),
-        ({"metrics": "/a b"}, "haproxy_metrics_path is '/a b': the path of a URL is wanted"),
+        ({"uri": "stats"}, "haproxy_stats_uri is 'stats': a URL path is required: it begins with /"),
+        ({"uri": "/a b"}, "haproxy_stats_uri is '/a b': a URL path is required"),
+        ({"metrics": "/a b"}, "haproxy_metrics_path is '/a b': a URL path is required"),
     ],
 )
 def test_statistics_that_no_client_could_ask_for_are_refused(stats, sentence):
@@ -138,7 +138,7 @@ def test_metrics_may_be_left_out():
 
 @pytest.mark.parametrize("time", ["", "5 s", "1m30s", "1.5s", "-1", "5 minutes"])
 def test_what_is_no_time_to_haproxy_is_refused(time):
-    wanted = [f"haproxy_timeout_client is {time!r}: a time such as 500ms, 30s or 1h is wanted."]
+    wanted = [f"haproxy_timeout_client is {time!r}: a time such as 500ms, 30s or 1h is required."]
     assert model(tuning={"timeout_client": time})["faults"] == wanted
 
 
@@ -154,7 +154,7 @@ def test_a_time_stays_as_it_is_written_and_one_that_is_optional_may_be_left_out(
 
 
 def test_a_down_file_that_a_shell_would_split_is_refused():
-    wanted = ["haproxy_down_file is '/run/a b': a whole path of letters, digits and . _ - / is wanted."]
+    wanted = ["haproxy_down_file is '/run/a b': an absolute path of letters, digits and . _ - / is required."]
     assert model(tuning={"down_file": "/run/a b"})["faults"] == wanted
 
 
@@ -170,9 +170,9 @@ def test_a_taken_statistics_port_is_named_too():
         ([WEB, {**WEB, "name": "other"}], "service web and service other both listen on * port 80: change a port"),
         ([{**WEB, "servers": []}], "name at least one server."),
         ([{**WEB, "servers": ["192.0.2.31", "192.0.2.31"]}], "has '192.0.2.31' twice"),
-        ([{**WEB, "name": "a b"}], "a name of letters, digits and . : _ - is wanted."),
-        ([{**WEB, "mode": "udp"}], "one of tcp, http is wanted."),
-        ([{**WEB, "check": {"interval": 0}}], "check.interval is 0: a number from 0.1 to 3600 seconds is wanted."),
+        ([{**WEB, "name": "a b"}], "a name of letters, digits and . : _ - is required."),
+        ([{**WEB, "mode": "udp"}], "one of tcp, http is required."),
+        ([{**WEB, "check": {"interval": 0}}], "check.interval is 0: a number from 0.1 to 3600 seconds is required."),
         ([{**WEB, "check": {"path": "/healthz"}}], "for a check of type http or https, and this one is tcp: leave it"),
         ([{**WEB, "check": {"type": "http", "verify": True}}], "check.verify is for a check of type https, and this"),
         ([{**WEB, "check": {"type": "https", "ca": "/ca.pem"}}], "check.ca is set, but verify is false: set verify"),
@@ -181,9 +181,9 @@ def test_a_taken_statistics_port_is_named_too():
         ([{**WEB, "check": {"type": "https", "host": "a", "verify": True, "steps": [{"host": ""}]}}], "host is empty"),
         ([{**WEB, "check": {"timeout": 5}}], "haproxy_services[0] (web).check has the unknown key 'timeout'"),
         ([{**WEB, "maxconn": -1}], "haproxy_services[0] (web).maxconn is -1: a whole number from 0 to 1000000"),
-        ([{**WEB, "send_proxy": "v1"}], "haproxy_services[0] (web).send_proxy is 'v1': true or false is wanted."),
+        ([{**WEB, "send_proxy": "v1"}], "haproxy_services[0] (web).send_proxy is 'v1': true or false is required."),
         ([{**WEB, "servers": ["127.0.0.1"]}], "127.0.0.1 at 127.0.0.1 port 80 is the service itself: name another"),
-        ([{**WEB, "bind": []}], "a list of at least 1 is wanted."),
+        ([{**WEB, "bind": []}], "a list of 1 or more is required."),
         (["web"], "haproxy_services[0] is 'web': a mapping with the keys"),
         ([{"port": 80, "servers": ["192.0.2.31"]}], "haproxy_services[0] lacks 'name': add it."),
     ],
@@ -220,4 +220,4 @@ def test_raw_lines_may_be_a_list_or_one_text():
 
 def test_a_fault_names_the_variable_as_the_user_knows_it():
     assert "haproxy_maxconn is 'lots': a whole number from 0" in model(tuning={"maxconn": "lots"})["faults"][0]
-    assert "haproxy_stats_port is 0: a port from 1 to 65535 is wanted." in model(port=0)["faults"][0]
+    assert "haproxy_stats_port is 0: a port from 1 to 65535 is required." in model(port=0)["faults"][0]

@@ -64,7 +64,10 @@ def test_a_script_that_asks_urls_gets_its_command():
     [
         ({"name": "x"}, "keepalived_scripts[0] (x) has nothing to do: give it a command, or URLs in any_of."),
         ({**ALIVE, "any_of": ["http://localhost/"]}, "has a command and any_of, of which one is enough"),
-        ({"name": "x", "any_of": ["localhost"]}, "keepalived_scripts[0] (x).any_of is ['localhost']: a list is wanted"),
+        (
+            {"name": "x", "any_of": ["localhost"]},
+            "keepalived_scripts[0] (x).any_of is ['localhost']: a list of URLs such as",
+        ),
     ],
 )
 def test_a_script_has_one_thing_to_do(script, sentence):
@@ -100,16 +103,16 @@ def test_ipv4_and_ipv6_may_share_a_vrid():
 @pytest.mark.parametrize(
     "instance, sentence",
     [
-        ({**GOOD, "vrid": 0}, "keepalived_instances[0] (vip).vrid is 0: a VRID from 1 to 255 is wanted."),
-        ({**GOOD, "priority": 256}, "priority is 256: a priority from 1 to 255 is wanted."),
+        ({**GOOD, "vrid": 0}, "keepalived_instances[0] (vip).vrid is 0: a VRID from 1 to 255 is required."),
+        ({**GOOD, "priority": 256}, "priority is 256: a priority from 1 to 255 is required."),
         ({**GOOD, "peers": []}, "peers is empty: name the other members, or set multicast to true."),
-        ({**GOOD, "peers": ["lb2"]}, "in it 'lb2' is wrong: an IPv4 or IPv6 address is wanted."),
+        ({**GOOD, "peers": ["lb2"]}, "in it 'lb2' is wrong: an IPv4 or IPv6 address is required."),
         ({**GOOD, "auth_pass": "123456789"}, "auth_pass has 9 characters: VRRP compares the first 8 only"),
         ({**GOOD, "auth_pass": 'a"b'}, "has what keepalived.conf gives a meaning, also in quotes"),
         ({**GOOD, "version": 3, "auth_pass": "abc"}, "VRRP version 3 has no authentication, leave it out."),
         ({**GOOD, "addresses": ["2001:db8::1"]}, "IPv6 addresses need VRRP version 3."),
         ({**GOOD, "addresses": ["192.0.2.10", "2001:db8::1"]}, "mixes IPv4 and IPv6"),
-        ({**GOOD, "addresses": []}, "a list of at least 1 is wanted."),
+        ({**GOOD, "addresses": []}, "a list of 1 or more is required."),
         ({**GOOD, "advert_interval": 0.5}, "VRRP version 2 takes 1 to 255 whole seconds; version 3 takes fractions."),
         ({**GOOD, "version": 3, "advert_interval": 41}, "VRRP version 3 takes 0.01 to 40.95 seconds."),
         ({**GOOD, "state": "MASTER", "preempt": False}, "an instance that does not preempt starts as BACKUP."),

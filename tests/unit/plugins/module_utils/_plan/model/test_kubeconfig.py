@@ -83,9 +83,13 @@ def test_the_name_in_the_certificates_may_be_another_one():
 @pytest.mark.parametrize(
     "cluster, user, sentence",
     [
-        ({"server": "http://192.0.2.1:8080"}, {}, "server is wrong: the URL of an API server is wanted, such as https"),
-        ({"server": None}, {}, "server is wrong: the URL of an API server is wanted"),
-        ({"server": "https://192.0.2.1:99999"}, {}, "server is wrong: the URL of an API server is wanted"),
+        (
+            {"server": "http://192.0.2.1:8080"},
+            {},
+            "server is wrong: the URL of an API server is required, such as https",
+        ),
+        ({"server": None}, {}, "server is wrong: the URL of an API server is required"),
+        ({"server": "https://192.0.2.1:99999"}, {}, "server is wrong: the URL of an API server is required"),
         ({"insecure-skip-tls-verify": True}, {}, "insecure-skip-tls-verify is set, and an API server that is not"),
         ({"proxy-url": "http://p"}, {}, "proxy-url is set, and requests go to the API server itself."),
         ({"certificate-authority-data": "?"}, {}, "certificate-authority-data is not base64-encoded PEM"),
@@ -123,7 +127,7 @@ def test_what_a_service_cannot_use_is_refused_in_a_sentence(cluster, user, sente
 )
 def test_what_is_no_kubeconfig_is_refused(data):
     (found,) = faults(data)
-    assert found.endswith("a kubeconfig with a current-context, its cluster and its user is wanted.")
+    assert found.endswith("a kubeconfig with a current-context, its cluster and its user is required.")
 
 
 def test_a_secret_stands_in_no_sentence():

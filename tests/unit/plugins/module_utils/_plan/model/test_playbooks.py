@@ -45,16 +45,16 @@ def test_lists_may_come_from_the_command_line():
             {"members": ["lb3"], "reboot": "always"},
             "maintenance_members has 'lb3', which is not a member: choose from lb1, lb2.",
         ),
-        ({"reboot": "yes"}, "maintenance_reboot is 'yes': one of never, always, if_needed is wanted."),
-        ({"reboot": True}, "maintenance_reboot is True: one of never, always, if_needed is wanted."),
+        ({"reboot": "yes"}, "maintenance_reboot is 'yes': one of never, always, if_needed is required."),
+        ({"reboot": True}, "maintenance_reboot is True: one of never, always, if_needed is required."),
         (
             {"packages": ["haproxy; reboot"]},
             "maintenance_packages is ['haproxy; reboot']: in it 'haproxy; reboot' is wrong: the name of a package is "
-            "wanted.",
+            "required.",
         ),
-        ({"packages": {"haproxy": 1}}, "maintenance_packages is a mapping: a list is wanted."),
-        ({"pause": "10m"}, "maintenance_pause is '10m': a number of seconds from 0 to 86400 is wanted."),
-        ({"pause": -1}, "maintenance_pause is -1: a number of seconds from 0 to 86400 is wanted."),
+        ({"packages": {"haproxy": 1}}, "maintenance_packages is a mapping: a list is required."),
+        ({"pause": "10m"}, "maintenance_pause is '10m': a number of seconds from 0 to 86400 is required."),
+        ({"pause": -1}, "maintenance_pause is -1: a number of seconds from 0 to 86400 is required."),
     ],
 )
 def test_what_is_wrong_is_one_sentence(given, sentence):
@@ -67,7 +67,7 @@ def test_the_variables_are_those_that_the_head_of_the_playbook_describes(playboo
     assert {*re.findall(rf"^#   ({playbook}_\w+)", head, re.MULTILINE)} == {*variables(playbook)}
 
 
-@pytest.mark.parametrize("given, sentence", [({}, []), ({"format": "yaml"}, ["one of text, json is wanted."])])
+@pytest.mark.parametrize("given, sentence", [({}, []), ({"format": "yaml"}, ["one of text, json is required."])])
 def test_a_playbook_judges_its_own_variables_alone(given, sentence):
     assert faults(given, "status") == [f"status_format is 'yaml': {each}" for each in sentence]
 

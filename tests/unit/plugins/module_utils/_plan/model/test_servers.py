@@ -24,7 +24,7 @@ from support.waiting import until
 APP = {"name": "app1", "address": "app1.example.com"}
 RESOLVED = ["resolvers", "haproxy_resolvers", "init-addr", "last,libc,none", "resolve-prefer"]
 
-NEITHER = "an IPv4 or IPv6 address, or a whole name such as app1.example.com, is wanted."
+NEITHER = "an IPv4 or IPv6 address, or a fully qualified name such as app1.example.com, is required."
 
 
 def web(*servers, **more):
@@ -54,7 +54,7 @@ def section(found, kind):
 @pytest.mark.parametrize(
     "address, sentence",
     [
-        ("app1", "haproxy resolves no name without its domain: write the whole name, such as app1.example.com."),
+        ("app1", "haproxy resolves no name without its domain: write it in full, such as app1.example.com."),
         ("app1.example.com.", NEITHER),
         ("192.0.2.256", NEITHER),
         ("app 1.example.com", NEITHER),
@@ -125,12 +125,15 @@ def test_what_haproxy_would_expand_stands_as_it_was_written(option, tmp_path):
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        (["weight 10"], "in it 'weight ...' is wrong: weight is a key of the server itself: write it beside options."),
+        (
+            ["weight 10"],
+            "in it 'weight ...' is wrong: weight is a key of the server itself: set it next to options.",
+        ),
         (["cookie 'a"], "in it 'cookie ...' is wrong: no closing quotation."),
-        (["cookie a\nserver b"], "is wrong: printable characters are wanted, in one line."),
-        ([{"cookie": "a"}], "an option of HAProxy's with its arguments is wanted, such as 'cookie app1'."),
-        (["# x"], "an option of HAProxy's with its arguments is wanted, such as 'cookie app1'."),
-        ("cookie a", "a list is wanted."),
+        (["cookie a\nserver b"], "is wrong: one line of printable characters is required."),
+        ([{"cookie": "a"}], "an HAProxy option with its arguments is required, such as 'cookie app1'."),
+        (["# x"], "an HAProxy option with its arguments is required, such as 'cookie app1'."),
+        ("cookie a", "a list is required."),
     ],
 )
 def test_options_that_would_change_other_lines_are_refused(options, sentence):

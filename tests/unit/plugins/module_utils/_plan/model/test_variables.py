@@ -68,7 +68,7 @@ def test_the_variables_of_other_roles_pass_without_a_word(prefix, names):
 
 @pytest.mark.parametrize("name", ["pair_vipz", "pair_vip", "pair_vipss", "pair_vpis", "pairvips", "pair_ivps"], ids=str)
 def test_one_edit_of_a_layouts_own_name_is_a_fault(name):
-    sentence = f"{name} is no variable of the role: did you mean pair_vips?"
+    sentence = f"{name} is not a variable of the role: did you mean pair_vips?"
     assert variables.unknown_variables([name], ["pair_vips", "pair_vrid"]) == ([sentence], [])
     assert variables.unknown_variables([name], ["pair_vips", "pair_vrid"], shared=True) == ([], [sentence])
 
@@ -77,9 +77,23 @@ def test_two_edits_are_a_warning_and_three_are_another_name():
     known = ["pair_vips", "pair_vrid"]
     assert variables.unknown_variables(["pair_vipsss"], known) == (
         [],
-        ["pair_vipsss is no variable of the role: did you mean pair_vips?"],
+        ["pair_vipsss is not a variable of the role: did you mean pair_vips?"],
     )
     assert variables.unknown_variables(["pair_vips", "pair_of_shoes", "pair_vip_sss"], known) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["pair_of_shoes", "pair_vipsss", "pair_x"])
+def test_an_extra_variable_is_meant_for_this_run_and_refused_with_the_nearest_name(name):
+    known = ["pair_vips", "pair_vrid"]
+    found = variables.unknown_variables([name], known, extra=[name])
+    assert found.warnings == [] and len(found.faults) == 1
+    assert found.faults[0].startswith(f"{name} is not a variable of the role: did you mean pair_v")
+    assert variables.unknown_variables([name, *known], known, extra=known).faults == []
+
+
+@pytest.mark.parametrize("name, given", [("pairing", {}), ("pair", {}), ("pair_of_shoes", {"shared": True})])
+def test_an_extra_variable_of_others_passes(name, given):
+    assert variables.unknown_variables([name], ["pair_vips"], extra=[name], **given) == ([], [])
 
 
 @pytest.mark.parametrize("names, wanted", [(("", ""), 0), (("ab", "ba"), 1), (("abc", "ca"), 3), (("a", "abcd"), 3)])

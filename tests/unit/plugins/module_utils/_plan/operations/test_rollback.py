@@ -289,11 +289,12 @@ def test_the_states_are_listed_with_their_dates():
     [
         (
             {"to": "yesterday"},
-            "rollback_to is 'yesterday': the ID of a state is wanted, such as 20260131T120000Z; -e rollback_list=true "
+            "rollback_to is 'yesterday': the ID of a state is required, such as 20260131T120000Z; -e "
+            "rollback_list=true "
             "lists them.",
         ),
-        ({"list": "perhaps"}, "rollback_list is 'perhaps': true or false is wanted."),
-        ({"undo_after": -1}, "rollback_undo_after is -1: a number from 0 to 3600 seconds is wanted."),
+        ({"list": "perhaps"}, "rollback_list is 'perhaps': true or false is required."),
+        ({"undo_after": -1}, "rollback_undo_after is -1: a number from 0 to 3600 seconds is required."),
     ],
 )
 def test_a_wrong_variable_is_named_as_the_user_wrote_it(given, sentence):

@@ -51,7 +51,7 @@ def test_the_version_that_has_set_a_member_up_is_shown_and_named_where_it_is_not
 
 
 def test_a_member_whose_keepalived_has_no_hook_is_named():
-    lines, faults = said(pair(HOLDS, seen(2, last_will=False)))
+    lines, faults = said(pair(HOLDS, seen(2, resigns_when_killed=False)))
     assert faults == [] and [line for line in lines if "hook" in line] == [
         "lb2's keepalived has no hook: if it is killed, the others take its VIPs only after an Active_Down_Interval. "
         "onprem.lb.site writes the hook."

@@ -156,7 +156,7 @@ def test_a_balancer_that_is_not_to_be_asked_has_no_port_for_it(settings):
     "port, sentence",
     [
         (80, "service infra_nodes-80 and pair_answer_port both listen on 127.0.0.1 port 80: change a port"),
-        (70000, "pair_answer_port is 70000: a port (0 for none) from 0 to 65535 is wanted."),
+        (70000, "pair_answer_port is 70000: a port (0 for none) from 0 to 65535 is required."),
     ],
 )
 def test_a_port_where_the_balancer_could_not_be_asked_is_refused(port, sentence):
@@ -201,7 +201,7 @@ def test_the_narrowest_subnet_wins_and_pair_interface_overrules():
 
 
 BAD = {
-    "no_vip": ({"vips": []}, "pair_vips is []: a list of at least one address is wanted."),
+    "no_vip": ({"vips": []}, "pair_vips is []: a list of at least one address is required."),
     "vip_in_no_subnet": ({"vips": ["203.0.113.9"]}, "lb1: VIP 203.0.113.9 is in no interface's subnet"),
     "vip_is_no_address": ({"vips": ["192.0.2.300"]}, "pair_vips[0] is '192.0.2.300': an IPv4 or IPv6 address"),
     "vip_is_the_network": ({"vips": ["192.0.2.0/24"]}, "this is the subnet's own network or broadcast address"),
@@ -212,8 +212,8 @@ BAD = {
         {"vips": [{"address": "192.0.2.10", "vrid": 7}, {"address": "192.0.2.11", "vrid": 7}]},
         "pair_vips[1] has VRID 7, which 192.0.2.10 has too: give one of them another vrid.",
     ),
-    "vrid_0": ({"vrid": 0}, "pair_vrid is 0: a VRID from 1 to 255 is wanted."),
-    "vrid_256": ({"vrid": 256}, "pair_vrid is 256: a VRID from 1 to 255 is wanted."),
+    "vrid_0": ({"vrid": 0}, "pair_vrid is 0: a VRID from 1 to 255 is required."),
+    "vrid_256": ({"vrid": 256}, "pair_vrid is 256: a VRID from 1 to 255 is required."),
     "vrid_runs_out": ({"vrid": 255, "vips": ["192.0.2.10", "192.0.2.11"]}, "pair_vips[1] would get VRID 256"),
     "unknown_vip_key": (
         {"vips": [{"address": "192.0.2.10", "vird": 7}]},
@@ -228,27 +228,27 @@ BAD = {
         "when haproxy dies on lb1, its 100 ties with lb2's 100, so the VIP would never move: "
         "make the weight larger than 2",
     ),
-    "weight_out_of_range": ({"track_weight": 999}, "pair_track_weight is 999: a weight from -253 to 253 is wanted."),
+    "weight_out_of_range": ({"track_weight": 999}, "pair_track_weight is 999: a weight from -253 to 253 is required."),
     "auth_pass_too_long": ({"auth_pass": "123456789"}, "pair_auth_pass has 9 characters"),
     "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds; version 3 takes"),
     "no_masters": ({"masters": []}, "pair_masters is empty: name the servers' addresses, or set pair_services."),
     "backend_is_no_address": ({"masters": ["master-1"]}, "'master-1': haproxy resolves no name without its domain"),
     "port_out_of_range": (
         {"services": [{"name": "web", "port": 70000, "servers": ["192.0.2.31"]}]},
-        "pair_services[0] (web).port is 70000: a port from 1 to 65535 is wanted.",
+        "pair_services[0] (web).port is 70000: a port from 1 to 65535 is required.",
     ),
     "server_weight_out_of_range": (
         {"services": [{"name": "web", "port": 80, "servers": [{"address": "192.0.2.31", "weight": 300}]}]},
         "pair_services[0] (web).servers[0].weight is 300",
     ),
-    "down_file_of_two_words": ({"down_file": "/run/a b"}, "pair_down_file is '/run/a b': a whole path of letters"),
+    "down_file_of_two_words": ({"down_file": "/run/a b"}, "pair_down_file is '/run/a b': an absolute path of letters"),
     "metrics_file_that_nobody_reads": (
         {"metrics_file": "/run/lb.txt"},
         "pair_metrics_file is '/run/lb.txt': node_exporter reads files whose names end with .prom alone.",
     ),
     "metrics_file_of_two_words": (
         {"metrics_file": "/run/a b.prom"},
-        "pair_metrics_file is '/run/a b.prom': a whole path",
+        "pair_metrics_file is '/run/a b.prom': an absolute path",
     ),
     "no_services": ({"services": []}, "pair_services is empty, so that nothing would be served: name at least one"),
     "no_servers": (

@@ -85,12 +85,12 @@ def test_services_of_ones_own_are_served_beside_a_preset():
 @pytest.mark.parametrize(
     "settings, sentence",
     [
-        ({"preset": "eks"}, "pair_preset is 'eks': one of okd3, openshift_upi, kubeadm, rke2, k3s is wanted."),
+        ({"preset": "eks"}, "pair_preset is 'eks': one of okd3, openshift_upi, kubeadm, rke2, k3s is required."),
         ({"preset": "k3s", "masters": []}, "pair_masters is empty: name the servers' addresses."),
         ({**UPI, "infra_nodes": []}, "pair_infra_nodes is empty: name the servers' addresses."),
         ({"preset": "openshift_upi"}, "pair_machine_networks is empty: name the networks of the cluster's machines"),
         ({**UPI, "machine_networks": ["0.0.0.0/0"]}, "that is every address: name the networks that are meant"),
-        ({**UPI, "machine_networks": ["192.0.2.1/24"]}, "a network such as 192.0.2.0/24, or an address, is wanted."),
+        ({**UPI, "machine_networks": ["192.0.2.1/24"]}, "a network such as 192.0.2.0/24, or an address, is required."),
         (
             {**UPI, "bootstrap": "198.51.100.9"},
             "pair_machine_networks does not have 198.51.100.9 of bootstrap, so that no machine there could join",
@@ -101,7 +101,7 @@ def test_services_of_ones_own_are_served_beside_a_preset():
             {"preset": "k3s", "services": [{"name": "a", "port": 6443, "servers": ["192.0.2.31"]}]},
             "service a and service masters-6443 both listen on * port 6443: change a port",
         ),
-        ({"preset": "k3s", "services": "x"}, "pair_services is 'x': a list of services is wanted."),
+        ({"preset": "k3s", "services": "x"}, "pair_services is 'x': a list of services is required."),
     ],
 )
 def test_what_a_preset_lacks_is_refused_in_the_users_words(settings, sentence):

@@ -78,7 +78,7 @@ def test_what_is_in_force_differs_in_nothing():
     "others, sentence",
     [
         ({"addresses": {"192.0.2.100/32"}}, "2001:db8::100/128 is not on lo."),
-        ({"kernel": {**wanted().kernel, IGNORE: "0"}}, f"{IGNORE} is 0, and 1 is wanted."),
+        ({"kernel": {**wanted().kernel, IGNORE: "0"}}, f"{IGNORE} is 0, and 1 is required."),
         ({"tables": {"ip": "a"}}, CHANGED),
         (
             {"tables": {"ip": "a", "ip6": "c"}},
@@ -94,7 +94,7 @@ def test_each_part_that_is_not_in_force_is_a_difference(others, sentence):
 def test_a_setting_that_the_kernel_lacks_is_a_difference():
     found, record = in_force(wanted())
     lacking = found._replace(kernel={name: value for name, value in found.kernel.items() if name != IGNORE})
-    assert setup.differences(wanted(), lacking, record) == [f"{IGNORE} is not there, and 1 is wanted."]
+    assert setup.differences(wanted(), lacking, record) == [f"{IGNORE} is not there, and 1 is required."]
 
 
 def test_other_services_are_a_difference_although_the_table_is_as_it_was_loaded():

@@ -89,7 +89,7 @@ def test_an_order_for_an_unknown_server_is_refused(ask, server, sentence):
 )
 def test_garbage_is_refused(request):
     answer = admin.answers(bytes, lambda request: admin.execute(HealthCase(service()).health, request), print)
-    assert json.loads(answer(request, True)) == {"refused": "a server and one of ready, drain, maint are wanted."}
+    assert json.loads(answer(request, True)) == {"refused": "a server and one of ready, drain, maint are required."}
 
 
 def test_what_never_ends_is_refused_before_it_does():

@@ -21,7 +21,7 @@ onprem.lb 1.0.0, process 815, up 3d 4h, /etc/onprem-lb-agent/proxy.json
 
 It is stopping: the last sessions may finish.
 
-The last change of the configuration was refused: services[0] (web).port is 0: a port from 1 to 65535 is wanted.
+The last change of the configuration was refused: services[0] (web).port is 0: a port from 1 to 65535 is required.
 
 Not available: the user haproxy: only root can become another one than nobody.
 

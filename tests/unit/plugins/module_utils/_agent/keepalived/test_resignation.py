@@ -1,13 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the last will of a keepalived removes and sends, on a host without a kernel."""
+"""What the resignation for a killed keepalived removes and sends, on a host without a kernel."""
 
 from __future__ import annotations
 
 import errno
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf, last_will
+from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf, resignation
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
 from support.paths import GOLDEN
 from support.vrrp import fakes
@@ -48,10 +48,10 @@ def host():
 
 
 def execute(host, text, *left):
-    """Have the last will executed on a host on which keepalived has left addresses; return what it did."""
+    """Have the hook resign on a host on which keepalived has left addresses; return what it did."""
     for address, name in left:
         host.netlink.put(address, name)
-    will = last_will.LastWill(host.netlink, host.open_socket, Log(host.journal))
+    will = resignation.Resignation(host.netlink, host.open_socket, Log(host.journal))
     will.execute(conf.routers(text))
     return host.journal
 
@@ -213,15 +213,15 @@ def test_a_peer_that_cannot_be_reached_does_not_keep_the_others_from_hearing(hos
 
 
 def test_what_a_file_includes_is_said_because_it_is_not_read(tmp_path, monkeypatch, host):
-    monkeypatch.setattr(last_will, "Log", lambda: Log(host.journal))
-    monkeypatch.setattr(last_will.netlink, "Netlink", lambda: host.netlink)
+    monkeypatch.setattr(resignation, "Log", lambda: Log(host.journal))
+    monkeypatch.setattr(resignation.netlink, "Netlink", lambda: host.netlink)
     path = tmp_path / "keepalived.conf"
     path.write_text(f"include more.conf\n{PAIR}")
-    assert last_will.main(str(path)) == 0
+    assert resignation.main(str(path)) == 0
     (said,) = host.journal
     assert said.startswith(f"says {path} has include more.conf, and the VIPs, VRIDs and passwords in there are ")
 
 
 def test_a_file_that_is_gone_is_said_and_changes_nothing(tmp_path, capfd):
-    assert last_will.main(str(tmp_path / "none")) == 1
+    assert resignation.main(str(tmp_path / "none")) == 1
     assert capfd.readouterr().err == f"{tmp_path}/none cannot be read: No such file or directory.\n"

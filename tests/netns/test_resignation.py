@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The last will of a real keepalived that was killed, heard by a real keepalived."""
+"""The resignation for a real keepalived that was killed, heard by a real keepalived."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def senders(cluster, since):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_peer_holds_the_vip_because_of_the_last_will(kind, tmp_path):
+def test_the_peer_holds_the_vip_because_of_the_resignation(kind, tmp_path):
     vip = KINDS[kind].get("vips", [VIP])[0]
     with cluster_of(tmp_path, LONG, **KINDS[kind]) as cluster:
         have_held(cluster, "lb1", vip, "lb2")
@@ -113,7 +113,7 @@ def test_a_backup_that_is_killed_sends_nothing(tmp_path):
 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_keepalived_that_is_stopped_resigns_and_leaves_no_vip(hangs, tmp_path):
-    """keepalived kills its VRRP process if it has not ended after 5 seconds. Then the last will does the rest."""
+    """keepalived kills its VRRP process if it has not ended after 5 seconds. Then the hook does the rest."""
     with cluster_of(tmp_path, LONG) as cluster:
         have_held(cluster, "lb1", VIP, "lb2")
         begin = time.time()

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The last will of keepalived: what is left to do for one that was killed.
+"""The resignation for a keepalived that was killed.
 
 A keepalived that is stopped advertises priority 0 and removes its addresses. One that was killed does neither: its
 addresses stay, and the others wait for three intervals. systemd runs this after every end (ExecStopPost=). Addresses
@@ -46,8 +46,8 @@ def destinations(router: conf.Router) -> Tuple[str, ...]:
     return router.peers or (packet.GROUP6 if router.family == 6 else packet.GROUP,)
 
 
-class LastWill:
-    """Carries the last will out, for all Virtual Routers at once."""
+class Resignation:
+    """Resigns for a keepalived, for all of its Virtual Routers at once."""
 
     def __init__(self, kernel: Any, open_socket: OpenSocket, log: Any) -> None:
         """
@@ -101,14 +101,14 @@ class LastWill:
 
 
 def main(path: str) -> int:
-    """Carry out the last will of the keepalived with this configuration; return the exit code."""
+    """Resign for the keepalived with this configuration; return the exit code."""
     log = Log()
     try:
         with open(path, encoding="utf-8", errors=conf.UNDECODED) as file:
             text = file.read()
         for each in unread.unread(text):
             log.warning(f"{path} has {each}.")
-        LastWill(netlink.Netlink(), sockets.open_socket, log).execute(conf.routers(text))
+        Resignation(netlink.Netlink(), sockets.open_socket, log).execute(conf.routers(text))
     except OSError as error:
         log.warning(f"{error.filename or 'The network'} cannot be read: {reason(error)}.")
         return 1
