@@ -66,6 +66,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "roles/ipi/tasks/pods.yml": PODS,
     "roles/layout/tasks/pods.yml": PODS,
     "roles/layout/tasks/pods/": PODS,
+    "roles/layout/tasks/routers/start_pods.yml": PODS,
     # Only one layout uses these.
     "playbooks/ipi.yml": CLUSTER,
     "playbooks/pair.yml": PAIR,

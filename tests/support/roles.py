@@ -49,7 +49,7 @@ def calls(role: str, variables: Dict[str, Any], *modules: str, tasks_from: str =
                 continue
             yield from walk(task.get("block", []))
             for file in [task[key] for key in INCLUDES if key in task]:
-                yield from walk(read(file))
+                yield from walk(read(templar.template(file)))
             yield from [(module, templar.template(task[module])) for module in modules if module in task]
 
     with mock.patch.object(lookup_loader, "get", _find_lookup):
@@ -79,8 +79,8 @@ def variables_of(role: str) -> Dict[str, Any]:
     found: Dict[str, Any] = {"role_path": str(ROLES / role)}
     for file in [*folder.glob("main.yml"), *folder.glob("main/*.yml")]:
         found.update(loader.load_from_file(str(file), trusted_as_template=True))
-    if "__layout_named" in found:  # a filter of a collection takes a collection loader, too
-        found["__layout_paths"] = plan.layout_paths(found["__layout_named"].split())
+    if "__layout_paths" in found:  # a filter of a collection takes a collection loader, too
+        found["__layout_paths"] = plan.layout_paths()
     return found
 
 

@@ -274,7 +274,7 @@ PODS = {"files": [{"path": "/p"}], "secrets": [], "pods": ["onprem-lb-router"], 
 @pytest.mark.parametrize("changed, waits", [(True, False), (False, True)])
 def test_a_dry_run_waits_only_for_pods_that_stay_as_they_are(changed, waits):
     answers = {"config_files": {"changed": changed, "paths": []}}
-    play = stage("pods/configure.yml", answers, check=True, member=POD, __layout_pods=PODS)
+    play = stage("routers/start_pods.yml", answers, check=True, member=POD, __layout_pods=PODS)
     assert only("lb1", play, "member_pods") == ["member_pods started"] * waits
 
 
@@ -284,7 +284,7 @@ def test_a_dry_run_waits_only_for_pods_that_stay_as_they_are(changed, waits):
 )
 def test_the_pod_that_follows_stops_while_its_balancer_changes(active, changes, stops):
     host = host_info("lb1", active_units=active)
-    play = stage("pods/configure.yml", member=POD, __layout_pods=PODS, __layout_host=host, __layout_changes=changes)
+    play = stage("routers/start_pods.yml", member=POD, __layout_pods=PODS, __layout_host=host, __layout_changes=changes)
     assert only("lb1", play, "member_pods") == ["member_pods stopped"] * stops + ["member_pods started"]
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which members that could not be locked stop a run. Pure."""
+"""Who locks which member, and which ones stop a run. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,26 @@ from ..._shared.held_back import limit
 
 SLOWER = 1.5  # what follows in a run, than what it has done so far
 Attempt = Mapping[str, Any]  # what member_lock returned of a member, whose name is its `item`
+
+
+def to_lock(members: Sequence[str], here: Sequence[str], host: str) -> List[str]:
+    """Return the members that a host of the play locks: itself, and for one host those that are not in the play.
+
+    :param here: the hosts of the play
+    """
+    absent = [name for name in members if name not in here]
+    locking = next((name for name in members if name in here), here[0])
+    return [name for name in members if name == host] + (absent if host == locking else [])
+
+
+def waits(interrupted: Sequence[str], mends: bool) -> List[str]:
+    """Return why a run must wait for members that return, unless it mends what an interrupted run has left."""
+    if mends or not interrupted:
+        return []
+    return [
+        f"{', '.join(interrupted)}: a run was interrupted, and what it has changed there is taken back within a minute "
+        "or two. Wait for that, or repeat that run."
+    ]
 
 
 def refusals(loops: Sequence[Mapping[str, Any]], here: Collection[str], lock: Mapping[str, Any]) -> List[str]:
