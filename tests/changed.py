@@ -64,7 +64,6 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_agent/sidecar/": PODS,
     "plugins/module_utils/_plan/pods/": PODS,
     "roles/ipi/tasks/pods.yml": PODS,
-    "roles/layout/tasks/pods.yml": PODS,
     "roles/layout/tasks/pods/": PODS,
     "roles/layout/tasks/routers/start_pods.yml": PODS,
     # Only one layout uses these.

@@ -27,7 +27,7 @@ ALSO_PLAYED: Dict[str, str] = {
         playbooks/remove pair/main layout/plan layout/outside_limit layout/validate layout/inputs
         layout/members layout/present layout/preflight layout/check
         layout/configure layout/absent haproxy/configure keepalived/configure""",
-    "playbooks/pods": "layout/pods ipi/pods",
+    "playbooks/pods": "layout/forecast layout/validate ipi/pods",
     "playbooks/restore": "playbooks/rollback",
     "playbooks/rollback": """
         layout/undo/heartbeat layout/undo/confirm layout/unlock playbooks/tasks/read""",

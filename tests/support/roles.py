@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.filter import plan
 
 from support import keywords
 from support.paths import ROLES
+from support.recorded_plays import prepare
 
 BUILTIN = "ansible.builtin."
 INCLUDES = (f"{BUILTIN}import_tasks", f"{BUILTIN}include_tasks")
@@ -31,6 +32,7 @@ def calls(role: str, variables: Dict[str, Any], *modules: str, tasks_from: str =
 
     :param variables: everything that the conditions and these arguments refer to, registered results included
     """
+    prepare()
     loader = DataLoader()
     templar = Templar(loader=loader, variables=variables)
 
@@ -89,6 +91,7 @@ def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
 
     :param variables: what they name beside the role's own `vars/`, which these override
     """
+    prepare()
     loader = DataLoader()
 
     def read(path: str) -> Any:

@@ -46,7 +46,7 @@ def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
     assert conditions["configure.yml"] == conditions["undo/arm.yml"]
     assert conditions["configure.yml"] == [
         "'configure' in __layout_stages",
-        "__layout_every_host | rejectattr('__layout_is_settled') | list | length > 0",
+        "__layout_every_host | rejectattr('__layout_compared.is_settled') | list | length > 0",
     ]
 
 
@@ -78,7 +78,7 @@ def test_a_member_is_checked_for_what_it_runs():
 def test_each_program_of_a_member_goes_through_its_preflight_and_its_check(file, others):
     (task,) = [task for task in tasks("layout", file) if "loop" in task]
     assert included(task) == ("{{ __layout_component }}", file) and "when" not in task
-    known = {"__layout_components": ["haproxy"], "__layout_resolver_wanted": True}
+    known = {"__layout_components": ["haproxy"], "__layout_me": {"resolver": {"layout": {}}}}
     loop = trust_as_template(task["loop"])
     assert Templar(loader=DataLoader(), variables=known).template(loop) == ["haproxy", *others]
 

@@ -109,7 +109,7 @@ def test_a_run_goes_on_without_one_that_cannot_be_read_only_if_it_is_switched_of
 
 def armed(facts=None, **values):
     known = {
-        name: {"__layout_changes": True, "__layout_now": "20260131T120000Z", "__layout_silence": 35}
+        name: {"__layout_changes": True, "__layout_compared": {"now": "20260131T120000Z", "silence": 35}}
         for name in HOSTS["pair"]
     }
     facts = facts or known

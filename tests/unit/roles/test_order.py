@@ -78,7 +78,7 @@ def test_static_pods_change_in_the_wave_of_their_member_and_the_routers_of_holde
         "__layout_is_native": False,
         "__layout_components": [],
         "__layout_host": {"active_units": []},
-        "__layout_follows": False,
+        "__layout_me": {**KNOWN["__layout_me"], "follow": {}},
     }
     known["__layout_paths"] = plan.layout_paths()
     known["__layout_pods"] = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz"}

@@ -306,6 +306,7 @@ def test_programs_that_are_not_needed_are_removed():
 @pytest.mark.parametrize("wanted, file", [(True, "apply.yml"), (False, "remove.yml")])
 def test_the_resolver_is_set_up_or_removed(wanted, file):
     included = stage_of_run("Resolve")["ansible.builtin.include_role"]
-    found = Templar(loader=DataLoader(), variables={"__layout_resolver_wanted": wanted}).template(included)
+    known = {"__layout_me": {"resolver": {"layout": {}} if wanted else {}}}
+    found = Templar(loader=DataLoader(), variables=known).template(included)
     assert found == {"name": "onprem.lb.resolver", "tasks_from": file}
     assert (ROLES / "resolver" / "tasks" / file).exists()

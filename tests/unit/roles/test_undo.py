@@ -48,8 +48,7 @@ def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=3
         "hostvars": {
             "lb1": {
                 "__layout_changes": changes,
-                "__layout_now": RUN,
-                "__layout_silence": silence,
+                "__layout_compared": {"now": RUN, "silence": silence},
                 "inventory_hostname": "lb1",
             },
             "lb2": {"__layout_changes": changes, "inventory_hostname": "lb2"},
@@ -67,8 +66,8 @@ def armed(*given, **more):
 
 
 def test_a_run_that_is_slow_may_be_silent_for_longer():
-    assert float(armed(0)[0]["__layout_silence"]) == 35
-    assert float(armed(100)[0]["__layout_silence"]) >= 150
+    assert float(armed(0)[0]["__layout_compared"]["silence"]) == 35
+    assert float(armed(100)[0]["__layout_compared"]["silence"]) >= 150
 
 
 def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
@@ -137,7 +136,7 @@ def test_a_heartbeat_is_announced_to_the_others_before_the_first_one_gets_it_and
         ("postponed", f"{role} != 'first'"),
     ]
     taken_over = [(task["loop"], task[STATE]["state"]) for task in tasks("layout", "undo/resume.yml")]
-    attempted = "{{ __layout_attempted | selectattr('interrupted', "
+    attempted = "{{ __layout_locks.attempted | selectattr('interrupted', "
     assert taken_over == [
         (attempted + "'equalto', 'other') }}", "announced"),
         (attempted + "'equalto', 'first') }}", "taken_over"),

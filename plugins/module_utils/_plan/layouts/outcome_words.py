@@ -69,7 +69,6 @@ SET_UP = {
     "__layout_units_deleted": "",
     "__layout_pods_stopped": "stop",
     "__layout_router_disabled": "",
-    "__layout_units_removed": "",
     # The host's own resolver.
     "__resolver_written": "",
     "__resolver_nodes_written": "",
@@ -108,7 +107,7 @@ REMOVAL = {
     "__resolver_deleted": "",
     "__resolver_purged": "remove {resolver_packages}",
     "__resolver_erased": "remove {resolver_packages}",
-    "__layout_records_deleted": "",
+    "__layout_units_removed": "",
 }
 OWN = ("haproxy", "keepalived", "resolver")  # what has packages of its own
 EVERY = {"present": {**SET_UP, **REMOVAL}, "absent": REMOVAL}  # by the state that a run is for

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.locking import (
     heartbeat_timeout,
+    read,
     refusals,
     to_lock,
     waits,
@@ -88,3 +89,12 @@ def test_a_run_waits_for_members_that_return_unless_it_mends_them():
     (sentence,) = waits(["lb1", "lb2"], mends=False)
     assert sentence.startswith("lb1, lb2: a run was interrupted")
     assert waits(["lb1"], mends=True) == waits([], mends=False) == []
+
+
+def test_what_an_interrupted_run_has_armed_is_known_from_all_locks():
+    own = {"results": [{"item": "lb1", "interrupted": "first"}, {"item": "lb9", "msg": "no route"}]}
+    other = {"results": [{"item": "lb2", "interrupted": "other"}, {"item": "lb3", "interrupted": ""}]}
+    found = read([own, other, {}], own, "lb1")
+    assert (found.interrupted, found.interrupted_as) == (["lb1", "lb2"], "first")
+    assert found.attempted == own["results"][:1]
+    assert read([{}], {}, "lb1") == ([{}], [], [], "")
