@@ -221,15 +221,16 @@ def members_behind(given, host):
     return [BEHIND.format(names=", ".join(behind), host=host)] if behind else []
 
 
-def layout_units(plan, host, definition, settings, configs, *, agents, **about):
+def layout_units(plan, host, definition, settings, configs, *, record, agents, **about):
     """Return what each stage does with the helper units of a member, as `units.by_stage` does.
 
     :param definition: the layout, as its role defines it
+    :param record: of the members, as JSON
     :param agents: what `agent_archive` returned of each program
     :param about: the other variables that `units.About` names
     """
     about.update({key: definition[key] for key in ("prefix", "shutdown_before")}, settings=settings, configs=configs)
-    about["agent"] = next(iter(agents), {})
+    about.update(record=f"{record}\n", agent=next(iter(agents), {}))
     return as_data(units.by_stage(units.About(plan, host, templates.render, **about)))
 
 
