@@ -64,8 +64,8 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "plugins/module_utils/_agent/sidecar/": PODS,
     "plugins/module_utils/_plan/pods/": PODS,
     "roles/ipi/tasks/pods.yml": PODS,
-    "roles/layout/tasks/pods.yml": PODS,
     "roles/layout/tasks/pods/": PODS,
+    "roles/layout/tasks/routers/start_pods.yml": PODS,
     # Only one layout uses these.
     "playbooks/ipi.yml": CLUSTER,
     "playbooks/pair.yml": PAIR,

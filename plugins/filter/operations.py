@@ -47,6 +47,11 @@ def rollback_steps(given, to="", only_list=False):
     return rollback.steps(given, to, only_list)._asdict()
 
 
+def members_locked(loops, own, host):
+    """Return ``{loops, attempted, interrupted, interrupted_as}``, as `locking.Locks` has them."""
+    return locking.read(loops, own, host)._asdict()
+
+
 def members_backup(given, made, file):
     """Return ``{faults, lines, text}``: one file of the states of members.
 
@@ -108,6 +113,7 @@ class FilterModule:
             "backup_contents": backup_contents,
             "heartbeat_timeout": locking.heartbeat_timeout,
             "lock_refusals": locking.refusals,
+            "lock_waits": locking.waits,
             "maintenance_drain": maintenance_drain,
             "maintenance_give_back": maintenance_give_back,
             "maintenance_plan": maintenance_plan,
@@ -115,7 +121,9 @@ class FilterModule:
             "maintenance_stopped": maintenance.stopped,
             "maintenance_unproved": maintenance.unproved,
             "members_backup": members_backup,
+            "members_locked": members_locked,
             "members_status": members_status,
+            "members_to_lock": locking.to_lock,
             "rollback_steps": rollback_steps,
             "switchover_measured": steps.measured,
             "switchover_missed": steps.missed,

@@ -20,23 +20,44 @@ import traceback
 import uuid
 
 from ansible.utils.display import Display
-from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order
+from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome, planner, reading, several, units
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
+    direct,
+    outcome,
+    outcome_words,
+    planner,
+    reading,
+    several,
+    units,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, wanted
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, tags, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared import paths, pods
-from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import HOOK, ROUTERS, UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
+    AGENT,
+    HAPROXY,
+    HOOK,
+    KEEPALIVED,
+    NATIVE,
+    ROUTERS,
+    UNITS,
+)
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SILENCE = 5  # seconds
 CRASH = "This is a bug in the collection: {kind} in {file}, line {line}. Please report it."
+BEHIND = (
+    "{names} cannot be planned together with {host}, because the play takes its hosts in batches or with a free "
+    "strategy: remove serial, and set strategy: linear."
+)
 DISPLAY = Display()
 
 
@@ -85,8 +106,9 @@ def layout_plans(given, layout, left_out=(), drills=()):
 
 
 def layout_forecast(given, layout, left_out=(), drills=()):
-    """Return ``{faults, lines, snippets}``: what is planned, without the plans, which are large."""
-    return as_data(_forecast(_read(given), layout, left_out, drills)._replace(plans=[]))
+    """Return ``{faults, lines}``: what is planned, and what the clusters must know. The plans themselves are large."""
+    found = _forecast(_read(given), layout, left_out, drills)
+    return as_data(found._replace(plans=[], lines=found.lines + found.snippets))
 
 
 def _forecast(given, layout, left_out, drills):
@@ -108,14 +130,33 @@ def _read(given):
     ]
 
 
-def layout_waves(plans, checked):
+def layout_waves(plans, hosts, checks):
     """Return the waves of a run.
 
-    :param checked: ``[name, what each check of its files returned, ...]`` of each host
+    :param hosts: the variables of each
+    :param checks: of them, what each check of a host's files has returned
     """
-    changing = [name for name, *found in checked if any(map(order.has_changes, found))]
-    restarting = [name for name, *found in checked if any(map(order.starts_pods_anew, found))]
+    checked = {each["inventory_hostname"]: [each.get(name, {}) for name in checks] for each in hosts}
+    changing = [name for name, found in checked.items() if any(map(order.has_changes, found))]
+    restarting = [name for name, found in checked.items() if any(map(order.starts_pods_anew, found))]
     return as_data(order.waves(plans, changing, restarting))
+
+
+def layout_unproved(wave, hosts):
+    """Return a sentence for each member that could not take over, as `order.unproved` does.
+
+    :param hosts: the variables of each; of one that cannot be reached any more nothing is proved
+    """
+    return order.unproved(wave, [[each["inventory_hostname"], each.get("__layout_proof", {})] for each in hosts])
+
+
+def layout_tried(plans, hosts, prefix):
+    """Return what the trial of changed checks says, as `changed_checks.tried` does.
+
+    :param hosts: the variables of each; a check that did not run there says nothing
+    """
+    tries = [[each["inventory_hostname"], each.get("__layout_tried", {})] for each in hosts]
+    return changed_checks.tried(plans, tries, prefix)
 
 
 def auth_pass(given):
@@ -126,18 +167,79 @@ def auth_pass(given):
     return members.auth_pass(_read(given), new_uuid=lambda: str(uuid.uuid4()))
 
 
-def layout_reads(definition, settings, given, of_pods=()):
-    """Return the parameters with which `host_info` reads a member."""
-    return reading.parameters(definition, settings, given, pair_api.PRESETS, of_pods)
+def layout_reads(definition, record, configs, script_user):
+    """Return the parameters with which `host_info` reads a member.
+
+    :param record: the member, as the lookup `layout_member` returns it
+    :param configs: the configuration files of haproxy and keepalived, by program
+    """
+    (settings,) = (each["settings"] for each in _read([record]))
+    of_pods = pods_to_read(settings.get("delivery"))
+    return reading.parameters(definition, settings, configs, script_user, pair_api.PRESETS, of_pods)
 
 
-def layout_units(plan, host, about):
+def layout_outside(record, name, variables, of_play, prefix):
+    """Return the record of a member outside --limit, of which the inventory says its engine and its interface.
+
+    One that the inventory sets for neither host is the play's, for both.
+
+    :param record: of the host of the play that acts for it, as the lookup `layout_member` returns it
+    :param variables: of the member; likewise ``of_play``, those of that host
+    """
+    ((settings, members),) = ((each["settings"], each["members"]) for each in _read([record]))
+    unset = {"engine": "auto", "interface": ""}
+    given = {key: f"{prefix}_{key}" for key in unset}
+    usual = {key: unset[key] if full in of_play else settings[key] for key, full in given.items()}
+    own = {key: variables.get(full, usual[key]) for key, full in given.items()}
+    return {
+        "name": name,
+        "address": variables.get("ansible_host", name),
+        "groups": variables["group_names"],
+        "members": members,
+        "outside_limit": True,
+        "host": None,
+        "settings": json.dumps({**settings, **own}, default=str),
+    }
+
+
+def layout_left_out(given, hosts):
+    """Return hosts of the inventory's other pairs, which --limit leaves out, as `layout_plans` takes them.
+
+    :param given: the variables of each
+    :param hosts: of all pairs; one that names no members of its own has these
+    """
+    unset = {"pair_members": hosts, "pair_vips": [], "pair_vrid": ""}
+    return [[each["inventory_hostname"], *(each.get(name, value) for name, value in unset.items())] for each in given]
+
+
+def members_behind(given, host):
+    """Return why members cannot be planned: a play that takes its hosts in batches has not recorded all of them.
+
+    :param given: the variables of each
+    """
+    behind = [each["inventory_hostname"] for each in given if "__layout_member" not in each]
+    return [BEHIND.format(names=", ".join(behind), host=host)] if behind else []
+
+
+def layout_units(plan, host, definition, settings, configs, *, record, agents, **about):
     """Return what each stage does with the helper units of a member, as `units.by_stage` does.
 
+    :param definition: the layout, as its role defines it
+    :param record: of the members, as JSON
+    :param agents: what `agent_archive` returned of each program
     :param about: the other variables that `units.About` names
     """
-
+    about.update({key: definition[key] for key in ("prefix", "shutdown_before")}, settings=settings, configs=configs)
+    about.update(record=f"{record}\n", agent=next(iter(agents), {}))
     return as_data(units.by_stage(units.About(plan, host, templates.render, **about)))
+
+
+def planned_undo(plan, name, **run):
+    """Return a member's part in the undo of a run, as `undo.part` does.
+
+    :param run: what `undo.Run` names
+    """
+    return undo.part(plan, name, undo.Run(**run))
 
 
 NAMED = {
@@ -149,6 +251,7 @@ NAMED = {
     "answers": paths.ANSWERS,
     "hook": HOOK,
     "follow_state": paths.FOLLOW_STATE,
+    "direct_down_file": direct.DOWN_FILE,
     "direct_archive": paths.archive("direct"),
     "routers": [engine.router for engine in UNITS.values()],
     "every_router": [*ROUTERS],
@@ -157,13 +260,16 @@ NAMED = {
     "pods": [*pods.NAMES],
     "pod_files": pods.RESOURCES,
     "units": [*paths.EVERY_UNIT],
-    "configs": paths.DEFAULTS,
 }
 
 
-def layout_paths(names):
-    """Return the units and paths that tasks name, by the words that they have for them."""
-    return {name: NAMED[name] for name in names}
+def layout_paths(haproxy="", keepalived=""):
+    """Return the units and paths that tasks name, by the words that they have for them.
+
+    :param haproxy: its configuration file, if the user has named one; likewise that of keepalived
+    """
+    given = {HAPROXY: haproxy, KEEPALIVED: keepalived}
+    return {**NAMED, "configs": {name: given[name] or path for name, path in paths.DEFAULTS.items()}}
 
 
 def layout_departed(former, found, vips, retired, prefix):
@@ -176,26 +282,81 @@ def layout_removal(prefix, down_file):
     return as_data(units.removal(prefix, down_file))
 
 
+def layout_components(plan):
+    """Return the component roles that set a member up, in the order of their checks.
+
+    :param plan: of the member, as data
+    """
+    balances, routes = plan["balancer"]["services"] != "[]", bool(plan["router"]["instances"])  # JSON
+    if plan["pods"]:
+        return []
+    if plan["engine"] == NATIVE:
+        return [HAPROXY] * balances + [KEEPALIVED] * routes
+    return [AGENT] * routes
+
+
+def layout_statistics(plan):
+    """Return the variables of a member's statistics page, in the order of `outcome.STATISTICS`, if it has a balancer.
+
+    :param plan: of the member, as data
+    """
+    role = HAPROXY if plan["engine"] == NATIVE and not plan["pods"] else AGENT
+    return [f"{role}_stats_{key}" for key in outcome.STATISTICS] if plan["balancer"]["services"] != "[]" else []
+
+
+def layout_steps(registered, state, **read):
+    """Return what the tasks of a run have changed on a host, or would in check mode.
+
+    :param registered: what they returned, in the order of `outcome_words.results`
+    :param read: as `outcome_words.words` takes it
+    """
+    known = dict(zip(outcome_words.results(state), registered))
+    return outcome.steps(outcome_words.words(state, known, read), registered)
+
+
+def layout_outcome(given, outside, dry, every):
+    """Return the last lines of a run, as `outcome.lines` does.
+
+    :param given: with the values of the ``statistics``, in the order of `outcome.STATISTICS`
+    :param every: the members of all plans
+    """
+    silent = [each["name"] for each in every if "silent" in each]
+    members = [{**each, "statistics": outcome.statistics(each["statistics"])} for each in given]
+    return outcome.lines(members, outside, dry, silent)
+
+
 class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
         return {
+            "layout_components": layout_components,
             "layout_departed": layout_departed,
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),
+            "layout_left_out": layout_left_out,
+            "layout_outside": layout_outside,
             "layout_paths": layout_paths,
             "layout_plans": with_faults(layout_plans, no_plans),
             "layout_reads": layout_reads,
             "layout_removal": layout_removal,
             "layout_in_force": wanted.is_in_force,
-            "layout_outcome": outcome.lines,
+            "layout_obstacles": reading.obstacles,
+            "layout_outcome": layout_outcome,
+            "layout_results": outcome_words.results,
             "layout_removed": outcome.removed,
-            "layout_steps": outcome.steps,
-            "layout_tried": changed_checks.tried,
+            "layout_stages": tags.stages,
+            "layout_statistics": layout_statistics,
+            "layout_steps": layout_steps,
+            "layout_tried": layout_tried,
             "layout_units": layout_units,
-            "layout_unproved": order.unproved,
+            "layout_unproved": layout_unproved,
             "layout_waves": layout_waves,
+            "pending_changes": order.pending,
+            "late_heartbeat": undo.is_late,
+            "late_heartbeats": undo.late,
             "members_auth_pass": auth_pass,
+            "members_behind": members_behind,
+            "planned_undo": planned_undo,
             "vrrp_forecast": forecast.vrrp_forecast,
         }

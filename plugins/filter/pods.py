@@ -139,5 +139,4 @@ class FilterModule:
             "layout_pods": layout_pods,
             "pod_files": pod_files,
             "pods_below": pods_below,
-            "pods_to_read": pods_to_read,
         }

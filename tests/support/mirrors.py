@@ -27,10 +27,10 @@ ALSO_PLAYED: Dict[str, str] = {
         playbooks/remove pair/main layout/plan layout/outside_limit layout/validate layout/inputs
         layout/members layout/present layout/preflight layout/check
         layout/configure layout/absent haproxy/configure keepalived/configure""",
-    "playbooks/pods": "layout/pods ipi/pods",
+    "playbooks/pods": "layout/forecast layout/validate ipi/pods",
     "playbooks/restore": "playbooks/rollback",
     "playbooks/rollback": """
-        layout/undo/postpone layout/undo/confirm layout/undo/return layout/unlock playbooks/tasks/read""",
+        layout/undo/heartbeat layout/undo/confirm layout/unlock playbooks/tasks/read""",
     "playbooks/switchover": "playbooks/tasks/move playbooks/tasks/read",
     "roles/check_before_change": "layout/check haproxy/check keepalived/check agent/check",
     "roles/components": """
@@ -45,11 +45,11 @@ ALSO_PLAYED: Dict[str, str] = {
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify
         direct_server/remove""",
     "roles/follow": "layout/units layout/follow_check layout/unlock",
-    "roles/lock": "layout/lock layout/undo/take_over",
+    "roles/lock": "layout/lock layout/undo/resume",
     "roles/members": """
-        layout/outside_limit layout/departed layout/undo/arm layout/undo/postpone layout/undo/postpone_again""",
+        layout/outside_limit layout/departed layout/undo/arm layout/undo/heartbeat""",
     "roles/migration": """
-        layout/migrate layout/pods/to_units layout/pods/from_units
+        layout/migrate
         agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
         ipi/nftables_absent ipi/nftables_files_absent""",
     "roles/obstacles": """
@@ -59,7 +59,7 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/platforms": """
         haproxy/install haproxy/configure haproxy/selinux keepalived/install keepalived/configure keepalived/selinux""",
     "roles/proof": """
-        layout/verify layout/undo/confirm layout/undo/return layout/unlock layout/routers/left_stopped""",
+        layout/verify layout/undo/confirm layout/unlock layout/routers/left_stopped""",
     "roles/removal": "layout/absent haproxy/remove keepalived/remove agent/remove layout/unused",
     "roles/resolver": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
@@ -69,16 +69,16 @@ ALSO_PLAYED: Dict[str, str] = {
         resolver/remove direct_server/main direct_server/preflight direct_server/configure
         direct_server/verify direct_server/remove""",
     "roles/stages": """
-        layout/routers/wave layout/routers/together layout/routers/sole
-        layout/routers/start layout/routers/stop layout/migrate layout/pods/from_units
-        layout/pods/to_units layout/unused agent/migrate_to_native agent/migrate_to_agent
+        layout/routers/wave layout/routers/together
+        layout/routers/start layout/routers/stop layout/migrate
+        layout/unused agent/migrate_to_native agent/migrate_to_agent
         agent/remove""",
-    "roles/static_pods": "layout/pods/static_pods layout/pods/configure layout/pods/check",
-    "roles/undo": "layout/present layout/undo/arm layout/undo/postpone layout/undo/postpone_again",
+    "roles/static_pods": "layout/pods/static_pods layout/routers/start_pods layout/pods/check",
+    "roles/undo": "layout/present layout/undo/arm layout/undo/heartbeat",
     "roles/units": """
         layout/configure layout/openings layout/direct layout/direct_absent layout/units
         layout/follow_check layout/unused
-        layout/pods/configure layout/pods/check layout/pods/static_pods""",
+        layout/routers/start_pods layout/pods/check layout/pods/static_pods""",
 }
 
 

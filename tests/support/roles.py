@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.filter import plan
 
 from support import keywords
 from support.paths import ROLES
+from support.recorded_plays import prepare
 
 BUILTIN = "ansible.builtin."
 INCLUDES = (f"{BUILTIN}import_tasks", f"{BUILTIN}include_tasks")
@@ -31,6 +32,7 @@ def calls(role: str, variables: Dict[str, Any], *modules: str, tasks_from: str =
 
     :param variables: everything that the conditions and these arguments refer to, registered results included
     """
+    prepare()
     loader = DataLoader()
     templar = Templar(loader=loader, variables=variables)
 
@@ -49,7 +51,7 @@ def calls(role: str, variables: Dict[str, Any], *modules: str, tasks_from: str =
                 continue
             yield from walk(task.get("block", []))
             for file in [task[key] for key in INCLUDES if key in task]:
-                yield from walk(read(file))
+                yield from walk(read(templar.template(file)))
             yield from [(module, templar.template(task[module])) for module in modules if module in task]
 
     with mock.patch.object(lookup_loader, "get", _find_lookup):
@@ -79,8 +81,8 @@ def variables_of(role: str) -> Dict[str, Any]:
     found: Dict[str, Any] = {"role_path": str(ROLES / role)}
     for file in [*folder.glob("main.yml"), *folder.glob("main/*.yml")]:
         found.update(loader.load_from_file(str(file), trusted_as_template=True))
-    if "__layout_named" in found:  # a filter of a collection takes a collection loader, too
-        found["__layout_paths"] = plan.layout_paths(found["__layout_named"].split())
+    if "__layout_paths" in found:  # a filter of a collection takes a collection loader, too
+        found["__layout_paths"] = plan.layout_paths()
     return found
 
 
@@ -89,6 +91,7 @@ def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
 
     :param variables: what they name beside the role's own `vars/`, which these override
     """
+    prepare()
     loader = DataLoader()
 
     def read(path: str) -> Any:

@@ -19,6 +19,7 @@ OTHERS = {
     "haproxy": ["check_post", "url_param", "use_backend", "use_domain_only"],
     "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo"],
     "nft": ["inet_service"],
+    "SELinux": ["haproxy_connect_any", "keepalived_connect_any"],
     "Prometheus": ["node_exporter"],
     "Ansible": [
         *("ansible_become_method", "ansible_become_user", "ansible_check_mode", "ansible_host"),

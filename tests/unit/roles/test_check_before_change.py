@@ -8,6 +8,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.onprem.lb.plugins.filter import roles
+from ansible_collections.onprem.lb.plugins.filter.plan import layout_components
 from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
 from support.roles import tasks, variables_of
 
@@ -43,7 +44,10 @@ def test_a_layout_has_its_files_checked_before_the_first_change_or_right_after_t
 def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
     conditions = dict(stages("layout", "present.yml"))
     assert conditions["configure.yml"] == conditions["undo/arm.yml"]
-    assert conditions["configure.yml"] == ["'configure' in __layout_stages", "__layout_unsettled | length > 0"]
+    assert conditions["configure.yml"] == [
+        "'configure' in __layout_stages",
+        "__layout_every_host | rejectattr('__layout_compared.is_settled') | list | length > 0",
+    ]
 
 
 def test_what_a_layout_configures_is_what_it_has_checked():
@@ -57,10 +61,9 @@ ALL = ("haproxy", "keepalived", "agent")
 
 def components(native=True, balancer=True, router=True, in_pods=False):
     """Return the roles whose preflight and check a layout includes for a member."""
-    given = {**variables_of("layout"), "__layout_is_native": native, "__layout_has_balancer": balancer}
-    given["__layout_in_pods"] = in_pods
-    templar = Templar(loader=DataLoader(), variables={**given, "__layout_has_router": router})
-    return templar.template(given["__layout_components"])
+    given = {"engine": "native" if native else "agent", "pods": {"x": 1} if in_pods else {}}
+    given["balancer"] = {"services": '[{"name": "web"}]' if balancer else "[]"}
+    return layout_components({**given, "router": {"instances": [{"name": "vip"}] if router else []}})
 
 
 def test_a_member_is_checked_for_what_it_runs():
@@ -75,7 +78,7 @@ def test_a_member_is_checked_for_what_it_runs():
 def test_each_program_of_a_member_goes_through_its_preflight_and_its_check(file, others):
     (task,) = [task for task in tasks("layout", file) if "loop" in task]
     assert included(task) == ("{{ __layout_component }}", file) and "when" not in task
-    known = {"__layout_components": ["haproxy"], "__layout_resolver_wanted": True}
+    known = {"__layout_components": ["haproxy"], "__layout_me": {"resolver": {"layout": {}}}}
     loop = trust_as_template(task["loop"])
     assert Templar(loader=DataLoader(), variables=known).template(loop) == ["haproxy", *others]
 

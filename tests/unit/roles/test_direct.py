@@ -143,5 +143,5 @@ def test_the_file_is_in_a_folder_that_is_there_before_the_first_start():
 
 
 def test_the_unit_writes_the_file_that_the_routers_track():
-    assert variables_of("layout")["__layout_direct_down_file"] == direct.DOWN_FILE
+    assert plan.NAMED["direct_down_file"] == direct.DOWN_FILE
     assert plan.NAMED["direct"] == direct.UNIT

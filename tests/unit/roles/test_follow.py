@@ -138,7 +138,7 @@ def test_its_pod_writes_no_file_beside_a_run_either(active, changes, paused):
         "__layout_pods_written": {},
         "ansible_check_mode": False,
     }
-    found = calls("layout", variables, MEMBER_PODS, FILES, tasks_from="pods/configure.yml")
+    found = calls("layout", variables, MEMBER_PODS, FILES, tasks_from="routers/start_pods.yml")
     paused_first = [(MEMBER_PODS, {"pods": ["onprem-lb-follow"], "state": "stopped"})] if paused else []
     assert found[: len(paused_first)] == paused_first and len(found) == len(paused_first) + 2
     assert found[-2][1]["folders"] == []

@@ -109,14 +109,14 @@ def test_a_run_goes_on_without_one_that_cannot_be_read_only_if_it_is_switched_of
 
 def armed(facts=None, **values):
     known = {
-        name: {"__layout_changes": True, "__layout_now": "20260131T120000Z", "__layout_silence": 35}
+        name: {"__layout_changes": True, "__layout_compared": {"now": "20260131T120000Z", "silence": 35}}
         for name in HOSTS["pair"]
     }
     facts = facts or known
     return stage(
         "undo/arm.yml",
         facts=facts,
-        **{"__layout_configs": {}, "__layout_attempted": [], "__layout_locks": [], **values},
+        **values,
     )
 
 
@@ -132,13 +132,18 @@ def test_where_nothing_is_to_be_undone_nothing_is_armed_and_the_run_says_why():
     assert play.said == ["If this run is interrupted, no member returns on its own: pair_undo_after is 0."]
 
 
+def test_in_check_mode_nothing_is_armed_and_nothing_is_said_of_an_interruption():
+    play = armed(check=True)
+    assert play.code == 0 and play.calls == [] and play.said == []
+
+
 @pytest.mark.parametrize("check", [False, True])
 def test_a_heartbeat_that_comes_too_late_is_followed_by_another_one_and_eight_of_them_end_the_run(check):
-    late = stage("undo/postpone.yml", {"member_state": {"postponed": False}}, undone())
+    late = stage("undo/heartbeat.yml", {"member_state": {"postponed": False}}, undone())
     assert late.code == 2 and "Signs of life of this run take too long" in str(late.faults())
     assert len([line for line in late.did("member_state") if line == "lb2 member_state postponed"]) == 9
     answers = {"member_state": [{"postponed": True}, {"postponed": True}, {"postponed": False}, {"postponed": True}]}
-    assert stage("undo/postpone.yml", answers, undone()).did("member_state").count("lb2 member_state postponed") == 2
+    assert stage("undo/heartbeat.yml", answers, undone()).did("member_state").count("lb2 member_state postponed") == 2
 
 
 def undone():

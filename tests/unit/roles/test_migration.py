@@ -18,7 +18,7 @@ def test_new_services_answer_through_the_vips_once_the_last_member_has_migrated(
     """Until then the VIPs may be on a member with the engine and the services of before."""
     loader = DataLoader()
     read = loader.load_from_file(str(ROLES / "layout" / "tasks" / "migrate.yml"), trusted_as_template=True)
-    (verify,) = [task for task in read if task.get("ansible.builtin.include_tasks") == "verify.yml"]
+    (verify,) = [task for task in read[0]["block"] if task.get("ansible.builtin.include_tasks") == "verify.yml"]
     known = {"__layout_me": {"expected": EXPECTED}, "__layout_plan": {"migration_order": ["lb2", "lb1"]}}
     variables = {**known, **verify["vars"], "__layout_migrating": migrating}
     expected = Templar(loader=loader, variables=variables).template(verify["vars"]["__layout_expected"])
@@ -26,7 +26,7 @@ def test_new_services_answer_through_the_vips_once_the_last_member_has_migrated(
 
 
 SYSTEMD, PODS, ROLE = "ansible.builtin.systemd_service", "onprem.lb.member_pods", "ansible.builtin.include_role"
-FILE, INCLUDE, ARCHIVE = "ansible.builtin.file", "ansible.builtin.include_tasks", "onprem.lb.agent_archive"
+FILE, ARCHIVE = "ansible.builtin.file", "onprem.lb.agent_archive"
 WRITES = "onprem.lb.config_files"
 ROUTER, BALANCER, FOLLOW = "onprem-lb-router", "onprem-lb-balancer", "onprem-lb-follow"
 
@@ -34,8 +34,11 @@ ROUTER, BALANCER, FOLLOW = "onprem-lb-router", "onprem-lb-balancer", "onprem-lb-
 INTERRUPTED = {"active_units": ["haproxy.service", ROUTER], "enabled_units": []}
 
 
-def moves(file, *more, **known):
-    """Return what the move of a member calls, in its order."""
+def moves(moves_from, *more, **known):
+    """Return what the migration of a member calls, in its order.
+
+    :param moves_from: the delivery that goes
+    """
     variables = {
         **variables_of("layout"),
         "__layout_host": {"active_units": ["haproxy.service", "keepalived.service"], "enabled_units": []},
@@ -43,29 +46,36 @@ def moves(file, *more, **known):
         "__layout_settings": {"down_file": "/run/haproxy.down"},
         "__layout_components": ["haproxy", "keepalived"],
         "__layout_pods": {"files": [], "secrets": [], "pods": [BALANCER, ROUTER], "archive": "/agent.pyz"},
-        "__layout_program": "keepalived",
+        "__layout_component": "keepalived",
+        "__layout_me": {"moves_from": moves_from},
+        "__layout_in_pods": moves_from == "unit",
+        "__layout_is_native": moves_from != "unit",
+        "__layout_plan": {"migration_order": []},
+        "layout_definition": {"verify": False},
+        "inventory_hostname": "lb1",
+        "__layout_migrating": "lb1",
         "ansible_check_mode": False,
         "item": "A",
         **known,
     }
-    return calls("layout", variables, SYSTEMD, PODS, ROLE, FILE, ARCHIVE, *more, tasks_from=file)
+    return calls("layout", variables, SYSTEMD, PODS, ROLE, FILE, ARCHIVE, *more, tasks_from="migrate.yml")
 
 
-def loop_of(file, name):
+def loop_of(name):
     loader = DataLoader()
-    read = loader.load_from_file(str(ROLES / "layout" / "tasks" / file), trusted_as_template=True)
-    (loop,) = [task["loop"] for task in read if task["name"] == name]
+    read = loader.load_from_file(str(ROLES / "layout" / "tasks" / "migrate.yml"), trusted_as_template=True)
+    (loop,) = [task["loop"] for task in read[0]["block"] if task["name"] == name]
     host = {"active_units": ["haproxy.service", "keepalived.service"], "enabled_units": ["onprem-lb-shutdown.service"]}
     variables = {**variables_of("layout"), "__layout_host": host}
     return Templar(loader=loader, variables=variables).template(loop)
 
 
 def test_units_are_stopped_for_good_before_the_pods_start_and_removed_at_the_end():
-    found = moves("pods/from_units.yml")
-    again = moves("pods/from_units.yml", __layout_host=INTERRUPTED, __layout_in_pods=True)
+    found = moves("unit")
+    again = moves("unit", __layout_host=INTERRUPTED)
     assert again[0] == (PODS, {"pods": [ROUTER], "state": "stopped"}), "one that an interrupted run has started"
     assert found[0] == (SYSTEMD, {"name": "A", "enabled": False, "state": "stopped"})
-    assert loop_of("pods/from_units.yml", "Migrate to pods | Stop the units for good, the router's first") == [
+    assert loop_of("Migrate | Stop the units, the router's first") == [
         "keepalived.service",
         "onprem-lb-shutdown.service",
         "haproxy.service",
@@ -83,21 +93,16 @@ def test_the_tables_of_a_pod_that_runs_already_stay_loaded():
 
 
 def test_pods_are_stopped_before_the_units_start_and_their_manifests_go_at_the_end():
-    found = moves("pods/to_units.yml", WRITES)
+    found = moves("pod", WRITES)
     assert [module for module, _given in found] == [PODS, ROLE, WRITES, PODS]
     assert found[0][1] == {"pods": ["A"], "state": "stopped"}
-    assert loop_of(
-        "pods/to_units.yml",
-        "Migrate to units | Stop follow, the router, then the balancer",
-    ) == [FOLLOW, ROUTER, BALANCER]
+    assert loop_of("Migrate | Stop follow, the router, then the balancer") == [FOLLOW, ROUTER, BALANCER]
     assert found[2][1] == {"files": [], "folders": ["/etc/kubernetes/static-pod-resources/onprem-lb"]}
     assert found[3][1] == {"pods": [BALANCER, ROUTER, FOLLOW], "state": "absent"}
 
 
 def test_the_router_of_one_engine_has_stopped_before_the_pods_of_the_other_one_start():
-    here = {"inventory_hostname": "lb1", "__layout_migrating": "lb1", "layout_definition": {"verify": False}}
-    here.update(__layout_me={"moves_from": ""}, __layout_plan={"migration_order": []})
-    found = moves("migrate.yml", __layout_in_pods=True, **here)
+    found = moves("", __layout_in_pods=True, __layout_is_native=False)
     assert [given for module, given in found if module == PODS] == [
         {"pods": [ROUTER], "state": "stopped"},
         {"pods": [BALANCER, ROUTER], "state": "started"},
@@ -107,22 +112,43 @@ def test_the_router_of_one_engine_has_stopped_before_the_pods_of_the_other_one_s
 @pytest.mark.parametrize(
     "moves_from, in_pods, expected",
     [
-        ("", False, ["role"]),
-        ("", True, ["routers/stop.yml", "pods/configure.yml"]),
-        ("unit", True, ["pods/from_units.yml"]),
-        ("pod", False, ["pods/to_units.yml"]),
+        ("", False, ["Replace the engine"]),
+        ("", True, ["Stop the router, which gives the VIPs up", "Start the pods"]),
+        (
+            "unit",
+            True,
+            [
+                *("Stop the units, the router's first", "Remove the redirect and the guard", "Start the pods"),
+                *("Delete what the units have left", "Remove keepalived and haproxy"),
+            ],
+        ),
+        (
+            "pod",
+            False,
+            [
+                *("Stop follow, the router, then the balancer", "Configure haproxy and keepalived"),
+                *("Delete what the pods have read", "Delete their manifests"),
+            ],
+        ),
     ],
 )
 def test_a_member_changes_its_engine_or_its_delivery(moves_from, in_pods, expected):
     loader = DataLoader()
-    read = loader.load_from_file(str(ROLES / "layout" / "tasks" / "migrate.yml"), trusted_as_template=True)
+    (read,) = loader.load_from_file(str(ROLES / "layout" / "tasks" / "migrate.yml"), trusted_as_template=True)
     known = {
-        "inventory_hostname": "lb1",
-        "__layout_migrating": "lb1",
+        **variables_of("layout"),
         "__layout_me": {"moves_from": moves_from},
         "__layout_in_pods": in_pods,
+        "__layout_host": {"active_units": []},
+        "__layout_has_balancer": True,
         "ansible_check_mode": False,
     }
+    *steps, verify = read["block"]
     templar = Templar(loader=loader, variables=known)
-    found = [task for task in read[:4] if all(map(templar.evaluate_conditional, task["when"]))]
-    assert [templar.template(task[INCLUDE]) if INCLUDE in task else "role" for task in found] == expected
+
+    def holds(task):
+        conditions = task["when"] if isinstance(task["when"], list) else [task["when"]]
+        return all(map(templar.evaluate_conditional, conditions))
+
+    assert [task["name"].removeprefix("Migrate | ") for task in steps if holds(task)] == expected
+    assert "when" not in verify

@@ -24,7 +24,7 @@ def uses(name):
 
 
 def test_a_number_of_a_template_is_made_one_where_it_is_compared_or_added():
-    assert {"__layout_undo_after", "__steps_delay"} <= NAMES
+    assert {"__steps_delay"} <= NAMES
     wrong = [
         place
         for name in NAMES

@@ -111,6 +111,7 @@ def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_p
     obstacles = {name: f"{name}!" for name in names}
     host = {"obstacles": obstacles, "missing_packages": []}
     variables = {"layout_definition": definition, "__layout_host": host, "__layout_stages": ["configure"]}
+    variables["inventory_hostname"] = "lb1"
     expected = ["guard.service!", "/etc/onprem-lb/x.nft!", *(["nftables!"] if native else [])]
     found = refusals("layout", "preflight.yml", {**variables, "__layout_is_native": native, "__layout_in_pods": False})
     assert sorted(found) == sorted(expected)

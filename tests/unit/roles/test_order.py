@@ -78,10 +78,9 @@ def test_static_pods_change_in_the_wave_of_their_member_and_the_routers_of_holde
         "__layout_is_native": False,
         "__layout_components": [],
         "__layout_host": {"active_units": []},
-        "__layout_follows": False,
+        "__layout_me": {**KNOWN["__layout_me"], "follow": {}},
     }
-    names = ("router_pod", "follow_pod", "follow_state", "routers")
-    known["__layout_paths"] = plan.layout_paths(names)
+    known["__layout_paths"] = plan.layout_paths()
     known["__layout_pods"] = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz"}
     (started,) = wave(PODS, on="lb1", **known)
     assert started == {"pods": ["onprem-lb-router"], "state": "started"}

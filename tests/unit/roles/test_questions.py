@@ -27,8 +27,7 @@ def asked(written=json.dumps, **settings):
     known = {**variables_of("layout"), **variables_of("pair"), **given}
     definition = Templar(loader=DataLoader(), variables=known).template(known["__pair_layout"])
     of_layout = {key[len("pair_") :]: value for key, value in given.items()}
-    about = {"configs": paths.DEFAULTS, "services": written(of_layout), "script_user": "root"}
-    return layout_reads(definition, of_layout, about)
+    return layout_reads(definition, {"settings": written(of_layout)}, paths.DEFAULTS, "root")
 
 
 def test_the_names_of_all_servers_are_resolved():

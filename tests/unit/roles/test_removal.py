@@ -25,6 +25,8 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         **variables_of("layout"),
         "layout_definition": {"prefix": layout, "members": []},
         "ansible_play_hosts_all": [],
+        "hostvars": {},
+        "inventory_hostname": "lb1",
         "__layout_host": {"unremovable": {}, "active_units": [], "enabled_units": [], "existing_units": []},
         f"{layout}_down_file": "/run/lb.down",
         variable: trust_as_template("{{ no_such_variable.servers }}"),

@@ -116,13 +116,13 @@ REPLACED = {"replaced_router": {**ROUTER, "instances": [INSTANCE]}}
 def test_the_router_that_will_be_replaced_gets_the_new_settings_meanwhile(replaces, module, expected):
     agent = {"__agent_host_given": {}, "__agent_faults": [], "agent_services": [], "agent_instances": []}
     member = {**REPLACED, "replaces": replaces, "engine": {"native": "agent", "agent": "native"}[replaces]}
-    play = stage("routers/sole.yml", facts=SETTLED, plan={"sole_router": "lb1"}, member=member, **agent)
+    play = stage("routers/together.yml", facts=SETTLED, plan={"sole_router": "lb1"}, member=member, **agent)
     assert (
         did(play, module) == expected
         and did(play, "systemd_service")[0] == "lb2 systemd_service stopped keepalived.service"
     )
     without = stage(
-        "routers/sole.yml",
+        "routers/together.yml",
         facts=SETTLED,
         plan={"sole_router": "lb1"},
         member={"replaces": replaces, "replaced_router": None},
@@ -152,7 +152,12 @@ def test_what_the_sole_router_gets_is_judged_before_the_others_stop(replaces, va
     }
     member = {**REPLACED, "replaces": replaces, "engine": {"native": "agent", "agent": "native"}[replaces]}
     play = stage(
-        "routers/sole.yml", answers, facts=SETTLED, plan={"sole_router": "lb1"}, member=member, **{**usual, **values}
+        "routers/together.yml",
+        answers,
+        facts=SETTLED,
+        plan={"sole_router": "lb1"},
+        member=member,
+        **{**usual, **values},
     )
     assert play.code != 0 and "no." in str(play.faults())
     assert play.did("systemd_service") == []
@@ -169,7 +174,7 @@ def test_the_balancer_of_a_router_that_will_be_replaced_stays_as_it_is_whatever_
     }
     values = layout({**REPLACED, "replaces": "agent"}, {"sole_router": "lb1"}, __agent_host_given=host_info("lb1"))
     values.pop("__agent_model")
-    play = run(tasks_of("layout", "routers/sole.yml", **of_successor), HOSTS, deployment(), facts=SETTLED, **values)
+    play = run(tasks_of("layout", "routers/together.yml", **of_successor), HOSTS, deployment(), facts=SETTLED, **values)
     assert did(play, "agent") == ["lb1 agent", "lb2 agent"] * 2
     assert [call.check for call in play.of("agent")] == [True, True, False, False]
     for call in play.of("agent"):
@@ -180,7 +185,7 @@ def test_static_pods_stop_and_start_as_pods():
     pods = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz"}
     values = {"member": {"pods": {"x": 1}}, "__layout_pods": pods, "__layout_follow_state": "/var/lib/f"}
     assert did(stage("routers/stop.yml", **values)) == [f"{name} member_pods stopped" for name in HOSTS["pair"]]
-    assert only("lb1", stage("routers/start.yml", **values, **CHANGED), "member_pods", "systemd_service") == [
+    assert only("lb1", stage("routers/start_pods.yml", **values, **CHANGED), "member_pods", "systemd_service") == [
         "member_pods started"
     ]
 
@@ -301,6 +306,7 @@ def test_programs_that_are_not_needed_are_removed():
 @pytest.mark.parametrize("wanted, file", [(True, "apply.yml"), (False, "remove.yml")])
 def test_the_resolver_is_set_up_or_removed(wanted, file):
     included = stage_of_run("Resolve")["ansible.builtin.include_role"]
-    found = Templar(loader=DataLoader(), variables={"__layout_resolver_wanted": wanted}).template(included)
+    known = {"__layout_me": {"resolver": {"layout": {}} if wanted else {}}}
+    found = Templar(loader=DataLoader(), variables=known).template(included)
     assert found == {"name": "onprem.lb.resolver", "tasks_from": file}
     assert (ROLES / "resolver" / "tasks" / file).exists()

@@ -44,7 +44,7 @@ def set_by(tasks):
         yield from set_by(task)
 
 
-@pytest.mark.parametrize("file, router", [("present", "router"), ("routers/sole", "replaced_router")])
+@pytest.mark.parametrize("file, router", [("present", "router"), ("routers/together", "replaced_router")])
 @pytest.mark.parametrize("engine", ["keepalived", "agent"])
 def test_a_layout_hands_all_of_its_router_to_each_engine(file, router, engine):
     given = dict(set_by(yaml.safe_load((ROLES / "layout" / "tasks" / f"{file}.yml").read_text())))

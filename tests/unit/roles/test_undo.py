@@ -8,14 +8,15 @@ import time
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from ansible.template import Templar
 from support.recorded_layouts import PLAN
 from support.recorded_plays import prepare
-from support.roles import calls, refusals, stage_of_run, tasks, variables_of
+from support.roles import calls, stage_of_run, tasks, variables_of
 
 SET_FACT, STATE, DEBUG = "ansible.builtin.set_fact", "onprem.lb.member_state", "ansible.builtin.debug"
 INCLUDE = "ansible.builtin.include_tasks"
 RUN = "20260131T120000Z"
+PLANNED = {"engine": "agent", "replaces": "", "firewall": {"interfaces": []}}
 
 
 @pytest.fixture(autouse=True)
@@ -33,20 +34,24 @@ def member(seconds_so_far=0.0, paths=("/etc/haproxy/haproxy.cfg",), undo_after=3
         "ansible_check_mode": False,
         "ansible_play_hosts_all": ["lb1", "lb2"],
         "ansible_play_hosts": ["lb1", "lb2"],
-        "__layout_todo": list(paths),
+        "__agent_deployed": {"steps": list(paths)},
         "__layout_first": "lb1",
         "__layout_is_first": False,
         "layout_definition": {"prefix": "pair"},
         "__layout_settings": {"undo_after": undo_after},
-        "__layout_plan": {"members": {"lb1": {}, "lb2": {}}, "undo": undo},
+        "__layout_plan": {**PLAN, "members": dict.fromkeys(("lb1", "lb2"), PLANNED), "undo": undo},
         "__layout_lock": {"results": [{"item": "lb2", "interrupted": "", "at": time.time() - seconds_so_far}]},
-        "__layout_in_force": not changes,
+        "__layout_host": {"missing_packages": [], "held_back": {}, "static_pods": [], "selinux": False},
+        "__layout_differing": [paths],
         "__layout_undo": {"run": ""},  # which the first task of undo/arm.yml decides
         "layout_undo": {},
-        "__layout_me": {"firewall": {"interfaces": []}},
         "hostvars": {
-            "lb1": {"__layout_changes": changes, "__layout_now": RUN, "__layout_silence": silence},
-            "lb2": {"__layout_changes": changes},
+            "lb1": {
+                "__layout_changes": changes,
+                "__layout_compared": {"now": RUN, "silence": silence},
+                "inventory_hostname": "lb1",
+            },
+            "lb2": {"__layout_changes": changes, "inventory_hostname": "lb2"},
         },
     }
 
@@ -61,8 +66,8 @@ def armed(*given, **more):
 
 
 def test_a_run_that_is_slow_may_be_silent_for_longer():
-    assert float(armed(0)[0]["__layout_silence"]) == 35
-    assert float(armed(100)[0]["__layout_silence"]) >= 150
+    assert float(armed(0)[0]["__layout_compared"]["silence"]) == 35
+    assert float(armed(100)[0]["__layout_compared"]["silence"]) >= 150
 
 
 def test_all_members_wait_equally_long_and_have_the_name_of_one_run():
@@ -115,58 +120,32 @@ def test_a_run_that_arms_nothing_says_why_if_it_changes_something(given, reason)
 )
 def test_a_run_that_is_not_proved_says_within_which_time_its_members_return(answer, when):
     given = {**member(), "__layout_abandoned": answer}
-    ((_debug, call),) = calls("layout", given, DEBUG, tasks_from="undo/return.yml")
+    ((_debug, call),) = calls(
+        "layout", {**given, "__layout_proved": "", "__layout_undo": {"run": RUN}}, DEBUG, tasks_from="unlock.yml"
+    )
     assert call["msg"].startswith(f"This run is not confirmed, so lb2 returns {when} to what it ran before: journalctl")
 
 
 def test_a_heartbeat_is_announced_to_the_others_before_the_first_one_gets_it_and_then_they_do():
     """The order that `test_undo_orders` plays."""
-    asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "undo/postpone.yml") if STATE in task]
+    asked = [(task[STATE]["state"], task["when"]) for task in tasks("layout", "undo/heartbeat.yml") if STATE in task]
     role = "__layout_undo.role"
     assert asked == [
         ("announced", f"{role} == 'other'"),
         ("postponed", f"{role} == 'first'"),
         ("postponed", f"{role} != 'first'"),
     ]
-    taken_over = [(each["roles"], each["state"]) for each in tasks("layout", "lock.yml")[-1]["loop"]]
-    assert taken_over == [(["other"], "announced"), (["first"], "taken_over"), (["other", "alone"], "taken_over")]
-
-
-@pytest.mark.parametrize(
-    "postponed, again", [(True, []), (False, ["undo/postpone_again.yml"])], ids=["in time", "one took too long"]
-)
-def test_a_heartbeat_that_took_too_long_is_followed_by_another_one(postponed, again):
-    *_signs, last, repeat = tasks("layout", "undo/postpone.yml")
-    assert last["register"] == "__layout_postponed"
-    variables = {
-        **variables_of("layout"),
-        "ansible_play_hosts": ["lb1", "lb2", "lb3", "lb4"],
-        "hostvars": {
-            "lb1": {"__layout_postponed": {"skipped": True}},  # the first one
-            "lb2": {"__layout_postponed": {"postponed": True}},
-            "lb3": {"__layout_postponed": {"postponed": postponed}},
-            "lb4": {},  # no member
-        },
-    }
-    templar = Templar(loader=DataLoader(), variables=variables)
-    assert [repeat[INCLUDE]] * templar.evaluate_conditional(trust_as_template(repeat["when"])) == again
-
-
-@pytest.mark.parametrize("so_far, refused", [(None, False), (7, False), (8, True)])
-def test_a_run_whose_heartbeats_take_too_long_eight_times_ends(so_far, refused):
-    *_others, again = tasks("layout", "undo/postpone_again.yml")
-    assert again[INCLUDE] == "undo/postpone.yml"
-    accepted = {**variables_of("layout"), "ansible_play_hosts": [], "hostvars": {}, "__layout_undo": {"role": "first"}}
-    before = accepted if so_far is None else {**accepted, "__layout_late_signs": so_far}
-    ((_fact, counted),) = calls("layout", before, SET_FACT, tasks_from="undo/postpone_again.yml")
-    sentences = refusals(
-        "layout", "undo/postpone_again.yml", {**counted, "__layout_undo": {"setting": "ipi_undo_after"}}
-    )
-    assert len(sentences) == refused and all("with a larger ipi_undo_after." in sentence for sentence in sentences)
+    taken_over = [(task["loop"], task[STATE]["state"]) for task in tasks("layout", "undo/resume.yml")]
+    attempted = "{{ __layout_locks.attempted | selectattr('interrupted', "
+    assert taken_over == [
+        (attempted + "'equalto', 'other') }}", "announced"),
+        (attempted + "'equalto', 'first') }}", "taken_over"),
+        (attempted + "'in', ['other', 'alone']) }}", "taken_over"),
+    ]
 
 
 def test_a_run_gives_heartbeats_before_what_takes_long():
-    signs = "undo/postpone.yml"
+    signs = "undo/heartbeat.yml"
     names = [task.get(INCLUDE) for task in tasks("layout", "configure.yml")]
     assert names[-1] == signs  # the verification comes next
     assert tasks("layout", "routers/wave.yml")[0]["block"][0][INCLUDE] == signs  # the proof comes next

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from support.recorded_hosts import host_info
 from support.recorded_layouts import HOSTS, MEMBER, ROUTER, stage, undo
@@ -52,6 +54,13 @@ def test_a_run_gives_heartbeats_on_the_way_and_before_it_verifies():
     assert configured(undo()).did("member_state") == signs
     assert configured(undo(), __layout_direct_somewhere=True).did("member_state") == signs * 3
     assert configured(__layout_direct_somewhere=True).did("member_state") == []
+
+
+def test_the_record_of_the_members_is_json_that_the_next_run_reads():
+    play = configured(plan={"record": {"lb1": ["192.0.2.1"], "version": "1.1.0"}})
+    files = [file for call in play.of("config_files") for file in call.given.get("files", [])]
+    (content,) = {file["content"] for file in files if file["path"] == "/etc/onprem-lb-pair-members.json"}
+    assert json.loads(content) == {"lb1": ["192.0.2.1"], "version": "1.1.0"} and content.endswith("}\n")
 
 
 def test_what_follows_the_cluster_stops_while_its_balancer_changes():
@@ -274,7 +283,7 @@ PODS = {"files": [{"path": "/p"}], "secrets": [], "pods": ["onprem-lb-router"], 
 @pytest.mark.parametrize("changed, waits", [(True, False), (False, True)])
 def test_a_dry_run_waits_only_for_pods_that_stay_as_they_are(changed, waits):
     answers = {"config_files": {"changed": changed, "paths": []}}
-    play = stage("pods/configure.yml", answers, check=True, member=POD, __layout_pods=PODS)
+    play = stage("routers/start_pods.yml", answers, check=True, member=POD, __layout_pods=PODS)
     assert only("lb1", play, "member_pods") == ["member_pods started"] * waits
 
 
@@ -284,7 +293,7 @@ def test_a_dry_run_waits_only_for_pods_that_stay_as_they_are(changed, waits):
 )
 def test_the_pod_that_follows_stops_while_its_balancer_changes(active, changes, stops):
     host = host_info("lb1", active_units=active)
-    play = stage("pods/configure.yml", member=POD, __layout_pods=PODS, __layout_host=host, __layout_changes=changes)
+    play = stage("routers/start_pods.yml", member=POD, __layout_pods=PODS, __layout_host=host, __layout_changes=changes)
     assert only("lb1", play, "member_pods") == ["member_pods stopped"] * stops + ["member_pods started"]
 
 

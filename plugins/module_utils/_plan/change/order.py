@@ -192,6 +192,14 @@ def has_changes(found: Mapping[str, Any]) -> bool:
     return any(found.get(key) for key in ("paths", "stale", "steps"))
 
 
+def pending(every: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether checks of a member's files have found some to write, or the agent's steps to take.
+
+    A run in which none has saves no state: what has only not been loaded is loaded.
+    """
+    return any(found.get(key) for found in every for key in ("paths", "steps"))
+
+
 def starts_pods_anew(found: Mapping[str, Any]) -> bool:
     """Return whether the check of a member's files has found a manifest that changes: the kubelet then ends its pod.
 

@@ -7,11 +7,86 @@ What each member then does by itself is decided by `_host/states/undoing`.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ..._shared.engines import NATIVE, ROUTERS
 from ..model.plan import MemberPlan, Undo
 from .transition import Way
+
+ALONE, FIRST, OTHER = "alone", "first", "other"  # as `_host/states/undoing` has them
+MOST_LATE = 8  # heartbeats
+
+
+class Run(NamedTuple):
+    """What a run knows of itself and of a member when it arms the undo.
+
+    :ivar here: the hosts of the play
+    :ivar changing: those of them that change
+    :ivar interrupted: the members whose undo an interrupted run has armed
+    :ivar interrupted_as: the role of this member in that undo, if it has one
+    :ivar silence: for how many seconds the run may be silent
+    :ivar configs: the configuration files of haproxy and keepalived, by program
+    """
+
+    here: Collection[str]
+    prefix: str
+    undo_after: float
+    dry: bool
+    changing: Collection[str]
+    interrupted: Collection[str]
+    interrupted_as: str
+    id: str
+    silence: float
+    configs: Mapping[str, str]
+
+
+def part(plan: Mapping[str, Any], name: str, run: Run) -> Dict[str, Any]:
+    """Return a member's part in the undo of a run: what `member_state` is given, and who returns.
+
+    Without a ``run`` nobody returns; ``unarmed`` says why, if something changes.
+
+    :param plan: as data
+    """
+    found = plan["undo"]
+    is_armed = name in found["members"] and run.undo_after > 0 and not run.dry
+    is_armed = is_armed and not {*found["members"]}.isdisjoint([*run.changing, *run.interrupted])
+    role = (FIRST if name == found["first"] else OTHER) if found["first"] else ALONE
+    why = found["reason"] or ("" if run.undo_after > 0 else f"{run.prefix}_undo_after is 0.")
+    return {
+        "run": run.id if is_armed else "",
+        "role": role if is_armed else run.interrupted_as or ALONE,
+        "after": run.silence + found["settle"] + found["judged"],
+        "settle": found["settle"],
+        "setting": f"{run.prefix}_undo_after",
+        "members": [each for each in plan["members"] if each in run.here],
+        "purpose": "onprem.lb.site",
+        "first": found["first_addresses"],
+        "configs": run.configs,
+        "interfaces": plan["members"][name]["firewall"]["interfaces"],
+        "unarmed": why if run.changing and not is_armed else "",
+    }
+
+
+def is_late(answers: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a heartbeat took too long for a member.
+
+    :param answers: what `member_state` returned; its task is skipped for the first one, and hosts without an undo have
+        nothing
+    """
+    return not all(each.get("postponed", False) for each in answers if each and "skipped" not in each)
+
+
+def late(count: int, setting: str) -> List[str]:
+    """Return why a run must not go on, once so many heartbeats took too long.
+
+    With many members it may be another one each time, and then the time of none would ever come.
+
+    :param setting: the variable that sets for how long a run may be silent
+    """
+    if count <= MOST_LATE:
+        return []
+    mend = f"They return to their settings of before. Repeat the run; where hosts are slow, with a larger {setting}."
+    return [f"Signs of life of this run take too long to reach its members. {mend}"]
 
 
 def undo(

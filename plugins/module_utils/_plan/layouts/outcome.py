@@ -9,24 +9,25 @@ for each service of which no server is up, and the variables of the statistics p
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import read
 from ..._shared.engines import AGENT
 from ..model.haproxy import STATS
 
 Member = Dict[str, Any]
+STATISTICS = ("enabled", "address", "port", "uri")  # the variables of the page, as a member's values have them
 RUNNING = ("active", "activating", "reloading")
 
 
-def steps(words: Mapping[str, str], results: Sequence[Mapping[str, Any]]) -> List[str]:
+def steps(words: Iterable[str], results: Iterable[Mapping[str, Any]]) -> List[str]:
     """Return what tasks have changed on a host, or would in check mode.
 
-    :param words: of each registered result what a change means; empty where the result names what has changed
+    :param words: of each result what a change means; empty where the result names what has changed
     :param results: what these tasks returned, empty for one that did not run
     """
     done: Dict[str, Dict[str, None]] = {}
-    for word, registered in zip(words.values(), results):
+    for word, registered in zip(words, results):
         for result in registered.get("results", [registered]):
             for verb, thing in _done(word, result) if result.get("changed") else []:
                 done.setdefault(verb, {})[thing] = None
@@ -152,6 +153,11 @@ def _unproved(members: List[Member], outside: List[str]) -> List[str]:
     unverified = [member["name"] for member in members if _is_unverified(member)]
     found = [f"Not verified: {', '.join([*unverified, *outside])}."] if unverified or outside else []
     return [*found, "Not tested by this run: that each VIP moves as forecast."]
+
+
+def statistics(values: Sequence[Any]) -> Dict[str, Any]:
+    """Return the variables of a statistics page; a member without a balancer has none, and no page."""
+    return dict(zip(STATISTICS, values)) if values else {"enabled": False}
 
 
 def _statistics(members: List[Member]) -> List[str]:

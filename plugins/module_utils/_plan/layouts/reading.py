@@ -8,11 +8,10 @@ The user's variables may be anything here. The plan refuses those that are wrong
 from __future__ import annotations
 
 import ipaddress
-import json
-from typing import Any, Collection, Dict, List, Mapping, Sequence, Union
+from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from ..._agent.config.schema import boolean
-from ..._shared import paths
+from ..._shared import paths, pods
 from ..._shared.engines import HAPROXY, KEEPALIVED, POD, ROUTERS
 
 NESTED = ("servers", "routes")
@@ -22,20 +21,22 @@ NO_DOWN_FILE = "/run/onprem-lb-no-down-file"
 def parameters(
     definition: Mapping[str, Any],
     settings: Mapping[str, Any],
-    given: Mapping[str, Any],
+    configs: Dict[str, str],
+    script_user: str,
     presets: Collection[str],
     of_pods: Sequence[Mapping[str, Any]],
 ) -> Dict[str, Any]:
     """Return the parameters.
 
     :param definition: the layout, as its role defines it
-    :param settings: its variables without their prefix and without the services
-    :param given: the ``configs`` of haproxy and keepalived, the ``script_user``, and the ``services`` as JSON
+    :param settings: its variables without their prefix
+    :param configs: of haproxy and keepalived, by program
+    :param script_user: who runs the checks and the notify programs
     :param presets: those with an API server, whose certificates are read
     :param of_pods: the files that a member's pods may have
     """
-    in_pods, configs = settings.get("delivery") == POD, given["configs"]
-    services = to_ask(given["services"])
+    in_pods = settings.get("delivery") == POD
+    services = _without_addresses(settings.get("services") or [])
     programs = paths.of_programs(configs)
     api = {"servers": settings.get("masters"), "names": _listed(settings.get("api_names"))}
     record = paths.members_record(definition["prefix"])
@@ -52,7 +53,7 @@ def parameters(
         "keepalived_config": configs[KEEPALIVED],
         "named": {
             "notify": settings.get("notify", ""),
-            "script_user": given["script_user"],
+            "script_user": script_user,
             "down_file": down_file,
             "services": services,
             "metrics_file": settings["metrics_file"],
@@ -64,6 +65,29 @@ def parameters(
         "loaded": list(ROUTERS),
         "listen": settings["listen"],
     }
+
+
+def obstacles(
+    host: Mapping[str, Any],
+    name: str,
+    definition: Mapping[str, Any],
+    stages: Collection[str],
+    is_native: bool,
+    in_pods: bool,
+) -> List[str]:
+    """Return what is in the way of a member's own files, units and packages, and which programs it lacks.
+
+    :param host: as `host_info` returns it
+    :param stages: of the run
+    :param is_native: whether its programs come with packages, and run as units
+    """
+    packages = definition["packages"] if is_native else []
+    needed = {*definition["units"], *definition["files"], *packages, *(pods.NAMES if in_pods else [])}
+    found = [sentence for thing, sentence in host["obstacles"].items() if thing in needed]
+    missing = host["missing_packages"] if is_native else []
+    if missing and "configure" in stages and "install" not in stages:
+        found.append(f"{name} lacks {', '.join(missing)}: run the stage install as well.")
+    return list(dict.fromkeys(found))
 
 
 def _of_layout(down_file: str, record: str) -> List[Dict[str, str]]:
@@ -82,18 +106,11 @@ def _listed(value: Any) -> List[Any]:
     return [item for each in value for item in _listed(each)] if isinstance(value, (list, tuple)) else [value]
 
 
-def to_ask(settings: Union[str, Mapping[str, Any]]) -> Any:
-    """Return the services, as the user wrote them, without the servers that are named by their addresses.
+def _without_addresses(given: Any) -> Any:
+    """Return services, as the user wrote them, without the servers that are named by their addresses.
 
     A host has nothing to say of those, which may be thousands.
-
-    :param settings: of the layout, as JSON, which ansible-core 2.16 to 2.18 have made data of by then
     """
-    read = json.loads(settings) if isinstance(settings, str) else settings
-    return _without_addresses(read.get("services") or [])
-
-
-def _without_addresses(given: Any) -> Any:
     if isinstance(given, list):
         return [_without_addresses(each) for each in given if not _is_address(each)]
     if isinstance(given, dict):

@@ -4,11 +4,23 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import Collection, List
 
 from ..._agent.config.schema import Faults
 
 NOT_SKIPPED = ("always", "never")  # what may be skipped whatever a playbook's tags are
+
+STAGES = ("preflight", "install", "configure", "verify")  # of a layout
+
+
+def stages(run: Collection[str], skip: Collection[str]) -> List[str]:
+    """Return the stages of a run. Without one of their tags it has all of them.
+
+    :param run: as in ``ansible_run_tags``
+    :param skip: as in ``ansible_skip_tags``
+    """
+    chosen = [stage for stage in STAGES if stage in run] or STAGES
+    return [stage for stage in chosen if stage not in skip]
 
 
 def tag_faults(run: List[str], skip: List[str], known: List[str]) -> Faults:

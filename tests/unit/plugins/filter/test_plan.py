@@ -4,10 +4,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.filter.plan import FilterModule, progress_of
+from ansible_collections.onprem.lb.plugins.filter.plan import (
+    FilterModule,
+    layout_left_out,
+    layout_outcome,
+    layout_outside,
+    layout_paths,
+    layout_steps,
+    members_behind,
+    progress_of,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome_words
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import subnets
 
 
@@ -28,3 +39,99 @@ def test_a_long_forecast_says_every_five_seconds_how_far_it_is():
         "The forecast of 40 members: 1 of 20 steps are done.",
         "The forecast of 40 members: 3 of 20 steps are done.",
     ]
+
+
+RECORD = {"members": ["lb1", "lb2"], "settings": json.dumps({"engine": "native", "interface": "eth0", "vips": []})}
+OUTSIDE = {"group_names": ["pair"]}
+
+
+@pytest.mark.parametrize(
+    "own, of_play, engine, interface",
+    [
+        ({}, {}, "native", "eth0"),
+        ({"pair_engine": "agent", "pair_interface": "bond0"}, {}, "agent", "bond0"),
+        ({}, {"pair_engine": "native", "pair_interface": "eth0"}, "auto", ""),
+        ({"pair_interface": "bond0"}, {"pair_interface": "eth0"}, "native", "bond0"),
+    ],
+    ids=["set for neither", "set for it", "set for the host of the play alone", "set for both"],
+)
+def test_a_member_outside_the_limit_has_its_engine_and_interface_from_the_inventory(own, of_play, engine, interface):
+    found = layout_outside(RECORD, "lb2", {**OUTSIDE, **own}, of_play, "pair")
+    assert json.loads(found["settings"]) == {"engine": engine, "interface": interface, "vips": []}
+    assert (found["name"], found["address"], found["members"]) == ("lb2", "lb2", ["lb1", "lb2"])
+    assert (found["groups"], found["outside_limit"], found["host"]) == (["pair"], True, None)
+
+
+def test_it_is_reached_where_the_inventory_says():
+    assert layout_outside(RECORD, "lb2", {**OUTSIDE, "ansible_host": "192.0.2.2"}, {}, "pair")["address"] == "192.0.2.2"
+
+
+def test_of_a_pair_that_is_left_out_its_members_vips_and_vrid_count():
+    given = {"inventory_hostname": "lb5", "pair_members": ["lb5", "lb6"], "pair_vips": ["192.0.2.50"], "pair_vrid": 77}
+    alone = {"inventory_hostname": "lb7"}
+    assert layout_left_out([given, alone], ["lb1", "lb5"]) == [
+        ["lb5", ["lb5", "lb6"], ["192.0.2.50"], 77],
+        ["lb7", ["lb1", "lb5"], [], ""],
+    ]
+
+
+def test_members_that_are_not_recorded_yet_are_in_another_batch():
+    here, later = ({"inventory_hostname": name} for name in ("lb1", "lb2"))
+    (sentence,) = members_behind([{**here, "__layout_member": {}}, later], "lb1")
+    assert sentence.startswith("lb2 cannot be planned together with lb1")
+    assert members_behind([{**here, "__layout_member": {}}], "lb1") == []
+
+
+def test_the_configuration_files_are_those_of_the_user_or_the_usual_ones():
+    assert layout_paths()["configs"]["haproxy"] == "/etc/haproxy/haproxy.cfg"
+    assert layout_paths("/a.cfg", "/b.conf")["configs"] == {"haproxy": "/a.cfg", "keepalived": "/b.conf"}
+
+
+READ = {
+    "host": {
+        "missing_packages": ["haproxy"],
+        "static_pods": [{"manifest": "/m.yaml"}],
+        "takeover": {"keepalived": {"restart": True}},
+    },
+    "departed": [{"name": "lb9"}],
+    "resolver": {"missing_packages": ["dnsmasq-base"], "own_packages": ["dnsmasq"]},
+    **{name: {"own_packages": [name]} for name in ("haproxy", "keepalived")},
+}
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("__keepalived_apt_installed", "install haproxy"),
+        ("__resolver_apt_installed", "install dnsmasq-base"),
+        ("__layout_departed_stopped", "stop the router of lb9"),
+        ("__layout_static_pods_disabled", "disable /m.yaml"),
+        ("__keepalived_reloaded", "restart"),
+        ("__haproxy_purged", "remove haproxy"),
+        ("__keepalived_erased", "remove keepalived"),
+        ("__resolver_purged", "remove dnsmasq"),
+        ("__layout_direct_handed_over", "start the new version of onprem-lb-direct.service"),
+    ],
+)
+def test_a_step_names_what_the_host_was_read_for(name, said):
+    registered = [{"changed": each == name} for each in outcome_words.results("present")]
+    assert layout_steps(registered, "present", **READ) == [said]
+
+
+@pytest.mark.parametrize("written, said", [(True, "restart"), (False, "reload")])
+def test_a_resolver_is_restarted_where_its_files_have_changed(written, said):
+    done = {"__resolver_started": {"changed": True}, "__resolver_written": {"changed": written, "paths": []}}
+    registered = [done.get(each, {}) for each in outcome_words.results("present")]
+    assert layout_steps(registered, "present", **READ) == [said]
+
+
+def test_a_removal_reads_no_plan():
+    host = {"host": {}, "resolver": {}, "haproxy": {}, "keepalived": {}}
+    assert layout_steps([{}] * len(outcome_words.results("absent")), "absent", **host) == []
+
+
+def test_a_member_that_does_not_answer_is_named_at_the_end():
+    member = {"name": "lb1", "engine": "native", "vips": [], "held": [], "steps": [], "unserved": []}
+    member["statistics"] = []
+    said = layout_outcome([member], [], False, [{"name": "lb1"}, {"name": "lb2", "silent": True}])
+    assert any(line.startswith("Next: when lb2 answers") for line in said)

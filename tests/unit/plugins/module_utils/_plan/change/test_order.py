@@ -290,3 +290,17 @@ def test_a_backup_that_is_not_proved_stops_the_run_before_the_holder(proof, why)
         if why
         else []
     )
+
+
+@pytest.mark.parametrize(
+    "found, is_pending",
+    [
+        ([{}, {"paths": []}, {"steps": []}], False),
+        ([{}, {"paths": ["/a"]}], True),
+        ([{"steps": ["reload"]}], True),
+        ([{"paths": [], "stale": ["it has not loaded its file."]}], False),
+    ],
+    ids=["nothing", "a file", "a step of the agent", "a file that is only not loaded"],
+)
+def test_a_state_is_saved_where_files_are_written_or_the_agent_takes_steps(found, is_pending):
+    assert order.pending(found) is is_pending

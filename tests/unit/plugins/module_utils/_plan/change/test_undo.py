@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.states.undoing import ROLES
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change import undo as undoing
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Undo
@@ -100,3 +102,90 @@ def test_a_file_of_the_engine_that_does_not_run_here_hinders_nobody():
     members = living(engine="agent")
     members[1]["host"]["takeover"] = {"haproxy": {"keep": [], "set_aside": [OWN]}}
     assert undo(members).members == ["lb1", "lb2"]
+
+
+# --- a member's part in a run's undo ------------------------------------------------------------------------------
+
+RUN = undoing.Run(
+    here=["lb1", "lb2"],
+    prefix="pair",
+    undo_after=35.0,
+    dry=False,
+    changing=["lb1"],
+    interrupted=[],
+    interrupted_as="",
+    id="20260131T120000Z",
+    silence=40.0,
+    configs={"haproxy": "/h.cfg"},
+)
+
+
+def part(name="lb2", of_plan=None, **run):
+    found = Undo(["lb1", "lb2"], "lb1", 5.0, 100.0, first_addresses=["192.0.2.1"])._asdict()
+    members = {each: {"firewall": {"interfaces": ["eth0"]}} for each in ("lb1", "lb2", "lb3")}
+    return undoing.part({"members": members, "undo": {**found, **(of_plan or {})}}, name, RUN._replace(**run))
+
+
+def test_a_member_of_a_run_that_changes_something_is_armed_for_as_long_as_all_others():
+    assert part() == {
+        "run": "20260131T120000Z",
+        "role": "other",
+        "after": 145.0,
+        "settle": 5.0,
+        "setting": "pair_undo_after",
+        "members": ["lb1", "lb2"],
+        "purpose": "onprem.lb.site",
+        "first": ["192.0.2.1"],
+        "configs": {"haproxy": "/h.cfg"},
+        "interfaces": ["eth0"],
+        "unarmed": "",
+    }
+    assert part("lb1")["role"] == "first"
+    assert part(of_plan={"first": ""})["role"] == "alone"
+
+
+@pytest.mark.parametrize(
+    "run, of_plan, why",
+    [
+        ({"changing": []}, {}, ""),
+        ({"undo_after": 0.0}, {}, "pair_undo_after is 0."),
+        ({"undo_after": 0.0, "changing": []}, {}, ""),
+        ({}, {"members": [], "first": "", "reason": "lb2 has a file."}, "lb2 has a file."),
+        ({"dry": True}, {}, ""),
+    ],
+    ids=["nothing changes", "the user wants none", "neither", "there is nothing to return to", "check mode"],
+)
+def test_a_run_that_arms_nobody_says_why_if_something_changes(run, of_plan, why):
+    found = part(of_plan=of_plan, **run)
+    assert (found["run"], found["role"], found["unarmed"]) == ("", "alone", why)
+
+
+def test_an_interrupted_run_is_armed_anew_or_keeps_the_role_that_it_gave():
+    again = {"changing": [], "interrupted": ["lb2"], "interrupted_as": "first"}
+    assert (part(**again)["run"], part(**again)["role"]) == (RUN.id, "other")
+    assert part(**again, undo_after=0.0)["role"] == "first"
+    assert part(**{**again, "interrupted": ["lb9"]})["run"] == "", "none of the members that return"
+
+
+@pytest.mark.parametrize(
+    "answers, is_late",
+    [
+        ([], False),
+        ([{"skipped": True}, {"postponed": True}, {}], False),
+        ([{"skipped": True}, {"postponed": True}, {"postponed": False}], True),
+        ([{"failed": True}], True),
+    ],
+    ids=["nobody has an undo", "in time", "one took too long", "one did not answer"],
+)
+def test_a_heartbeat_is_late_if_it_took_too_long_for_one_member(answers, is_late):
+    assert undoing.is_late(answers) is is_late
+
+
+def test_a_run_whose_heartbeats_take_too_long_more_than_eight_times_ends():
+    assert undoing.late(8, "ipi_undo_after") == []
+    (sentence,) = undoing.late(9, "ipi_undo_after")
+    assert sentence.endswith("with a larger ipi_undo_after.")
+
+
+def test_the_roles_are_those_of_the_host():
+    assert (undoing.ALONE, undoing.FIRST, undoing.OTHER) == ROLES

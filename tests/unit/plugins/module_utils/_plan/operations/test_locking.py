@@ -5,7 +5,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.locking import heartbeat_timeout, refusals
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.locking import (
+    heartbeat_timeout,
+    read,
+    refusals,
+    to_lock,
+    waits,
+)
 
 TAKEN = {"item": "lb1", "taken": True}
 HELD = {"item": "lb2", "msg": "lb2 is locked: ...", "held_by": {"user": "kim"}, "answered": True}
@@ -69,3 +75,26 @@ def test_a_reason_is_said_once():
 def test_members_wait_for_half_as_long_again_as_a_slow_run_took_so_far(began, wait):
     attempts = [{"item": "lb3", "msg": "lb3 cannot be reached"}, *({"at": at} for at in began)]
     assert heartbeat_timeout(attempts, 34.5, 100.0) == wait
+
+
+def test_a_host_locks_itself_and_the_first_one_those_that_are_not_in_the_play():
+    members = ["lb9", "lb1", "lb2"]
+    assert to_lock(members, ["lb1", "lb2"], "lb1") == ["lb1", "lb9"]
+    assert to_lock(members, ["lb1", "lb2"], "lb2") == ["lb2"]
+    assert to_lock(["lb8", "lb9"], ["client", "lb1"], "client") == ["lb8", "lb9"], "as in a drill"
+    assert to_lock(["lb8", "lb9"], ["client", "lb1"], "lb1") == []
+
+
+def test_a_run_waits_for_members_that_return_unless_it_mends_them():
+    (sentence,) = waits(["lb1", "lb2"], mends=False)
+    assert sentence.startswith("lb1, lb2: a run was interrupted")
+    assert waits(["lb1"], mends=True) == waits([], mends=False) == []
+
+
+def test_what_an_interrupted_run_has_armed_is_known_from_all_locks():
+    own = {"results": [{"item": "lb1", "interrupted": "first"}, {"item": "lb9", "msg": "no route"}]}
+    other = {"results": [{"item": "lb2", "interrupted": "other"}, {"item": "lb3", "interrupted": ""}]}
+    found = read([own, other, {}], own, "lb1")
+    assert (found.interrupted, found.interrupted_as) == (["lb1", "lb2"], "first")
+    assert found.attempted == own["results"][:1]
+    assert read([{}], {}, "lb1") == ([{}], [], [], "")
