@@ -44,7 +44,7 @@ from support.paths import COLLECTIONS, PLAYBOOKS
 COLLECTION = "onprem.lb."
 # These need no host, and run as they are; member_lock calls its module.
 CONTROLLERS = ["assert", "debug", "fail", "set_fact", "validate_argument_spec"]
-CONTROLLERS += ["refuse", "validate_tags", "validate_variables", "member_lock"]
+CONTROLLERS += ["refuse", "member_lock"]
 OPTIONS = {
     "diff": False,
     "verbosity": 0,

@@ -16,8 +16,8 @@ TABLES = yaml.safe_load((ROLES / "layout/vars/main/outcome.yml").read_text())
 REMOVAL = TABLES["__layout_removal_results"]
 TABLE = {**TABLES["__layout_set_up_results"], **REMOVAL}
 # They change no host, or only what lasts until the run has ended.
-READS = """agent_info direct_info host_info layout_info resolver_info assert debug fail meta raw refuse set_fact slurp
-stat validate_argument_spec validate_variables member_lock include_role import_role include_tasks import_tasks"""
+READS = """agent_info component_info host_info layout_info assert debug fail meta raw refuse set_fact slurp
+stat validate_argument_spec member_lock include_role import_role include_tasks import_tasks"""
 # Of what no run of a layout plays, of its undo, and of what follows the outcome.
 ELSEWHERE = {
     *(

@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
-FILES, WILL = "onprem.lb.config_files", "onprem.lb.keepalived_hook"
+FILES, WILL = "onprem.lb.config_files", "onprem.lb.program"
 
 
 @pytest.mark.parametrize("layout, variable", [("pair", "pair_services"), ("ipi", "ipi_machine_networks")])
@@ -60,7 +60,8 @@ def test_the_last_will_is_written_before_the_drop_in_that_names_it_and_deleted_a
     variables.update({"__keepalived_files": [], "__keepalived_secrets": [], "__keepalived_written": {"changed": True}})
     path = variables["__keepalived_hook"]
     written = calls("keepalived", variables, WILL, FILES, tasks_from="configure.yml")
-    assert [module for module, _given in written] == [WILL, FILES] and written[0][1] == {"path": path}
+    assert [module for module, _given in written] == [WILL, FILES]
+    assert written[0][1] == {"name": "keepalived_hook", "path": path}
     read = {"own_units": [], "own_packages": [], "recorded_packages": [], "existing_units": [], "missing_packages": []}
     read.update({"takeover": {"keepalived": {"put_back": []}}, "unremovable": {}, "os_family": "Debian"})
     variables.update({"__keepalived_before_removal": read, "keepalived_packages": [], "keepalived_config_path": "/x"})
