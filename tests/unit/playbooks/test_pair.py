@@ -136,7 +136,7 @@ def removed(limit=None, check=False, failing=(), **given):
 def test_the_end_of_a_removal_says_what_has_gone_and_what_to_run_next():
     play = removed()
     said = str(play.said)
-    assert "lb1, lb2: done: " in said and "; remove keepalived; remove haproxy" in said and "/run/haproxy.down" in said
+    assert "lb1, lb2: done: " in said and "; remove keepalived, haproxy" in said and "/run/haproxy.down" in said
     assert "No member is left, so nobody holds their VIPs." in said
 
 

@@ -11,7 +11,7 @@ import yaml
 from support.paths import ROLES
 from support.roles import variables_of
 
-ROLES_OF_A_RUN = ("agent", "direct_server", "haproxy", "ipi", "keepalived", "layout", "resolver")
+ROLES_OF_A_RUN = ("agent", "direct_server", "haproxy", "ipi", "keepalived", "layout", "packages", "resolver")
 TABLES = yaml.safe_load((ROLES / "layout/vars/main/outcome.yml").read_text())
 REMOVAL = TABLES["__layout_removal_results"]
 TABLE = {**TABLES["__layout_set_up_results"], **REMOVAL}
@@ -25,7 +25,7 @@ ELSEWHERE = {
         "layout/tasks/drop.yml",
         "layout/tasks/routers/left_stopped.yml",
     ),
-    *("agent/tasks/firewall.yml", "haproxy/tasks/install.yml"),
+    *("agent/tasks/firewall.yml",),
 }
 # They go with a change that another task says.
 ALONG = {
@@ -34,8 +34,7 @@ ALONG = {
     "Apply haproxy's kernel settings",
     "Run haproxy's start commands",
     "Remove | Reset its kernel settings",
-    "Remove | Delete haproxy's process ID file",
-    "Remove | Delete the empty folders of its package",
+    "Purge | Delete the empty folders of a package",
     "Remove | Take its packages out of the record",
     "Install | Record the installed packages",
     "Tell | Have NetworkManager read its configuration",
@@ -80,7 +79,9 @@ def test_the_words_name_no_variable_that_ends_with_another_role():
 def test_the_end_of_a_removal_has_the_words_of_all_that_it_does():
     """They name nothing that a removal does not read, as it must not fail for a wrong variable of something else."""
     own = {"layout/tasks/absent.yml", "layout/tasks/direct_absent.yml"}
-    removing = [tasks for name, tasks in files() if name in own or name.endswith(("/remove.yml", "_absent.yml"))]
+    removing = [
+        tasks for name, tasks in files() if name in own or name.endswith(("/remove.yml", "/purge.yml", "_absent.yml"))
+    ]
     registered = {task.get("register") for tasks in removing for task in changing(tasks)}
     assert {*REMOVAL} == registered
     assert not re.findall("__layout_(plan|host|pods|me)", str([*REMOVAL.values()]))

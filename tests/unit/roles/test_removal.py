@@ -43,9 +43,8 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
 def test_what_other_programs_may_use_is_installed_and_not_recorded_for_a_removal():
     shared = [*platforms.PING_PACKAGES.values(), *platforms.SEBOOLEAN_PACKAGES.values(), "psmisc", "curl", "nftables"]
     host = {"missing_packages": ["keepalived", *shared], "recorded_packages": ["haproxy"], "os_family": "Debian"}
-    variables = {**variables_of("keepalived"), "__keepalived_host": {**host, "package_lists_fresh": True}}
-    variables["ansible_check_mode"] = False
-    found = dict(calls("keepalived", variables, FILES, "ansible.builtin.apt", tasks_from="install.yml"))
+    variables = {"packages_host": {**host, "package_lists_fresh": True}, "ansible_check_mode": False}
+    found = dict(calls("packages", variables, FILES, "ansible.builtin.apt", tasks_from="install.yml"))
     assert json.loads(found[FILES]["files"][0]["content"]) == ["haproxy", "keepalived"]
     assert found["ansible.builtin.apt"]["name"] == host["missing_packages"]
 
@@ -78,7 +77,7 @@ def test_the_folders_of_haproxys_package_go_but_for_what_is_the_owners(tmp_path,
     (folder / "dev" / "log").touch()  # on which systemd mounts the log's socket
     if owners:
         (folder / owners).touch()
-    tasks = yaml.safe_load((ROLES / "haproxy/tasks/remove.yml").read_text())
+    tasks = yaml.safe_load((ROLES / "packages/tasks/purge.yml").read_text())
     (command,) = [task["ansible.builtin.command"]["cmd"] for task in tasks if "empty folders" in task["name"]]
     subprocess.run(command.replace("{{ item }}", str(folder)).split(), check=True, stdout=subprocess.DEVNULL)
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([*left, *["haproxy"] * bool(left)])

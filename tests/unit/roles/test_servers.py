@@ -97,19 +97,18 @@ def test_who_is_in_charge_of_the_hosts_names_is_told_where_something_changed(nam
     assert did(dry, "systemd_service", "command") == []
 
 
-@pytest.mark.parametrize("family, module", [("Debian", "apt"), ("RedHat", "dnf"), ("Suse", None)])
+@pytest.mark.parametrize("family, module", [("Debian", "apt"), ("RedHat", "dnf")])
 def test_dnsmasq_comes_and_goes_with_the_familys_own_package_manager(family, module):
-    names, modules = {"os_family": family}, [module] if module else []
-    installed = resolver("install.yml", names=names, host={"missing_packages": ["dnsmasq"]})
-    assert [call.module for call in installed.of("apt", "dnf")] == modules and installed.said == []
-    dry = resolver("install.yml", None, True, names, host={"missing_packages": ["dnsmasq"]})
+    of = {"os_family": family, "missing_packages": ["dnsmasq"]}
+    installed = resolver("install.yml", names={"os_family": family}, host=of)
+    assert [call.module for call in installed.of("apt", "dnf")] == [module] and installed.said == []
+    dry = resolver("install.yml", None, True, {"os_family": family}, host=of)
     assert did(dry, "apt", "dnf") == [] and dry.said == ["Would install dnsmasq."]
-    answers = {"config_files": {"changed": True, "paths": []}}
-    removed = resolver(
-        "remove.yml", answers, names=names, host={"own_packages": ["dnsmasq"]}, __resolver_still_recorded=[]
-    )
-    assert [line.split()[0] for line in did(removed, "apt", "dnf")] == modules
-    assert did(resolver("remove.yml", answers, names=names, __resolver_still_recorded=[]), "apt", "dnf") == []
+    answers = {"config_files": {"changed": True, "paths": []}, "command": {"stdout": ""}}
+    own = {"os_family": family, "own_packages": ["dnsmasq"]}
+    removed = resolver("remove.yml", answers, names={"os_family": family}, host=own)
+    assert [line.split()[0] for line in did(removed, "apt", "dnf")] == [module]
+    assert did(resolver("remove.yml", answers, names={"os_family": family}), "apt", "dnf") == []
 
 
 @pytest.mark.parametrize(
