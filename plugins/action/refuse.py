@@ -1,13 +1,35 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fails with the faults that were found. ``assert`` would find them twice: for its condition, and for its message."""
+"""Fails with the faults that were found: those that it is given, of the command line's tags, or of the variables.
+
+``assert`` would find them twice: for its condition, and for its message. Each run begins with it, so it imports the
+filters and lookups, and compiles the templates of the roles.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.tags import tag_faults
+from ansible_collections.onprem.lb.plugins.plugin_utils import command_line
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
+from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
+from jinja2 import TemplateSyntaxError
+
+import_filters_and_lookups()
+compile_templates()
+
+OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variables with
+ARGUMENTS = {
+    "faults": {"type": "list", "elements": "str"},
+    "tags": {"type": "list", "elements": "str"},
+    "variables": {"type": "bool"},
+}
 
 
 class ActionModule(ActionBase):
@@ -15,6 +37,68 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
         result: Dict[str, Any] = super().run(tmp, task_vars)
-        _valid, given = self.validate_argument_spec({"faults": {"type": "list", "elements": "str", "required": True}})
-        faults = given["faults"]
+        _valid, given = self.validate_argument_spec(ARGUMENTS, required_one_of=[list(ARGUMENTS)])
+        known = task_vars or {}
+        faults = list(given["faults"] or [])
+        if given["tags"] is not None:
+            faults += of_tags(known, given["tags"])
+        if given["variables"]:
+            faults += of_variables(known, evaluator(self._templar))
         return {**result, "failed": True, "msg": faults} if faults else {**result, "changed": False}
+
+
+def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:
+    """Return what is wrong with the tags of the command line.
+
+    That is nothing where it names another playbook: one that imports ours may have other tags.
+    """
+    if not command_line.names_our_playbook():
+        return []
+    given, skipped = known.get("ansible_run_tags", []), known.get("ansible_skip_tags", [])
+    return list(tag_faults(list(given), list(skipped), of_playbook))
+
+
+def of_variables(known: Dict[str, Any], evaluate: Any) -> List[str]:
+    """Return a sentence for each variable that cannot be evaluated, or that is wrong.
+
+    :param evaluate: returns the value of a template, or raises AnsibleError
+    """
+    found: List[str] = []
+    given: Dict[str, Any] = {}
+    for name in sorted(known):
+        if not name.startswith(OWN) and not components.knows(name):
+            continue
+        try:
+            given[name] = opened(evaluated(known[name], evaluate))
+        except AnsibleError as error:
+            found.append(unevaluable(name, error, known[name]))
+    return found + components.faults(given)
+
+
+def opened(value: Any) -> Any:
+    """Return a value, that of a vault as a text: ansible-core before 2.19 opens one at its first use.
+
+    :raises AnsibleError: if it cannot be opened
+    """
+    return str(value) if type(value).__name__ == "AnsibleVaultEncryptedUnicode" else value
+
+
+def unevaluable(name: str, error: BaseException, template: Any) -> str:
+    """Return the sentence about a variable that Ansible cannot evaluate."""
+    chain = list(_causes(error))
+    if any(isinstance(each, RecursionError) for each in chain):
+        return role_variables.cyclic(name)
+    if any(isinstance(each, TemplateSyntaxError) for each in chain):
+        return role_variables.no_template(name)
+    if any("Vault" in type(each).__name__ for each in chain):  # it has another name in each release
+        return role_variables.sealed(name)
+    return role_variables.unevaluable(name, str(error), template)
+
+
+def _causes(error: Any) -> Iterator[BaseException]:
+    """Yield an exception and those that it was raised for."""
+    seen: List[BaseException] = []
+    while error is not None and error not in seen:
+        yield error
+        seen.append(error)
+        error = error.__cause__ or error.__context__

@@ -19,7 +19,7 @@ def resolver_plan(settings, host):
     """Return ``{faults, warnings, told, answers}`` and the texts of the files; raise nothing.
 
     :param settings: the variables of the role resolver, without their prefix
-    :param host: as `resolver_info` returns it
+    :param host: as `component_info` returns it
     """
     return resolver.plan(settings, host)._asdict()
 

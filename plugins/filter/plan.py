@@ -226,7 +226,7 @@ def layout_units(plan, host, definition, settings, configs, *, record, agents, *
 
     :param definition: the layout, as its role defines it
     :param record: of the members, as JSON
-    :param agents: what `agent_archive` returned of each program
+    :param agents: what `program` returned of each program
     :param about: the other variables that `units.About` names
     """
     about.update({key: definition[key] for key in ("prefix", "shutdown_before")}, settings=settings, configs=configs)

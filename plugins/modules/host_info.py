@@ -79,7 +79,7 @@ options:
         description: The systemd unit that loads the file, or that the file is a part of.
         type: str
       keepalived_hook:
-        description: Whether the file is what M(onprem.lb.keepalived_hook) writes. Another one is not in force.
+        description: Whether the file is what M(onprem.lb.program) writes for keepalived. Another one is not in force.
         type: bool
         default: false
   configs:

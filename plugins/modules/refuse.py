@@ -13,14 +13,25 @@ author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - Internal to the roles and playbooks of this collection. It may change in any release.
-  - It does nothing where there is no fault.
+  - It does nothing where there is no fault, and connects to no host.
   - The M(ansible.builtin.assert) module would evaluate the faults twice, for its condition and for its message.
 options:
   faults:
     description: A sentence for each fault.
     type: list
     elements: str
-    required: true
+  tags:
+    description:
+      - The tags of the playbook. One of the command line that no task has is a fault, of which Ansible says nothing.
+      - It finds none where the command line names a playbook of yours that imports one of this collection.
+    type: list
+    elements: str
+  variables:
+    description:
+      - Whether to evaluate each variable of the collection by itself, and say which of them cannot be evaluated.
+      - It also says which variables of the roles P(onprem.lb.haproxy#role), P(onprem.lb.keepalived#role),
+        P(onprem.lb.agent#role) and P(onprem.lb.drill#role) are wrong whatever the host is.
+    type: bool
 attributes:
   check_mode:
     description: It changes nothing.

@@ -108,14 +108,13 @@ def deployment(**answers: Any) -> Dict[str, Any]:
         "member_lock": locked,
         "host_info": fresh_then_running(),
         "config_files": wrote,
-        "keepalived_hook": {"changed": True},
         "member_state": {"changed": True, "postponed": True, "returned_within": 55},
         "systemd_service": {"changed": True},
         "command": {"stdout": "", "rc": 0},
         "layout_info": lambda call: {"faults": [], "held": ["192.0.2.10"] if call.on == "lb1" else [], "holders": {}},
         "agent": {"changed": True, "steps": ["write"]},
         "firewall_openings": {"changed": True, "in_force": False, "openings": []},
-        "agent_archive": {"changed": True, "python": "/usr/bin/python3", "checksum": "c0ffee"},
+        "program": {"changed": True, "python": "/usr/bin/python3", "checksum": "c0ffee"},
         **answers,
     }
 

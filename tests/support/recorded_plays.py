@@ -43,9 +43,9 @@ from support import keywords, prepared_ansible, remembered
 from support.paths import COLLECTIONS, PLAYBOOKS
 
 COLLECTION = "onprem.lb."
-# These need no host, and run as they are; member_lock calls its module.
+# These need no host, and run as they are; member_lock and package call their modules.
 CONTROLLERS = ["assert", "debug", "fail", "set_fact", "validate_argument_spec"]
-CONTROLLERS += ["refuse", "validate_tags", "validate_variables", "member_lock"]
+CONTROLLERS += ["package", "refuse", "member_lock"]
 OPTIONS = {
     "diff": False,
     "verbosity": 0,

@@ -19,6 +19,10 @@ from support.recorded_plays import prepare
 
 BUILTIN = "ansible.builtin."
 INCLUDES = (f"{BUILTIN}import_tasks", f"{BUILTIN}include_tasks")
+INCLUDED_ROLES = (f"{BUILTIN}import_role", f"{BUILTIN}include_role")
+PACKAGES = "onprem.lb.packages"
+PACKAGE, OMIT = f"{BUILTIN}package", "__omit__"
+MANAGERS = (f"{BUILTIN}apt", f"{BUILTIN}dnf")
 find_lookup = lookup_loader.get
 
 REFUSE = "onprem.lb.refuse"
@@ -34,25 +38,35 @@ def calls(role: str, variables: Dict[str, Any], *modules: str, tasks_from: str =
     """
     prepare()
     loader = DataLoader()
-    templar = Templar(loader=loader, variables=variables)
+    templar = Templar(loader=loader, variables={"omit": OMIT, "item": "", **variables_of("packages"), **variables})
 
-    def read(file: str) -> List[Dict[str, Any]]:
-        return loader.load_from_file(str(ROLES / role / "tasks" / file), trusted_as_template=True)
+    def read(file: str, of: str = role) -> List[Dict[str, Any]]:
+        return loader.load_from_file(str(ROLES / of / "tasks" / file), trusted_as_template=True)
 
     def holds(condition: str) -> bool:
         found = templar.evaluate_conditional(condition)
         keywords.note(condition, str(found))
         return found
 
-    def walk(tasks: List[Dict[str, Any]]) -> Iterator[Call]:
+    def found(task: Dict[str, Any]) -> Iterator[Call]:
+        yield from ((module, templar.template(task[module])) for module in modules if module in task)
+        if PACKAGE in task and {*MANAGERS} & {*modules}:  # runs the module of the host's package manager
+            given = {key: value for key, value in templar.template(task[PACKAGE]).items() if value != OMIT}
+            manager = BUILTIN + given.pop("use")
+            yield from [(manager, given)] if manager in modules else []
+
+    def walk(tasks: List[Dict[str, Any]], of: str = role) -> Iterator[Call]:
         for task in tasks:
             conditions = task.get("when", [])
             if not all(map(holds, conditions if isinstance(conditions, list) else [conditions])):
                 continue
-            yield from walk(task.get("block", []))
+            yield from walk(task.get("block", []), of)
             for file in [task[key] for key in INCLUDES if key in task]:
-                yield from walk(read(templar.template(file)))
-            yield from [(module, templar.template(task[module])) for module in modules if module in task]
+                yield from walk(read(templar.template(file), of), of)
+            for each in [task[key] for key in INCLUDED_ROLES if task.get(key, {}).get("name") == PACKAGES]:
+                templar.available_variables = {**templar.available_variables, **task["vars"]}
+                yield from walk(read(each["tasks_from"], "packages"), "packages")
+            yield from found(task)
 
     with mock.patch.object(lookup_loader, "get", _find_lookup):
         return list(walk(read(tasks_from)))

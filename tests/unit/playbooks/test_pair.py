@@ -65,9 +65,7 @@ def test_a_change_that_ends_with_two_holders_fails_returns_every_member_and_rele
 def test_a_dry_run_changes_nothing_and_says_what_to_run_next():
     play = played(check=True)
     assert play.code == 0 and released(play)
-    assert all(
-        call.check for call in play.calls if call.module in ("config_files", "systemd_service", "keepalived_hook")
-    )
+    assert all(call.check for call in play.calls if call.module in ("config_files", "systemd_service", "program"))
     assert play.did("layout_info", "member_state", "systemd_service", "command") == []
     assert "--check" in str(play.said[-1])
 
@@ -80,7 +78,7 @@ def test_a_certificate_that_was_replaced_has_haproxy_reloaded_and_is_named(check
         stale = [sentence] if "haproxy.cfg" in str(call.given["files"]) else []
         return {"changed": bool(stale), "paths": [], "stale": stale, "commands": [], "unchecked": []}
 
-    answers = {"config_files": writes, "host_info": changing, "keepalived_hook": {"changed": False}}
+    answers = {"config_files": writes, "host_info": changing, "program": {"changed": False}}
     play = played(answers, check=check)
     assert play.code == 0, play.faults()
     reloads = [f"{name} systemd_service reloaded haproxy.service" for name in ("lb1", "lb2")]
@@ -112,7 +110,7 @@ def test_a_wrong_variable_is_refused_before_a_member_is_locked():
 
 def test_a_removal_needs_a_confirmation_and_removes_every_program():
     names = {"os_family": "Debian", "resolved": False, "networkmanager": False}
-    answers = {"member_lock": locked, "host_info": lambda call: host_info(call.on), "resolver_info": names}
+    answers = {"member_lock": locked, "host_info": lambda call: host_info(call.on), "component_info": names}
     assert played(answers, "remove").calls == []
     play = played(answers, "remove", confirm=True)
     assert play.code == 0 and released(play), play.faults()
@@ -131,14 +129,14 @@ def removed(limit=None, check=False, failing=(), **given):
         return host_info(call.on, own_packages=[*{"haproxy", "keepalived"} & {*call.given["packages"]}])
 
     names = {"os_family": "Debian", "resolved": False, "networkmanager": False}
-    answers = {"host_info": read, "resolver_info": names, "config_files": deletes, "apt": {"changed": True}}
+    answers = {"host_info": read, "component_info": names, "config_files": deletes, "apt": {"changed": True}}
     return played(answers, "remove", limit=limit, check=check, confirm=True, **given)
 
 
 def test_the_end_of_a_removal_says_what_has_gone_and_what_to_run_next():
     play = removed()
     said = str(play.said)
-    assert "lb1, lb2: done: " in said and "; remove keepalived; remove haproxy" in said and "/run/haproxy.down" in said
+    assert "lb1, lb2: done: " in said and "; remove keepalived, haproxy" in said and "/run/haproxy.down" in said
     assert "No member is left, so nobody holds their VIPs." in said
 
 

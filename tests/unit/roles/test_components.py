@@ -134,13 +134,15 @@ def test_the_kernels_settings_come_before_the_reload_and_the_start_commands_afte
     assert did(component("haproxy", "configure.yml", {"config_files": WROTE}, check=True, **values), "command") == []
 
 
-@pytest.mark.parametrize("name", SERVICES)
-@pytest.mark.parametrize("family, module", [("Debian", "apt"), ("RedHat", "dnf"), ("Suse", None)])
-def test_packages_come_from_the_familys_own_manager_and_are_recorded_first(name, family, module):
-    play = component(name, "install.yml", host={"os_family": family, "missing_packages": [name]})
-    assert [call.module for call in play.calls] == ["config_files", *([module] if module else [])]
-    dry = component(name, "install.yml", host={"os_family": family, "missing_packages": [name]}, check=True)
-    assert dry.did("apt", "dnf") == [] and dry.said == [f"Would install {name}."] and play.said == []
+@pytest.mark.parametrize("family, module", [("Debian", "apt"), ("RedHat", "dnf")])
+def test_packages_come_from_the_familys_own_manager_and_are_recorded_first(family, module):
+    host = {"packages_host": host_info("lb1", os_family=family, missing_packages=["haproxy"])}
+    play = component("packages", "install.yml", **host)
+    assert play.code == 0 and [call.module for call in play.calls] == ["config_files", module]
+    known = {"name", *(("install_recommends", "update_cache") if module == "apt" else ())}
+    assert {*play.calls[-1].given} == known, "each manager has options of its own"
+    dry = component("packages", "install.yml", check=True, **host)
+    assert dry.did("apt", "dnf") == [] and dry.said == ["Would install haproxy."] and play.said == []
 
 
 READ = {"recorded_packages": ["x"], "existing_units": ["u"], "own_units": ["u"]}
@@ -160,7 +162,7 @@ READ = {"recorded_packages": ["x"], "existing_units": ["u"], "own_units": ["u"]}
     ids=["its packages", "RedHat", "packages of others", "another's", "no unit of ours", "no unit"],
 )
 def test_a_removal_takes_only_what_the_collection_has_brought(name, read, modules):
-    values = {f"__{name}_packages_record": "/p", "haproxy_nonlocal_bind": True}
+    values = {"__packages_record": "/p", "haproxy_nonlocal_bind": True}
     own = [name] if read.get("own_packages") else []
     play = component(
         name, "remove.yml", {"host_info": host_info("lb1", **{**READ, **read, "own_packages": own})}, **values

@@ -85,7 +85,7 @@ def test_nothing_changes_before_the_preflight_is_over():
     stages = [task["name"] for task in tasks("direct_server", "main.yml")[1]["block"]]
     assert stages == ["Preflight", "Configure", "Verify"]
     assert {key for task in tasks("direct_server", "preflight.yml") for key in task if "." in key} == {
-        "onprem.lb.direct_info",
+        "onprem.lb.component_info",
         "onprem.lb.host_info",
         "onprem.lb.refuse",
     }

@@ -26,7 +26,7 @@ def test_new_services_answer_through_the_vips_once_the_last_member_has_migrated(
 
 
 SYSTEMD, PODS, ROLE = "ansible.builtin.systemd_service", "onprem.lb.member_pods", "ansible.builtin.include_role"
-FILE, ARCHIVE = "ansible.builtin.file", "onprem.lb.agent_archive"
+FILE, ARCHIVE = "ansible.builtin.file", "onprem.lb.program"
 WRITES = "onprem.lb.config_files"
 ROUTER, BALANCER, FOLLOW = "onprem-lb-router", "onprem-lb-balancer", "onprem-lb-follow"
 

@@ -153,7 +153,7 @@ def removal(role, existing=(), unremovable=None, **read):
     found = {"existing_units": list(existing), "unremovable": unremovable or {}, "os_family": "Debian"}
     state = {f"{role}_state": "absent", "ansible_check_mode": False}
     known = {**defaults(role), **variables_of(role), **state}
-    asked = {f"__{role}_unused_before": {"stdout": ""}}
+    asked = {"__packages_unused_before": {"stdout": ""}}
     return {**known, **asked, f"__{role}_before_removal": {**ours, **kept, **found, **read}}
 
 
@@ -169,7 +169,7 @@ def test_a_removal_stops_a_unit_that_exists_whatever_becomes_of_its_package(role
 def test_a_removal_reads_the_unit_and_the_packages_that_it_removes(role):
     ((_module, asked),) = calls(role, removal(role), HOST_INFO)
     config = defaults(role)[f"{role}_config_path"]
-    assert asked == {"packages": [role], "units": [f"{role}.service"], "configs": {role: config}}
+    assert asked == {"packages": PACKAGES[role], "units": [f"{role}.service"], "configs": {role: config}}
 
 
 APT, DEBUG = "ansible.builtin.apt", "ansible.builtin.debug"
@@ -206,14 +206,12 @@ def test_a_removal_deletes_no_configuration_of_others_and_puts_back_what_was_kep
     assert emptied["files"][0]["state"] == "absent"
 
 
-@pytest.mark.parametrize(
-    "role, recorded", [("haproxy", ["curl", "haproxy", "old"]), ("keepalived", ["haproxy", "old"])]
-)
-def test_what_is_installed_is_recorded_before_it_is_installed_except_what_other_programs_may_use(role, recorded):
+def test_what_is_installed_is_recorded_before_it_is_installed_except_what_other_programs_may_use():
     host = {"missing_packages": ["haproxy", "curl"], "recorded_packages": ["old"], "os_family": "Debian"}
-    known = {**variables_of(role), f"__{role}_host": {**host, "package_lists_fresh": True}, "ansible_check_mode": False}
-    (_first, record), (_second, installed) = calls(role, known, CONFIG_FILES, APT, tasks_from="install.yml")
-    assert (json.loads(record["files"][0]["content"]), installed["name"]) == (recorded, ["haproxy", "curl"])
+    known = {"packages_host": {**host, "package_lists_fresh": True}, "ansible_check_mode": False}
+    (_first, record), (_second, installed) = calls("packages", known, CONFIG_FILES, APT, tasks_from="install.yml")
+    assert json.loads(record["files"][0]["content"]) == ["haproxy", "old"]
+    assert (installed["name"], installed["update_cache"], "state" in installed) == (["haproxy", "curl"], False, False)
     assert record["files"][0]["path"] == "/etc/onprem-lb-packages.json"
 
 

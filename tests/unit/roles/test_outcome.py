@@ -11,11 +11,11 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.outcome_words import EVERY, REMOVAL, SET_UP
 from support.paths import ROLES
 
-ROLES_OF_A_RUN = ("agent", "direct_server", "haproxy", "ipi", "keepalived", "layout", "resolver")
+ROLES_OF_A_RUN = ("agent", "direct_server", "haproxy", "ipi", "keepalived", "layout", "packages", "resolver")
 TABLE = EVERY["present"]
 # They change no host, or only what lasts until the run has ended.
-READS = """agent_info direct_info host_info layout_info resolver_info assert debug fail meta raw refuse set_fact slurp
-stat validate_argument_spec validate_variables member_lock include_role import_role include_tasks import_tasks"""
+READS = """agent_info component_info host_info layout_info assert debug fail meta raw refuse set_fact slurp
+stat validate_argument_spec member_lock include_role import_role include_tasks import_tasks"""
 # Of what no run of a layout plays, of its undo, and of what follows the outcome.
 ELSEWHERE = {
     *(
@@ -23,7 +23,7 @@ ELSEWHERE = {
         "layout/tasks/drop.yml",
         "layout/tasks/routers/left_stopped.yml",
     ),
-    *("agent/tasks/firewall.yml", "haproxy/tasks/install.yml"),
+    *("agent/tasks/firewall.yml",),
 }
 # They go with a change that another task says.
 ALONG = {
@@ -32,8 +32,7 @@ ALONG = {
     "Apply haproxy's kernel settings",
     "Run haproxy's start commands",
     "Remove | Reset its kernel settings",
-    "Remove | Delete haproxy's process ID file",
-    "Remove | Delete the empty folders of its package",
+    "Purge | Delete the empty folders of a package",
     "Remove | Take its packages out of the record",
     "Install | Record the installed packages",
     "Tell | Have NetworkManager read its configuration",
@@ -73,7 +72,9 @@ def test_the_table_names_results_that_tasks_register_and_no_others():
 def test_the_end_of_a_removal_has_the_words_of_all_that_it_does():
     """They name nothing that a removal does not read, as it must not fail for a wrong variable of something else."""
     own = {"layout/tasks/absent.yml", "layout/tasks/direct_absent.yml"}
-    removing = [tasks for name, tasks in files() if name in own or name.endswith(("/remove.yml", "_absent.yml"))]
+    removing = [
+        tasks for name, tasks in files() if name in own or name.endswith(("/remove.yml", "/purge.yml", "_absent.yml"))
+    ]
     registered = {task.get("register") for tasks in removing for task in changing(tasks)}
     assert {*REMOVAL} == registered
     assert not {"{missing}", "{manifests}", "{departed}"} & {*re.findall(r"\{\w+\}", str([*REMOVAL.values()]))}

@@ -49,7 +49,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         f"__{role}_secrets": [],
         f"__{role}_written": {"changed": False},
         f"__{role}_stopped": {"changed": False},
-        f"__{role}_unused_before": {"stdout": ""},
+        "__packages_unused_before": {"stdout": ""},
         "ansible_check_mode": check,
     }
 
@@ -113,8 +113,9 @@ def test_in_check_mode_no_boolean_is_set_without_the_package_that_it_takes(role)
 
 @pytest.mark.parametrize("role", PACKAGES)
 def test_what_sets_a_boolean_is_installed_and_never_recorded_as_what_a_removal_takes_away(role):
-    known = host(role, selinux=True, missing=[*PACKAGES[role], BINDINGS])
-    (_module, record), (_dnf, installed) = calls(role, known, CONFIG_FILES, DNF, tasks_from="install.yml")
+    read = host(role, missing=[*PACKAGES[role], BINDINGS])[f"__{role}_host"]
+    known = {"packages_host": read, "ansible_check_mode": False}
+    (_module, record), (_dnf, installed) = calls("packages", known, CONFIG_FILES, DNF, tasks_from="install.yml")
     assert installed["name"] == [*PACKAGES[role], BINDINGS]
     assert yaml.safe_load(str(record["files"][0]["content"])) == [role]
 

@@ -14,7 +14,7 @@ import yaml
 from support.paths import FILTERS, MODULES, ROLES
 from support.variable_tables import HEADING, first_sentence, options, section
 
-PUBLIC = sorted(path.name for path in ROLES.iterdir() if path.name not in ("layout", "variables"))
+PUBLIC = sorted(path.name for path in ROLES.iterdir() if path.name not in ("layout", "packages", "variables"))
 # What points at another option, which ansible-doc shows elsewhere, because it sorts them.
 OPENING = re.compile(r"(The same|Its|It|This|These|That|They|Their|Them|Likewise|Also|And|Or|Otherwise|Such)\b")
 PRONOUN = re.compile(r"\b(?<!returns )(?<!takes )(it|its|them|both)\b")

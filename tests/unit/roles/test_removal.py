@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared import platforms
 from support.paths import ROLES
 from support.roles import calls, variables_of
 
-FILES, WILL = "onprem.lb.config_files", "onprem.lb.keepalived_hook"
+FILES, WILL = "onprem.lb.config_files", "onprem.lb.program"
 
 
 @pytest.mark.parametrize("layout, variable", [("pair", "pair_services"), ("ipi", "ipi_machine_networks")])
@@ -45,9 +45,8 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
 def test_what_other_programs_may_use_is_installed_and_not_recorded_for_a_removal():
     shared = [*platforms.PING_PACKAGES.values(), *platforms.SEBOOLEAN_PACKAGES.values(), "psmisc", "curl", "nftables"]
     host = {"missing_packages": ["keepalived", *shared], "recorded_packages": ["haproxy"], "os_family": "Debian"}
-    variables = {**variables_of("keepalived"), "__keepalived_host": {**host, "package_lists_fresh": True}}
-    variables["ansible_check_mode"] = False
-    found = dict(calls("keepalived", variables, FILES, "ansible.builtin.apt", tasks_from="install.yml"))
+    variables = {"packages_host": {**host, "package_lists_fresh": True}, "ansible_check_mode": False}
+    found = dict(calls("packages", variables, FILES, "ansible.builtin.apt", tasks_from="install.yml"))
     assert json.loads(found[FILES]["files"][0]["content"]) == ["haproxy", "keepalived"]
     assert found["ansible.builtin.apt"]["name"] == host["missing_packages"]
 
@@ -62,7 +61,8 @@ def test_the_hook_is_written_before_the_drop_in_that_names_it_and_deleted_after_
     variables.update({"__keepalived_files": [], "__keepalived_secrets": [], "__keepalived_written": {"changed": True}})
     path = variables["__keepalived_hook"]
     written = calls("keepalived", variables, WILL, FILES, tasks_from="configure.yml")
-    assert [module for module, _given in written] == [WILL, FILES] and written[0][1] == {"path": path}
+    assert [module for module, _given in written] == [WILL, FILES]
+    assert written[0][1] == {"name": "keepalived_hook", "path": path}
     read = {"own_units": [], "own_packages": [], "recorded_packages": [], "existing_units": [], "missing_packages": []}
     read.update({"takeover": {"keepalived": {"put_back": []}}, "unremovable": {}, "os_family": "Debian"})
     variables.update({"__keepalived_before_removal": read, "keepalived_packages": [], "keepalived_config_path": "/x"})
@@ -79,7 +79,7 @@ def test_the_folders_of_haproxys_package_go_but_for_what_is_the_owners(tmp_path,
     (folder / "dev" / "log").touch()  # on which systemd mounts the log's socket
     if owners:
         (folder / owners).touch()
-    tasks = yaml.safe_load((ROLES / "haproxy/tasks/remove.yml").read_text())
+    tasks = yaml.safe_load((ROLES / "packages/tasks/purge.yml").read_text())
     (command,) = [task["ansible.builtin.command"]["cmd"] for task in tasks if "empty folders" in task["name"]]
     subprocess.run(command.replace("{{ item }}", str(folder)).split(), check=True, stdout=subprocess.DEVNULL)
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([*left, *["haproxy"] * bool(left)])

@@ -40,7 +40,7 @@ def known(**others):
         "__resolver_nodes_written": {"changed": False},
         "__resolver_followed": {},
         "__resolver_told": {"paths": []},
-        "__resolver_recorded": {"recorded_packages": ["haproxy"]},
+        "__resolver_recorded": {"recorded_packages": ["haproxy"], "missing_packages": ["dnsmasq-base"]},
         **others,
     }
 
@@ -112,8 +112,10 @@ def test_a_drop_in_that_is_not_in_force_is_read():
 def removal(family="Debian", paths=(), running=True, **host):
     names = {"os_family": family, "resolved": running, "networkmanager": running}
     seen = {**RUNS, "missing_packages": [], "own_packages": ["dnsmasq"], "recorded_packages": ["dnsmasq"], **host}
+    seen.update(os_family=family, unremovable={})
     variables = {
-        **known(__resolver_names=names, __resolver_host=seen, __resolver_told={"paths": list(paths)}),
+        **known(__resolver_names=names, __resolver_before_removal=seen, __resolver_told={"paths": list(paths)}),
+        "__packages_unused_before": {"stdout": ""},
     }
     return calls("resolver", variables, RESOLV_CONF, SYSTEMD, FILES, COMMAND, APT, DNF, tasks_from="remove.yml")
 

@@ -35,7 +35,7 @@ def resolver(file, answers=None, check=False, names=None, plan=None, host=None, 
     found = {**NAMES, **(names or {})}
     known = {"__resolver_plan": {**PLAN, **(plan or {})}, "__resolver_names": found, **RESOLVER, **values}
     known["__resolver_host"] = host_info("lb1", **(host or {}))
-    usual = {"config_files": KEPT, "resolver_info": {"wrong": [], **found}, "host_info": known["__resolver_host"]}
+    usual = {"config_files": KEPT, "component_info": {"wrong": [], **found}, "host_info": known["__resolver_host"]}
     return run(tasks_of("resolver", file), HOST, deployment(**{**usual, **(answers or {})}), check=check, **known)
 
 
@@ -58,7 +58,7 @@ def test_the_resolver_restarts_reloads_or_starts(written, running, steps):
     play = resolver("configure.yml", {"config_files": list(written)}, __resolver_running=running)
     assert did(play, "systemd_service") == [f"systemd_service {step} {unit}" for step, unit in zip(steps, UNITS)]
     dry = resolver("configure.yml", {"config_files": list(written)}, True, __resolver_running=running)
-    assert did(dry, "systemd_service", "resolver_info") == []
+    assert did(dry, "systemd_service", "component_info") == []
 
 
 @pytest.mark.parametrize("follows, exists, files", [(True, True, 2), (True, False, 3), (False, False, 3)])
@@ -69,9 +69,9 @@ def test_names_that_follow_has_written_stay_as_they_are(follows, exists, files):
 
 def test_the_resolver_is_waited_for_until_it_answers():
     late = {"wrong": ["api"]}
-    assert len(resolver("configure.yml", {"resolver_info": [late, {}, {"wrong": []}]}).of("resolver_info")) == 3
-    assert resolver("configure.yml", {"resolver_info": late}).code == 2
-    assert resolver("configure.yml", {"resolver_info": {}}).code == 2
+    assert len(resolver("configure.yml", {"component_info": [late, {}, {"wrong": []}]}).of("component_info")) == 3
+    assert resolver("configure.yml", {"component_info": late}).code == 2
+    assert resolver("configure.yml", {"component_info": {}}).code == 2
 
 
 TELLS = {"resolved": "x", "networkmanager": "x", "resolv_conf": "x"}
@@ -97,19 +97,18 @@ def test_who_is_in_charge_of_the_hosts_names_is_told_where_something_changed(nam
     assert did(dry, "systemd_service", "command") == []
 
 
-@pytest.mark.parametrize("family, module", [("Debian", "apt"), ("RedHat", "dnf"), ("Suse", None)])
+@pytest.mark.parametrize("family, module", [("Debian", "apt"), ("RedHat", "dnf")])
 def test_dnsmasq_comes_and_goes_with_the_familys_own_package_manager(family, module):
-    names, modules = {"os_family": family}, [module] if module else []
-    installed = resolver("install.yml", names=names, host={"missing_packages": ["dnsmasq"]})
-    assert [call.module for call in installed.of("apt", "dnf")] == modules and installed.said == []
-    dry = resolver("install.yml", None, True, names, host={"missing_packages": ["dnsmasq"]})
+    of = {"os_family": family, "missing_packages": ["dnsmasq"]}
+    installed = resolver("install.yml", names={"os_family": family}, host=of)
+    assert [call.module for call in installed.of("apt", "dnf")] == [module] and installed.said == []
+    dry = resolver("install.yml", None, True, {"os_family": family}, host=of)
     assert did(dry, "apt", "dnf") == [] and dry.said == ["Would install dnsmasq."]
-    answers = {"config_files": {"changed": True, "paths": []}}
-    removed = resolver(
-        "remove.yml", answers, names=names, host={"own_packages": ["dnsmasq"]}, __resolver_still_recorded=[]
-    )
-    assert [line.split()[0] for line in did(removed, "apt", "dnf")] == modules
-    assert did(resolver("remove.yml", answers, names=names, __resolver_still_recorded=[]), "apt", "dnf") == []
+    answers = {"config_files": {"changed": True, "paths": []}, "command": {"stdout": ""}}
+    own = {"os_family": family, "own_packages": ["dnsmasq"]}
+    removed = resolver("remove.yml", answers, names={"os_family": family}, host=own)
+    assert [line.split()[0] for line in did(removed, "apt", "dnf")] == [module]
+    assert did(resolver("remove.yml", answers, names={"os_family": family}), "apt", "dnf") == []
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,7 @@ SEEN = {"faults": [], "differences": []}
 
 def server(answers=None, check=False, file="main.yml", **values):
     given = {"__direct_server_settings": {}, "__direct_server_files": [], "__direct_server_unknown": [], **values}
-    usual = {"config_files": KEPT, "direct_info": SEEN, "agent_archive": {"checksum": "c", "python": "p"}}
+    usual = {"config_files": KEPT, "component_info": SEEN, "program": {"checksum": "c", "python": "p"}}
     return run(tasks_of("direct_server", file), HOST, deployment(**{**usual, **(answers or {})}), check=check, **given)
 
 
@@ -167,7 +166,7 @@ def server(answers=None, check=False, file="main.yml", **values):
     ],
 )
 def test_a_server_is_put_in_force_where_something_differs(differs, written, runs, steps):
-    answers = {"config_files": written, "direct_info": [{**SEEN, "differences": ["x"] * differs}, SEEN]}
+    answers = {"config_files": written, "component_info": [{**SEEN, "differences": ["x"] * differs}, SEEN]}
     values = {"__direct_server_differs": differs, "__direct_server_runs": runs}
     play = server(answers, **values)
     assert [line.split()[1] for line in did(play, "systemd_service")] == steps and bool(play.said) is differs
@@ -176,7 +175,7 @@ def test_a_server_is_put_in_force_where_something_differs(differs, written, runs
 
 def test_a_server_that_is_not_in_force_in_the_end_fails():
     values = {"__direct_server_differs": False, "__direct_server_runs": True}
-    play = server({"direct_info": [SEEN, {**SEEN, "differences": ["no VIP on lo"]}]}, **values)
+    play = server({"component_info": [SEEN, {**SEEN, "differences": ["no VIP on lo"]}]}, **values)
     assert play.code == 2 and play.faults() == [["no VIP on lo"]]
 
 

@@ -17,7 +17,7 @@ from support.roles import stage_of_run
 SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} for name in HOSTS["pair"]}
 RUNS = host_info("lb1", active_units=UNITS, enabled_units=UNITS, existing_units=UNITS)
 CHANGED = {"__layout_router_stopped": {"changed": True}}
-ACTED = ("systemd_service", "member_pods", "config_files", "keepalived_hook", "agent", "layout_info", "member_state")
+ACTED = ("systemd_service", "member_pods", "config_files", "program", "agent", "layout_info", "member_state")
 
 
 @pytest.mark.parametrize("role", ["pair", "ipi"])
@@ -109,7 +109,7 @@ REPLACED = {"replaced_router": {**ROUTER, "instances": [INSTANCE]}}
 @pytest.mark.parametrize(
     "replaces, module, expected",
     [
-        ("native", "keepalived_hook", ["lb1 keepalived_hook", "lb2 keepalived_hook"]),
+        ("native", "program", ["lb1 program keepalived_hook", "lb2 program keepalived_hook"]),
         ("agent", "agent", ["lb1 agent", "lb2 agent"] * 2),  # checked, and configured
     ],
 )

@@ -80,19 +80,19 @@ def test_the_down_file_is_true_before_a_router_tracks_it(member, check, read):
     called = [(call.on, call.module, call.given.get("name")) for call in play.calls]
     correction = ("lb1", "systemd_service", CORRECTION)
     assert (correction in called) is read
-    assert not read or called.index(correction) < called.index(("lb1", "keepalived_hook", None))
+    assert not read or called.index(correction) < called.index(("lb1", "program", "keepalived_hook"))
 
 
 @pytest.mark.parametrize("joining, started", [(["lb1"], True), ([], False)])
 def test_the_router_of_a_member_that_joins_starts_at_last(joining, started):
-    assert bool(only("lb1", configured(plan={"joining": joining}), "keepalived_hook")) is started
-    assert only("lb1", configured(plan={"joining": joining}, member={"replaces": "agent"}), "keepalived_hook") == []
+    assert bool(only("lb1", configured(plan={"joining": joining}), "program")) is started
+    assert only("lb1", configured(plan={"joining": joining}, member={"replaces": "agent"}), "program") == []
 
 
 def test_members_whose_routers_would_not_hear_each_other_change_together():
     play = configured(plan={"routers_together": True})
-    assert play.code == 0 and play.did("keepalived_hook") == ["lb1 keepalived_hook", "lb2 keepalived_hook"]
-    assert configured().did("keepalived_hook") == []
+    assert play.code == 0 and play.did("program") == ["lb1 program keepalived_hook", "lb2 program keepalived_hook"]
+    assert configured().did("program") == []
 
 
 def test_metrics_and_what_follows_are_set_up_where_they_are_wanted_and_removed_where_they_were():
@@ -100,9 +100,9 @@ def test_metrics_and_what_follows_are_set_up_where_they_are_wanted_and_removed_w
     assert {metrics, follow} & {*paths(configured())} == set()
     host = host_info("lb1", existing_units=["onprem-lb-metrics.service", FOLLOW])
     removed = configured(__layout_host=host)
-    assert {metrics, follow} <= {*paths(removed)} and only("lb1", removed, "agent_archive") == []
+    assert {metrics, follow} <= {*paths(removed)} and only("lb1", removed, "program") == []
     written = configured(settings={"metrics_file": "/var/lib/m/x.prom"})
-    assert metrics in paths(written) and only("lb1", written, "agent_archive") == ["agent_archive"]
+    assert metrics in paths(written) and only("lb1", written, "program") == ["program"]
 
 
 ASKED = {"questions": [{"name": "chk_api", "file": "/run/chk_api.failing", "path": "/it's%20up"}]}
@@ -204,7 +204,7 @@ def direct(active=(), enabled=(), changed=(), check=False, member=None):
     host = host_info("lb1", active_units=list(active), enabled_units=list(enabled))
     answers = {
         "config_files": config_files,
-        "agent_archive": {"changed": "agent" in changed, "python": "p", "checksum": "c"},
+        "program": {"changed": "agent" in changed, "python": "p", "checksum": "c"},
     }
     values = {
         "member": {**PLANE, **(member or {})},
@@ -245,7 +245,7 @@ def test_a_member_of_a_plane_is_a_server_itself_once_its_programs_are_there(chec
     seen = {"faults": [], "differences": [], "obstacles": {}}
     play = stage(
         "direct.yml",
-        {"direct_info": seen},
+        {"component_info": seen},
         check=check,
         __layout_direct_files=[],
         __direct_server_settings={},
@@ -253,8 +253,8 @@ def test_a_member_of_a_plane_is_a_server_itself_once_its_programs_are_there(chec
         __direct_server_unknown=[],
         **values,
     )
-    assert play.code == 0 and bool(play.did("direct_info")) is made
-    assert direct().did("direct_info") == []
+    assert play.code == 0 and bool(play.did("component_info")) is made
+    assert direct().did("component_info") == []
 
 
 @pytest.mark.parametrize("prefix, units, removed", [("ipi", [DIRECT], 3), ("ipi", [], 1), ("pair", [DIRECT], 2)])

@@ -19,7 +19,7 @@ CARRIED = ("search", "domain", "options", "sortlist")
 
 
 class ResolvConf(NamedTuple):
-    """The file, and the one that this collection keeps from before, as `resolver_info` returns them."""
+    """The file, and the one that this collection keeps from before, as `component_info` returns them."""
 
     text: str = ""
     target: str = ""  # where a symbolic link leads

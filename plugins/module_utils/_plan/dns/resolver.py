@@ -73,7 +73,7 @@ def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
     """Return what a host gets.
 
     :param settings: the role's variables, without their prefix, those of SETTINGS
-    :param host: as `resolver_info` returns it
+    :param host: as `component_info` returns it
     """
     faults: Faults = []
     given = read(SETTINGS, dict(settings), "resolver", faults)

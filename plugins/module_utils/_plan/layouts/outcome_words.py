@@ -14,12 +14,8 @@ from ..._shared.paths import PLANE
 Facts = Mapping[str, Any]
 
 SET_UP = {
-    "__keepalived_would_install": "install {missing}",
-    "__keepalived_apt_installed": "install {missing}",
-    "__keepalived_dnf_installed": "install {missing}",
-    "__resolver_would_install": "install {resolver_missing}",
-    "__resolver_apt_installed": "install {resolver_missing}",
-    "__resolver_dnf_installed": "install {resolver_missing}",
+    "__packages_would_install": "install {missing}",
+    "__packages_installed": "install {missing}",
     "__layout_departed_stopped": "stop the router of {departed}",
     "__layout_departed_pod_stopped": "stop the router's pod of {departed}",
     "__layout_first_written": "",
@@ -40,7 +36,7 @@ SET_UP = {
     "__layout_router_pod_stopped": "stop for the change",
     "__keepalived_boolean_set": "set the SELinux boolean keepalived_connect_any",
     "__keepalived_stopped": "stop",
-    "__keepalived_hook_written": "write keepalived's hook",
+    "__keepalived_hook_written": "",
     "__keepalived_written": "",
     "__keepalived_tables_deleted": "delete the tables of another keepalived",
     "__keepalived_reloaded": "{keepalived_reload}",
@@ -88,14 +84,11 @@ REMOVAL = {
     "__agent_firewall_closed": "close the firewall's openings",
     "__keepalived_disabled": "",
     "__keepalived_deleted": "",
-    "__keepalived_purged": "remove {keepalived_packages}",
-    "__keepalived_erased": "remove {keepalived_packages}",
     "__keepalived_put_back": "",
     "__haproxy_disabled": "",
     "__haproxy_deleted": "",
-    "__haproxy_purged": "remove {haproxy_packages}",
-    "__haproxy_erased": "remove {haproxy_packages}",
     "__haproxy_put_back": "",
+    "__packages_removed": "remove {own}",
     "__ipi_deleted": "",
     "__ipi_unloaded": "unload",
     "__layout_direct_stopped": "",
@@ -105,8 +98,6 @@ REMOVAL = {
     "__resolver_put_back": "put /etc/resolv.conf back",
     "__resolver_resolved_restarted": "restart",
     "__resolver_deleted": "",
-    "__resolver_purged": "remove {resolver_packages}",
-    "__resolver_erased": "remove {resolver_packages}",
     "__layout_units_removed": "",
 }
 OWN = ("haproxy", "keepalived", "resolver")  # what has packages of its own
@@ -123,7 +114,7 @@ def words(state: str, registered: Mapping[str, Facts], read: Mapping[str, Any]) 
 
     :param registered: what each task returned, by its variable
     :param read: of the host ``host``, ``resolver``, ``haproxy`` and ``keepalived``, as `host_info` has returned them to
-        the tasks of each; and the ``departed`` of the plan
+        the tasks of each; whether the packages of the host are installed, ``native``; and the ``departed`` of the plan
     """
     known = facts(registered, read)
     return [word.format(**known) for word in EVERY[state].values()]
@@ -134,14 +125,18 @@ def facts(registered: Mapping[str, Facts], read: Mapping[str, Any]) -> Dict[str,
     host, resolver = read["host"], read["resolver"]
     restarts = host.get("takeover", {}).get("keepalived", {}).get("restart")
     return {
-        "missing": _listed(host.get("missing_packages", [])),
+        "missing": _listed(_packages("missing", host if read.get("native") else {}, resolver)),
         "manifests": _listed(each["manifest"] for each in host.get("static_pods", [])),
         "departed": _listed(each["name"] for each in read.get("departed", [])),
         "keepalived_reload": "restart" if restarts else "reload",
-        "resolver_missing": _listed(resolver.get("missing_packages", [])),
         "resolver_start": "restart" if registered.get("__resolver_written", {}).get("changed") else "reload",
-        **{f"{name}_packages": _listed(read[name].get("own_packages", [])) for name in OWN},
+        "own": _listed(_packages("own", *(read[name] for name in OWN))),
     }
+
+
+def _packages(which: str, *read: Facts) -> List[str]:
+    """Return the packages that are missing, or this collection's own, by what `host_info` has returned."""
+    return [*dict.fromkeys(package for each in read for package in each.get(f"{which}_packages", []))]
 
 
 def _listed(names: Any) -> str:

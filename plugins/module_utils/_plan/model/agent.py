@@ -34,7 +34,7 @@ from ..._agent.proxy.settings import BALANCES, WORKER, places
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
 from . import answers, asked, binds, instances, loops, pace, secrets, url_checks, values
-from .services import port_conflicts, read_monitors, read_services
+from .services import Read, port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 Settings = Dict[str, Any]
@@ -151,7 +151,9 @@ def _read(settings: Settings, prefix: str, inventory_servers: Mapping[str, int],
     known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"]), *answers.kept(also_answers)]
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
     model = instances.model({**known, "daemon": {}}, prefix)
-    services, wrong_services = read_services(known["services"], f"{prefix}_services")
+    planned = settings.get("services")
+    given = planned if isinstance(planned, Read) else known["services"]
+    services, wrong_services = read_services(given, f"{prefix}_services")
     monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors", inventory_servers)
     return _Read(known, services, monitors, model, faults + model["faults"] + wrong_services + wrong_monitors)
 

@@ -8,6 +8,7 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults
+from .services import planned
 
 
 class Vip(NamedTuple):
@@ -215,7 +216,7 @@ def _balancer_of(data: Mapping[str, Any]) -> Balancer:
     redirect = data["redirect"]
     ports = {int(port): to for port, to in redirect["ports"].items()} if redirect else {}
     parts = {
-        "services": json.loads(data["services"]),
+        "services": planned(data["services"]),
         "redirect": redirect and Redirect(**{**redirect, "ports": ports}),
     }
     return Balancer(**{**data, **parts})

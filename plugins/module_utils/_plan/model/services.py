@@ -70,6 +70,10 @@ CHECK = {
 }
 
 
+class Read(List[Dict[str, Any]]):
+    """Services that `read_services` has returned before: a plan hands them on, and nobody validates them again."""
+
+
 def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]:
     """Return the services with every default filled in, and a sentence for each fault.
 
@@ -77,6 +81,8 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     :param place: the variable's name, for the sentences
     """
     faults: Faults = []
+    if isinstance(given, Read):
+        return list(given), []
     if not isinstance(given, list):
         return [], [f"{place} is {shown(given)}: a list of services is required."]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
@@ -88,7 +94,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
 def planned(given: Any) -> Any:
     """Return the services that a plan has as JSON; others as they are. What a user writes as JSON is refused before."""
     try:
-        return json.loads(given) if isinstance(given, str) and given.startswith("[") else given
+        return Read(json.loads(given)) if isinstance(given, str) and given.startswith("[") else given
     except (ValueError, RecursionError):
         return given
 

@@ -8,9 +8,13 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import roles
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi_layout
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import services as model_services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair_layout
 from jinja2 import UndefinedError
+from support.plans.clusters import cluster
 from support.plans.pairs import pair
 
 SERVICES = [{"name": "web", "port": 443, "servers": ["192.0.2.31"]}]
@@ -22,12 +26,31 @@ def of_haproxy(services):
     return FILTERS["haproxy_model"]({"services": services}, [], "lb1")
 
 
-@pytest.mark.parametrize("filtered", [of_haproxy, lambda services: FILTERS["agent_config"]({"services": services})])
-def test_services_may_come_as_json_and_have_the_same_faults(filtered):
-    assert filtered(json.dumps(SERVICES)) == filtered(SERVICES)
-    assert filtered(SERVICES)["service_ports"] == [443]
-    wrong = [{**SERVICES[0], "port": 0}]
-    assert filtered(json.dumps(wrong))["faults"] == filtered(wrong)["faults"] != []
+def of_agent(services):
+    return FILTERS["agent_config"]({"services": services})
+
+
+@pytest.mark.parametrize(
+    "filtered, layout, given",
+    [
+        (of_haproxy, pair_layout, pair()),
+        (of_agent, pair_layout, pair()),
+        (of_haproxy, pair_layout, pair(preset="kubeadm")),
+        (of_haproxy, ipi_layout, cluster("master-0", "master-2", "master-1")),
+    ],
+    ids=["haproxy", "agent", "with an API", "cluster"],
+)
+def test_a_plan_hands_its_services_on_as_json_and_nobody_validates_them_again(filtered, layout, given, monkeypatch):
+    """The model is that of the same services as a list, which a user has written."""
+    member = next(iter(layout.plan(given).members.values()))
+    written = filtered(member.balancer.services)
+    assert written["faults"] == [] and written["service_ports"] != []
+
+    def again(*_given):
+        raise AssertionError("validated again")
+
+    monkeypatch.setattr(model_services, "_read_service", again)
+    assert filtered(as_data(member.balancer)["services"]) == written
 
 
 @pytest.mark.parametrize("text", ["[", "[" * 100_000, "web", "{}"])

@@ -8,7 +8,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.vault import AnsibleVaultError
 from ansible.template import Templar
-from ansible_collections.onprem.lb.plugins.action import validate_variables
+from ansible_collections.onprem.lb.plugins.action import refuse
 
 
 def faults(tmp_path, text):
@@ -18,7 +18,7 @@ def faults(tmp_path, text):
     loader = DataLoader()
     given = loader.load_from_file(str(file), trusted_as_template=True)
     templar = Templar(loader=loader, variables=given)
-    return validate_variables.faults(given, templar.template)
+    return refuse.of_variables(given, templar.template)
 
 
 LITERAL = "write {% raw %} before and {% endraw %} after text that is meant literally."
@@ -117,9 +117,7 @@ def test_the_vault_of_an_older_ansible_is_opened_where_its_error_is_told():
         def __str__(self):
             raise AnsibleVaultError("Decryption failed")
 
-    assert validate_variables.faults({"pair_auth_pass": AnsibleVaultEncryptedUnicode()}, lambda value: value) == [
-        SEALED
-    ]
+    assert refuse.of_variables({"pair_auth_pass": AnsibleVaultEncryptedUnicode()}, lambda value: value) == [SEALED]
 
 
 @pytest.mark.parametrize("template", ["{{ vault_lb }}", "{{vault_lb | trim}}"])
