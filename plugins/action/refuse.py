@@ -17,7 +17,6 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.tags import tag_faults
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
 from jinja2 import TemplateSyntaxError
@@ -58,7 +57,7 @@ def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:
     if not any(map(is_of_this_collection, context.CLIARGS.get("args") or ())):
         return []
     given, skipped = known.get("ansible_run_tags", []), known.get("ansible_skip_tags", [])
-    return list(tag_faults(list(given), list(skipped), of_playbook))
+    return list(role_variables.tag_faults(list(given), list(skipped), of_playbook))
 
 
 def is_of_this_collection(playbook: str) -> bool:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The names of the roles' variables. Ansible ignores one that no role knows, or that a layout sets itself."""
+"""The names of the roles' variables, and the tags of a run. Ansible ignores those that it does not know."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
 REFERENCE = re.compile(r"\s*\{\{\s*(?P<name>\w+)\s*(\|.*)?\}\}\s*$")  # in which nothing else may be a secret
 SECRET = re.compile(r".*_pass(word)?")
 DOUBTFUL = 2  # edits from a known name
+NOT_SKIPPED = ("always", "never")  # what may be skipped whatever a playbook's tags are
 
 
 class Unknown(NamedTuple):
@@ -136,3 +137,28 @@ def unfit_faults(unfit: List[Dict[str, Any]], prefix: str) -> Faults:
     :param prefix: of the role's variables
     """
     return [f"{prefix}_{found['key']} is {found['value']!r}: {found['wrong']}" for found in unfit]
+
+
+def tag_faults(run: List[str], skip: List[str], known: List[str]) -> Faults:
+    """Return a sentence for ``--tags`` and one for ``--skip-tags``, where they select nothing, or all.
+
+    Of a tag that no task has, Ansible says nothing: it does nothing, or skips nothing.
+
+    :param run: as in ``ansible_run_tags``
+    :param skip: as in ``ansible_skip_tags``
+    :param known: the tags of the playbook. Every task that a stage needs has all of them.
+    """
+    usual = ["all", "tagged" if known else "untagged"]
+    unknown = ", ".join(tag for tag in run if tag not in [*usual, *known])
+    skipped = ", ".join(tag for tag in skip if tag not in NOT_SKIPPED)
+    stages = ", ".join(known)
+    found = []
+    if unknown:
+        mend = f"choose of {stages}." if known else "the playbook has no tags, leave it out."
+        found.append(f"--tags names {unknown}, which no task has: {mend}")
+    if skipped:
+        mend = (
+            f"name the stages to run with --tags, of {stages}." if known else "the playbook has no tags, leave it out."
+        )
+        found.append(f"--skip-tags names {skipped}, which skips everything or nothing: {mend}")
+    return found
