@@ -13,9 +13,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components, tags
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.tags import tag_faults
 from ansible_collections.onprem.lb.plugins.plugin_utils import command_line
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
@@ -55,7 +54,7 @@ def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:
     if not command_line.names_our_playbook():
         return []
     given, skipped = known.get("ansible_run_tags", []), known.get("ansible_skip_tags", [])
-    return list(tag_faults(list(given), list(skipped), of_playbook))
+    return list(tags.tag_faults(list(given), list(skipped), of_playbook))
 
 
 def of_variables(known: Dict[str, Any], evaluate: Any) -> List[str]:
