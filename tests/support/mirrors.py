@@ -34,9 +34,9 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/switchover": "playbooks/tasks/move playbooks/tasks/read",
     "roles/check_before_change": "layout/check haproxy/check keepalived/check agent/check",
     "roles/components": """
-        haproxy/main haproxy/preflight haproxy/check haproxy/install haproxy/configure haproxy/verify
+        haproxy/main haproxy/preflight haproxy/check packages/install haproxy/configure haproxy/verify
         haproxy/remove roles/haproxy/handlers/main keepalived/main keepalived/check keepalived/preflight
-        keepalived/install keepalived/configure keepalived/verify keepalived/remove
+        keepalived/configure keepalived/verify keepalived/remove
         roles/keepalived/handlers/main agent/main agent/preflight agent/check agent/firewall agent/configure
         agent/verify agent/remove""",
     "roles/drop": "layout/drop layout/configure ipi/nftables ipi/nftables_apply",
@@ -53,14 +53,15 @@ ALSO_PLAYED: Dict[str, str] = {
         agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
         ipi/nftables_absent ipi/nftables_files_absent""",
     "roles/obstacles": """
-        layout/preflight haproxy/preflight haproxy/configure haproxy/install keepalived/preflight
+        layout/preflight haproxy/preflight haproxy/configure packages/install keepalived/preflight
         agent/preflight""",
     "roles/order": "layout/routers/wave layout/routers/start layout/routers/stop",
     "roles/platforms": """
-        haproxy/install haproxy/configure haproxy/selinux keepalived/install keepalived/configure keepalived/selinux""",
+        packages/install haproxy/configure haproxy/selinux keepalived/configure keepalived/selinux""",
     "roles/proof": """
         layout/verify layout/undo/confirm layout/unlock layout/routers/left_stopped""",
-    "roles/removal": "layout/absent haproxy/remove keepalived/remove agent/remove layout/unused",
+    "roles/removal": """
+        layout/absent haproxy/remove keepalived/remove agent/remove layout/unused packages/remove packages/purge""",
     "roles/resolver": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
         resolver/remove""",

@@ -93,6 +93,7 @@ READ = {
         "static_pods": [{"manifest": "/m.yaml"}],
         "takeover": {"keepalived": {"restart": True}},
     },
+    "native": True,
     "departed": [{"name": "lb9"}],
     "resolver": {"missing_packages": ["dnsmasq-base"], "own_packages": ["dnsmasq"]},
     **{name: {"own_packages": [name]} for name in ("haproxy", "keepalived")},
@@ -102,20 +103,22 @@ READ = {
 @pytest.mark.parametrize(
     "name, said",
     [
-        ("__keepalived_apt_installed", "install haproxy"),
-        ("__resolver_apt_installed", "install dnsmasq-base"),
+        ("__packages_installed", "install haproxy, dnsmasq-base"),
         ("__layout_departed_stopped", "stop the router of lb9"),
         ("__layout_static_pods_disabled", "disable /m.yaml"),
         ("__keepalived_reloaded", "restart"),
-        ("__haproxy_purged", "remove haproxy"),
-        ("__keepalived_erased", "remove keepalived"),
-        ("__resolver_purged", "remove dnsmasq"),
+        ("__packages_removed", "remove haproxy, keepalived, dnsmasq"),
         ("__layout_direct_handed_over", "start the new version of onprem-lb-direct.service"),
     ],
 )
 def test_a_step_names_what_the_host_was_read_for(name, said):
     registered = [{"changed": each == name} for each in outcome_words.results("present")]
     assert layout_steps(registered, "present", **READ) == [said]
+
+
+def test_a_member_with_the_agent_installs_the_packages_of_its_resolver_alone():
+    registered = [{"changed": each == "__packages_would_install"} for each in outcome_words.results("present")]
+    assert layout_steps(registered, "present", **{**READ, "native": False}) == ["install dnsmasq-base"]
 
 
 @pytest.mark.parametrize("written, said", [(True, "restart"), (False, "reload")])
