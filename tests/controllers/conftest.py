@@ -68,7 +68,7 @@ class Controller:
         recap.unlink(missing_ok=True)
         words = [*self._inventories(row), f"--extra-vars={json.dumps({'haproxy_extra_lines': listens(port)})}"]
         if row.vaulted:
-            words.append("--vault-password-file=vault")
+            words.append(f"--vault-password-file={self.folder / 'vault'}")  # ansible-runner runs in another folder
         done = self._call(self._command(row, words), **{"RECAP": str(recap), **row.environment})
         return Run(done.returncode, done.stdout, json.loads(recap.read_text()) if recap.exists() else {})
 
