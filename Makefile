@@ -179,7 +179,7 @@ cores: setup ## the archive, installed beside the oldest supported ansible-core;
 	@$(PYTHON) tests/suite cores
 
 .PHONY: controllers
-controllers: ## runs on real hosts with each setting of ansible.cfg, way to become root and caller of tests/controllers/rows.py
+controllers: ## runs on real hosts with each setting of ansible.cfg, way to become root and caller of tests/controllers/rows.py; SCOPE=full: each in runs of its own
 	@$(PYTHON) tests/suite controllers
 
 .PHONY: scenarios

@@ -68,15 +68,16 @@ class Controller:
         recap.unlink(missing_ok=True)
         words = [*self._inventories(row), f"--extra-vars={json.dumps({'haproxy_extra_lines': listens(port)})}"]
         if row.vaulted:
-            words.append("--vault-password-file=vault")
+            words.append(f"--vault-password-file={self.folder / 'vault'}")
         done = self._call(self._command(row, words), **{"RECAP": str(recap), **row.environment})
         return Run(done.returncode, done.stdout, json.loads(recap.read_text()) if recap.exists() else {})
 
     def _command(self, row: Row, words: List[str]) -> List[str]:
         playbook = "onprem.lb.site"
         if row.play:
-            playbook = "own.yml"
-            (self.folder / playbook).write_text(json.dumps([row.play]))
+            own = self.folder / "own.yml"
+            own.write_text(json.dumps([row.play]))
+            playbook = str(own)  # ansible-runner runs in another folder
         if not row.runner:
             return ["ansible-playbook", *words, playbook]
         (self.folder / "project").mkdir(exist_ok=True)

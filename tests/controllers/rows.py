@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, NamedTuple, Tuple
 
 PASSWORD = "Sesame-7"  # of root, and of the user clerk
 ROLE = "onprem.lb.pair"
@@ -27,6 +27,46 @@ class Row(NamedTuple):
     vaulted: Dict[str, str] = {}
     runner: bool = False
     refused: str = ""
+
+    def claims(self) -> FrozenSet[str]:
+        """Return what no other row may say in the same run."""
+        own = {*self.environment, *self.variables, *self.vaulted}
+        # A play of a user's own says nothing of these, and ansible-runner prints with a callback of its own.
+        of_play = {"ANSIBLE_STRATEGY", "ANSIBLE_ANY_ERRORS_FATAL"} if self.play else set()
+        of_runner = {"ANSIBLE_STDOUT_CALLBACK"} if self.runner else set()
+        return frozenset(own | of_play | of_runner)
+
+
+def together(rows: Dict[str, Row]) -> Dict[str, Row]:
+    """Return as few rows as say what all of these say, each named after those that it consists of.
+
+    A refused one stays alone: it does not show what another setting does.
+    """
+    runs: List[List[str]] = []
+    for name, row in reversed(rows.items()):  # the last ones exclude each other most
+        fitting = [run for run in runs if not any(clash(row, rows[other]) for other in run)]
+        if fitting:
+            min(fitting, key=len).append(name)
+        else:
+            runs.append([name])
+    return {", ".join(run): joined(rows[name] for name in run) for run in runs}
+
+
+def clash(one: Row, other: Row) -> bool:
+    return bool(one.refused or other.refused or one.claims() & other.claims())
+
+
+def joined(rows: Iterable[Row]) -> Row:
+    """Return the row that says what these say, of which no two clash."""
+    every = list(rows)
+    return Row(
+        environment={key: value for row in every for key, value in row.environment.items()},
+        variables={key: value for row in every for key, value in row.variables.items()},
+        play={key: value for row in every for key, value in row.play.items()},
+        vaulted={key: value for row in every for key, value in row.vaulted.items()},
+        runner=any(row.runner for row in every),
+        refused="".join(row.refused for row in every),
+    )
 
 
 def calls(call: str) -> Tuple[Dict[str, Any], ...]:

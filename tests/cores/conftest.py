@@ -25,6 +25,7 @@ POSIX = Path(ansible_collections.ansible.posix.__path__[0])
 # The versions of ansible-core, each with a Python that it supports. The first one is what meta/runtime.yml requires.
 CORES = {"2.16": "3.12", "2.18": "3.13", "2.21": "3.13"}
 OLDEST = next(iter(CORES))
+NATIVE = {"ANSIBLE_JINJA2_NATIVE": "true"}  # with it a text may become a number; later ones know no other way
 
 Word = Union[str, Path]
 
@@ -61,9 +62,10 @@ class Controller:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def play(self, playbook: str, *words: Word) -> Dict[str, Any]:
+    def play(self, playbook: str, *words: Word, **environment: str) -> Dict[str, Any]:
         """Run a playbook and return its plays and its recap, as Ansible's JSON callback has them."""
-        output = self.run("ansible-playbook", *words, playbook, ANSIBLE_STDOUT_CALLBACK="ansible.posix.json")
+        environment["ANSIBLE_STDOUT_CALLBACK"] = "ansible.posix.json"
+        output = self.run("ansible-playbook", *words, playbook, **environment)
         return json.loads(output[output.index("{\n") :])
 
 

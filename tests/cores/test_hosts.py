@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, Tuple
 import pytest
 from support.paths import ROOT
 
-from .conftest import OLDEST, Controller
+from .conftest import NATIVE, OLDEST, Controller
 
 SETTINGS = ROOT / "molecule" / "default" / "inventory" / "pair.yml"
 LAB = (sys.executable, "lab")
@@ -37,7 +37,7 @@ def test_the_oldest_one_sets_a_pair_up_and_changes_it_and_no_other_does(controll
     if controller.core == OLDEST:
         assert changes(controller.play("onprem.lb.pair", *inventories, "--check"))
         assert changes(controller.play("onprem.lb.pair", *inventories))
-        assert changes(controller.play("onprem.lb.pair", *inventories, *CHANGE))
+        assert changes(controller.play("onprem.lb.pair", *inventories, *CHANGE, **NATIVE))
     assert changes(controller.play("onprem.lb.pair", *inventories, *CHANGE)) == {}
 
 

@@ -11,7 +11,7 @@ import yaml
 from support.documents import blocks
 from support.paths import README, ROOT
 
-from .conftest import OLDEST, Controller, printed
+from .conftest import NATIVE, OLDEST, Controller, printed
 
 forecasts: Dict[str, Any] = {}
 
@@ -25,6 +25,7 @@ def test_the_inventory_of_the_readme_is_forecast(controller: Controller):
     inventory = controller.home / "inventory.yml"
     inventory.write_text(blocks(README, "yaml")[0])
     (forecast,) = printed(controller.play("onprem.lb.forecast", "-i", inventory))
+    assert printed(controller.play("onprem.lb.forecast", "-i", inventory, **NATIVE)) == [forecast]
     assert re.match(r"192\.0\.2\.10 \(VRID \d+\): held by lb1, then lb2", forecast[0])
     forecasts[controller.core] = forecast
     assert forecast == forecasts[OLDEST]
