@@ -140,7 +140,7 @@ def test_in_check_mode_nothing_is_armed_and_nothing_is_said_of_an_interruption()
 @pytest.mark.parametrize("check", [False, True])
 def test_a_heartbeat_that_comes_too_late_is_followed_by_another_one_and_eight_of_them_end_the_run(check):
     late = stage("undo/heartbeat.yml", {"member_state": {"postponed": False}}, undone())
-    assert late.code == 2 and "Signs of life of this run take too long" in str(late.faults())
+    assert late.code == 2 and "Heartbeats of this run take too long" in str(late.faults())
     assert len([line for line in late.did("member_state") if line == "lb2 member_state postponed"]) == 9
     answers = {"member_state": [{"postponed": True}, {"postponed": True}, {"postponed": False}, {"postponed": True}]}
     assert stage("undo/heartbeat.yml", answers, undone()).did("member_state").count("lb2 member_state postponed") == 2

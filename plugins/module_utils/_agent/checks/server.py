@@ -20,7 +20,7 @@ from .subprocesses import Children
 # From the parent: a check with its number and its known state, the end of a check, a check to run at once, and a
 # notify program to run.
 ADD, DROP, SUSPECT, RUN = "add", "drop", "suspect", "run"  # number, check, up | number | number | command, user
-# To the parent: the state of a check, the outcome of one run, a line for the log, and a sign of life.
+# To the parent: the state of a check, the outcome of one run, a line for the log, and a heartbeat.
 RESULT, RAN = "result", "ran"  # number, up, value, detail | number, success, detail, duration
 LOG, ALIVE = "say", "alive"  # text | nothing
 

@@ -86,7 +86,7 @@ def late(count: int, setting: str) -> List[str]:
     if count <= MOST_LATE:
         return []
     mend = f"They return to their settings of before. Repeat the run; where hosts are slow, with a larger {setting}."
-    return [f"Signs of life of this run take too long to reach its members. {mend}"]
+    return [f"Heartbeats of this run take too long to reach its members. {mend}"]
 
 
 def undo(

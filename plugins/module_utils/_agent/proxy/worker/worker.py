@@ -198,7 +198,7 @@ class Worker:
         """Report changed counters; what the channel cannot take now is reported next time."""
         changed = {key: counts for key, counts in self.table.counts() if self._reported.get(key) != counts}
         keys = list(changed)
-        for at in range(0, max(1, len(keys)), COUNTERS_PER_MESSAGE):  # even without changes, as a sign of life
+        for at in range(0, max(1, len(keys)), COUNTERS_PER_MESSAGE):  # even without changes, as a heartbeat
             if not self.channel.flush():
                 return
             part = {key: changed[key] for key in keys[at : at + COUNTERS_PER_MESSAGE]}
