@@ -41,7 +41,7 @@ KEPT = {
     "*/marks/pods/*": ".",
     # What the user has programs run with.
     "arguments of */true": "Qzmark(Script|Notify|Start|Stop)",
-    "arguments of */systemd-run": "Qzmark(Inject|Revert)",
+    "arguments of *systemd-run": "Qzmark(Inject|Revert)",
     "arguments of /bin/sh": "Qzmark(Inject|Revert)",
     "open file /run/systemd/transient/onprem-lb-drill-*.service": "Qzmark(Inject|Revert)",
     "environment of /usr/sbin/haproxy": "QzmarkGlobal",
