@@ -53,4 +53,5 @@ class FilterModule:
             "drill_refusals": rounds.refusals,
             "drill_report": report.report,
             "drill_rounds": rounds.rounds,
+            "drill_sent": questions.sent,
         }

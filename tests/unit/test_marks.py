@@ -94,3 +94,17 @@ def test_the_arguments_and_the_environment_of_a_process_are_seen_while_it_runs(t
     found = json.loads(seen.read_text())
     assert "QzmarkScript" in found[f"arguments of {sys.executable}"]
     assert "QzmarkToken" in found[f"environment of {sys.executable}"]
+
+
+def test_a_temporary_file_is_found_and_no_other_copy_of_this_repository(tmp_path):
+    seen = tmp_path / "watched.json"
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        with subprocess.Popen([sys.executable, str(PROGRAM), "watch", str(seen)]) as watching:
+            waiting.until((tmp_path / "watched.json.begun").exists)
+            for place in ("molecule/agent/secrets/marked.yml", "left.yml"):
+                (Path(name) / place).parent.mkdir(parents=True, exist_ok=True)
+                (Path(name) / place).write_text(PASSWORD)
+            (tmp_path / "watched.json.begun").unlink()
+            watching.wait()
+    assert [place for place in json.loads(seen.read_text()) if name in place] == [f"open file {name}/left.yml"]

@@ -75,6 +75,12 @@ def test_what_is_answered_is_asked_in_each_round():
     assert probed(drilled(drill_send="PING")) == [("PING", False)] * 3
 
 
+def test_what_the_user_sends_may_be_secret_and_is_shown_nowhere():
+    play = drilled(drill_send="GET / HTTP/1.0\r\nAuthorization: MarkSend\r\n\r\n")
+    assert ["MarkSend" in call.given["send"] for call in play.of("vip_probe")] == [True] * 3
+    assert "MarkSend" not in str([play.shown, play.said])
+
+
 def test_what_is_not_answered_is_not_asked_and_the_row_says_that_the_probe_connects_only():
     def answer(call):
         return {**SEEN, "failed_attempts": SEEN["tried"], "failures": {}} if "send" in call.given else SEEN

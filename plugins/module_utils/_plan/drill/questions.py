@@ -11,6 +11,7 @@ or nothing comes back, the probe connects only, and the report says so.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._shared import events
@@ -18,6 +19,7 @@ from ..._shared import events
 HTTP, HTTPS = "http", "https"
 HTTP_PORTS, TLS_PORTS = (80, 8080), (443, 6443, 8443)  # of services of which nothing else is known
 CONNECTS, SENT = "connects only", "drill_send"
+HTTP_REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/1\.[01](\r?\n|$)")
 
 Service = Mapping[str, Any]
 
@@ -26,6 +28,7 @@ class Question(NamedTuple):
     """What is sent through a VIP.
 
     :ivar words: for the report
+    :ivar send: what the service's settings say; what the user has it send may be a secret, and is no part of a question
     :ivar gateway_errors_fail: whether HTTP's 502, 503 and 504 are no answers
     """
 
@@ -39,7 +42,7 @@ class Question(NamedTuple):
 
     @property
     def asks(self) -> bool:
-        return self.tls or bool(self.send)
+        return self.tls or bool(self.send) or self.words == SENT
 
 
 def questions(plans: Sequence[Mapping[str, Any]], send: str = "") -> List[Dict[str, Any]]:
@@ -102,9 +105,22 @@ def _of_vip(plan: Mapping[str, Any], vip: str, send: str) -> List[Question]:
     services = _services(plan, vip)
     port = _port(services, send)
     if send:
-        return [Question(vip, port, SENT, send, gateway_errors_fail=False)]
+        return [Question(vip, port, SENT, gateway_errors_fail=False)]
     kinds = _kinds(port, services[port])
     return [_question(vip, port, kind, services[port]) for kind in kinds] or [Question(vip, port, CONNECTS)]
+
+
+def sent(question: Mapping[str, Any], send: str) -> str:
+    """Return what the probe sends for a question, as the filters return it."""
+    return _whole(send) if question["words"] == SENT else str(question["send"])
+
+
+def _whole(send: str) -> str:
+    """Return what the user sends; a template takes the CR and the last LF away, without which HTTP waits for more."""
+    if not HTTP_REQUEST.match(send):
+        return send
+    head, *body = re.split(r"\r?\n\r?\n", send, maxsplit=1)
+    return "\r\n".join([*head.splitlines(), "", "".join(body)])
 
 
 def _services(plan: Mapping[str, Any], vip: str) -> Dict[int, Optional[Service]]:

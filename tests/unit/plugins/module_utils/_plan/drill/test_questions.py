@@ -172,5 +172,20 @@ def test_a_service_whose_balancer_says_that_it_has_no_server_is_asked_for_any_an
     assert chosen(tried("HTTP", failed=3, unavailable=3))["question"]["gateway_errors_fail"]
 
 
+@pytest.mark.parametrize(
+    "given, sent",
+    [
+        ("GET / HTTP/1.0\nHost: a\n", "GET / HTTP/1.0\r\nHost: a\r\n\r\n"),  # \r\n\r\n at its end, after a template
+        ("GET / HTTP/1.0", "GET / HTTP/1.0\r\n\r\n"),
+        ("GET / HTTP/1.0\r\nHost: a\r\n\r\n", "GET / HTTP/1.0\r\nHost: a\r\n\r\n"),
+        ("POST /a HTTP/1.1\nHost: a\n\n1\n\n2\n", "POST /a HTTP/1.1\r\nHost: a\r\n\r\n1\n\n2\n"),
+        ("PING\n", "PING\n"),
+    ],
+)
+def test_a_request_of_http_that_the_user_sends_is_a_whole_one(given, sent):
+    plan = planned(_pair.LAYOUT, pair(vips=[VIP]))
+    assert [questions.sent(each, given) for each in questions.questions([plan], given)] == [sent]
+
+
 def test_what_the_user_sends_is_asked_also_when_nothing_comes_back():
     assert chosen(tried("drill_send", failed=10))["question"]["words"] == "drill_send"
