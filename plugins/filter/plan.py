@@ -37,8 +37,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.members import dep
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, tags, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets as pair_presets
 from ansible_collections.onprem.lb.plugins.module_utils._shared import paths, pods
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
     AGENT,
@@ -175,7 +175,7 @@ def layout_reads(definition, record, configs, script_user):
     """
     (settings,) = (each["settings"] for each in _read([record]))
     of_pods = pods_to_read(settings.get("delivery"))
-    return reading.parameters(definition, settings, configs, script_user, pair_api.PRESETS, of_pods)
+    return reading.parameters(definition, settings, configs, script_user, pair_presets.NAMED, of_pods)
 
 
 def layout_outside(record, name, variables, of_play, prefix):

@@ -7,6 +7,8 @@ They are named after the native engine; on a host of the agent its balancer and 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 HAPROXY_KILLED, HAPROXY_STOPPED, HAPROXY_RELOADED = "haproxy_killed", "haproxy_stopped", "haproxy_reloaded"
 KEEPALIVED_KILLED, KEEPALIVED_STOPPED = "keepalived_killed", "keepalived_stopped"
 HAPROXY_HUNG = "haproxy_hung"
@@ -20,43 +22,45 @@ SERVER_CUT, SERVER_ENDED, SERVER_HUNG = "server_cut", "server_ended", "server_hu
 ON_SERVER = (SERVER_CUT, SERVER_ENDED, SERVER_HUNG)  # one server is lost for the balancer of the holder
 API_FAILING = "api_failing"  # of a cluster, by commands of the user
 
-EVENTS = (
-    HAPROXY_KILLED,
-    HAPROXY_STOPPED,
-    HAPROXY_HUNG,
-    HAPROXY_RELOADED,
-    DIRECT_DOWN,
-    KEEPALIVED_KILLED,
-    KEEPALIVED_STOPPED,
-    BOTH_RELOADED,
-    HOST_CUT,
-    PORT_DOWN,
-    LINK_FLAPPING,
-    VRRP_LOST,
-    SLOW_BACKEND,
-    CONNTRACK_FULL,
-    DISK_FULL,
-    STRANGER_WITH_VIP,
-    *ON_SERVER,
-    HOST_REBOOTED,
+
+class Event(NamedTuple):
+    """A failure.
+
+    :ivar on_request: why a drill injects it on request only; '' where it does by default
+    :ivar accepting: whether connections are accepted that nobody serves, or serves late: only an answer shows it
+    """
+
+    name: str
+    on_request: str = ""
+    accepting: bool = False
+
+
+_SPLIT = "two hosts hold a VIP for as long as it lasts, whatever the plan"
+_WAIT = "clients wait meanwhile"
+_MANAGED = "what manages the host's network may have its own way with a link"
+ROWS = (
+    Event(HAPROXY_KILLED),
+    Event(HAPROXY_STOPPED),
+    Event(HAPROXY_HUNG, accepting=True),
+    Event(HAPROXY_RELOADED),
+    Event(DIRECT_DOWN, "only some members have what fails"),
+    Event(KEEPALIVED_KILLED),
+    Event(KEEPALIVED_STOPPED),
+    Event(BOTH_RELOADED),
+    Event(HOST_CUT),
+    Event(PORT_DOWN, _MANAGED),
+    Event(LINK_FLAPPING, _MANAGED),
+    Event(VRRP_LOST, _SPLIT),
+    Event(SLOW_BACKEND, _WAIT, accepting=True),
+    Event(CONNTRACK_FULL, "what else the host does cannot connect"),
+    Event(DISK_FULL, "what else the host does cannot write"),
+    Event(STRANGER_WITH_VIP, _SPLIT),
+    *(Event(name, _WAIT, accepting=True) for name in ON_SERVER),
+    Event(HOST_REBOOTED, "the drill cannot revert it"),
 )
-# What a drill injects on request only: two hosts hold a VIP for as long as it lasts, whatever the plan; clients
-# wait meanwhile; what else the host does cannot connect, or cannot write; what manages its network may have its own
-# way with a link; or the drill cannot revert it; or only some members have what fails.
-ON_REQUEST = (
-    DIRECT_DOWN,
-    VRRP_LOST,
-    SLOW_BACKEND,
-    CONNTRACK_FULL,
-    DISK_FULL,
-    STRANGER_WITH_VIP,
-    *ON_SERVER,
-    PORT_DOWN,
-    LINK_FLAPPING,
-    HOST_REBOOTED,
-)
-# Failures in which connections are accepted that nobody serves, or serves late: only an answer shows it.
-ACCEPTING = (HAPROXY_HUNG, SLOW_BACKEND, *ON_SERVER, API_FAILING)
+EVENTS = tuple(row.name for row in ROWS)
+ON_REQUEST = tuple(row.name for row in ROWS if row.on_request)
+ACCEPTING = (*(row.name for row in ROWS if row.accepting), API_FAILING)
 SLOW_CONNECT_MS = 1000  # a first SYN that is lost is sent again so much later (RFC 6298, section 2)
 SLOW_FOR_MS = 6000  # how long a drill lets servers be slow: longer than a few checks of them
 FULL_FOR_MS = 6000  # how long a drill lets a disk be full: longer than a few checks

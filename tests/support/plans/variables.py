@@ -11,6 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
 
 from support.plans import clusters, pairs, pods
 
@@ -72,7 +73,10 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
         "vrid": [{"vrid": 77}],
         "masters": [{"masters": ["192.0.2.23"]}],
         "infra_nodes": [{"infra_nodes": ["192.0.2.33"]}],
-        "preset": [UPI, *({"preset": name} for name in ("kubeadm", "rke2", "k3s"))],
+        "preset": [
+            UPI,
+            *({"preset": name} for name in presets.PRESETS if name not in (presets.DEFAULT, UPI["preset"])),
+        ],
         "bootstrap": [{**UPI, "bootstrap": "192.0.2.29"}],
         "bootstrap_complete": [{**UPI, "bootstrap": "192.0.2.29", "bootstrap_complete": True}],
         "machine_networks": [{**UPI, "machine_networks": ["192.0.2.0/25"]}],

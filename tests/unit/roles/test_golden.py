@@ -19,6 +19,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import CHECKSUM
 from support import drills
@@ -281,11 +282,16 @@ EVERY_INSTANCE = {
     ],
 }
 
+# What the golden file of a preset has besides its name.
+OF_PRESETS = {
+    "openshift_upi": {"bootstrap": "192.0.2.20", "machine_networks": ["192.0.2.0/24"]},
+    "kubeadm": {"infra_nodes": []},
+    "k3s": {"infra_nodes": []},
+}
 PRESETS = {
-    "openshift-upi": {"preset": "openshift_upi", "bootstrap": "192.0.2.20", "machine_networks": ["192.0.2.0/24"]},
-    "kubeadm": {"preset": "kubeadm", "infra_nodes": []},
-    "rke2": {"preset": "rke2"},
-    "k3s": {"preset": "k3s", "infra_nodes": []},
+    name.replace("_", "-"): {"preset": name, **OF_PRESETS.get(name, {})}
+    for name in presets.PRESETS
+    if name != presets.DEFAULT
 }
 
 

@@ -11,7 +11,7 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.onprem.lb.plugins.filter.plan import layout_reads
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
 from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
 from support.paths import ROLES
 from support.roles import variables_of
@@ -70,13 +70,13 @@ def test_ping_is_looked_for_where_a_gateway_is_checked(checks, pings):
     assert asked(checks=checks)["pings"] is pings
 
 
-@pytest.mark.parametrize("preset", api.PRESETS)
+@pytest.mark.parametrize("preset", presets.NAMED)
 def test_the_certificates_of_api_servers_are_read(preset):
     found = asked(preset=preset, masters=MASTERS, api_names=["api.example.com"])
     assert found["api"] == {"servers": MASTERS, "names": ["api.example.com"]}
 
 
-@pytest.mark.parametrize("preset", ["", "okd3"])
+@pytest.mark.parametrize("preset", ["", presets.DEFAULT])
 def test_before_others_no_certificate_is_read(preset):
     assert asked(preset=preset, masters=MASTERS)["api"] == {}
 

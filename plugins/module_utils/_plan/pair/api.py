@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..layouts.pasting import DNS, INSTALL_CONFIG, in_words, yaml_list
 from ..members.hosts import Member
@@ -20,7 +20,7 @@ class Names(NamedTuple):
     by_address: bool = True  # whether clients use the VIPs, too
 
 
-def _rancher(name: str, join_port: int, renewal: str) -> Names:
+def rancher(name: str, join_port: int, renewal: str) -> Names:
     config = f"/etc/rancher/{name}/config.yaml"
     return Names(
         (
@@ -33,30 +33,25 @@ def _rancher(name: str, join_port: int, renewal: str) -> Names:
     )
 
 
-PRESETS = {
-    "kubeadm": Names(
-        (
-            "# In kubeadm's ClusterConfiguration:",
-            "controlPlaneEndpoint: '{host}:6443'",
-            "apiServer: {{certSANs: {names}}}",
-        ),
-        "add it to apiServer.certSANs of the ClusterConfiguration, remove apiserver.crt and apiserver.key in "
-        "/etc/kubernetes/pki, and run `kubeadm init phase certs apiserver --config FILE`.",
+KUBEADM = Names(
+    (
+        "# In kubeadm's ClusterConfiguration:",
+        "controlPlaneEndpoint: '{host}:6443'",
+        "apiServer: {{certSANs: {names}}}",
     ),
-    "rke2": _rancher("rke2", 9345, "restart rke2-server"),
-    "k3s": _rancher("k3s", 6443, "run `k3s certificate rotate` while k3s is stopped"),
-    # Its installer puts api and api-int of the cluster's domain into the certificates, and no address.
-    "openshift_upi": Names(
-        (INSTALL_CONFIG, "platform: {{none: {{}}}}", DNS),
-        "name the cluster and its domain in install-config.yaml so that it is api or api-int of them.",
-        by_address=False,
-    ),
-}
+    "add it to apiServer.certSANs of the ClusterConfiguration, remove apiserver.crt and apiserver.key in "
+    "/etc/kubernetes/pki, and run `kubeadm init phase certs apiserver --config FILE`.",
+)
+# Its installer puts api and api-int of the cluster's domain into the certificates, and no address.
+OPENSHIFT = Names(
+    (INSTALL_CONFIG, "platform: {{none: {{}}}}", DNS),
+    "name the cluster and its domain in install-config.yaml so that it is api or api-int of them.",
+    by_address=False,
+)
 
 
-def snippet(settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
-    """Return the lines to paste into the configuration of the preset's cluster, in YAML; none without such a preset."""
-    known = PRESETS.get(settings["preset"])
+def snippet(known: Optional[Names], settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
+    """Return the lines to paste into the configuration of the preset's cluster, in YAML; none where none is known."""
     addresses = [vip.address for vip in vips]
     if not known or not addresses:
         return []
@@ -65,9 +60,8 @@ def snippet(settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
     return [line.format(host=host, names=yaml_list(names), vips=in_words(addresses)) for line in known.lines]
 
 
-def certificate_warnings(settings: Dict[str, Any], members: List[Member]) -> List[str]:
+def certificate_warnings(known: Optional[Names], members: List[Member]) -> List[str]:
     """Return a sentence for each name that the certificates of API servers lack, as the members have read them."""
-    known = PRESETS.get(settings["preset"])
     lacking: Dict[str, List[str]] = {}
     for member in members if known else []:
         for each in member["host"].get("uncovered", []):

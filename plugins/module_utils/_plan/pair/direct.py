@@ -27,8 +27,8 @@ _NO_ROOM = (
 )
 
 # What only a proxy can do for a service, and for a server.
-ONLY_PROXIED = ("balance", "maxconn", "send_proxy", "allow", "tls", "routes", "frontend_lines", "backend_lines")
-ONLY_PROXIED_SERVER = ("maxconn", "backup", "options")
+ONLY_PROXIED = [key for key in SERVICE if key not in config.SERVICE]
+ONLY_PROXIED_SERVER = [key for key in SERVER if key not in config.SERVER]
 
 
 def planes(given: Any, place: str, faults: Faults) -> Tuple[Any, Dict[int, str]]:

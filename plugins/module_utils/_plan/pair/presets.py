@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..._agent.config.schema import Faults
 from ..model import nft_guard
@@ -54,24 +54,48 @@ def _ingress(**options: Any) -> Tuple[Front, ...]:
     return tuple(Front("infra_nodes", port, balance="source", **options) for port in (80, 443))
 
 
-PRESETS: Dict[str, Tuple[Front, ...]] = {
-    "okd3": (Front("masters", 8443, balance="source"), *_ingress()),
-    "openshift_upi": (
-        Front("masters", 6443, {**API, "status": 200}, bootstrap=True),
-        Front("masters", nft_guard.PORT, {**HTTPS, "path": "/healthz"}, bootstrap=True, machines_only=True),
-        *_ingress(check=ROUTER),
+class Preset(NamedTuple):
+    """A kind of cluster: what the pair serves before it, and by what it calls its API, if the collection knows."""
+
+    fronts: Tuple[Front, ...]
+    names: Optional[api.Names] = None
+
+
+PRESETS = {
+    "okd3": Preset((Front("masters", 8443, balance="source"), *_ingress())),
+    "openshift_upi": Preset(
+        (
+            Front("masters", 6443, {**API, "status": 200}, bootstrap=True),
+            Front("masters", nft_guard.PORT, {**HTTPS, "path": "/healthz"}, bootstrap=True, machines_only=True),
+            *_ingress(check=ROUTER),
+        ),
+        api.OPENSHIFT,
     ),
-    "kubeadm": (Front("masters", 6443, API), *_ingress(optional=True)),
-    "rke2": (Front("masters", 6443, API), Front("masters", 9345, RKE2_JOIN), *_ingress(optional=True)),
-    "k3s": (Front("masters", 6443, API), *_ingress(optional=True)),
+    "kubeadm": Preset((Front("masters", 6443, API), *_ingress(optional=True)), api.KUBEADM),
+    "rke2": Preset(
+        (Front("masters", 6443, API), Front("masters", 9345, RKE2_JOIN), *_ingress(optional=True)),
+        api.rancher("rke2", 9345, "restart rke2-server"),
+    ),
+    "k3s": Preset(
+        (Front("masters", 6443, API), *_ingress(optional=True)),
+        api.rancher("k3s", 6443, "run `k3s certificate rotate` while k3s is stopped"),
+    ),
 }
+NAMED = [name for name, preset in PRESETS.items() if preset.names]  # whose API servers' certificates are read
+
+
+def names(settings: Dict[str, Any]) -> Optional[api.Names]:
+    """Return by what the cluster of the settings' preset calls its API."""
+    return PRESETS[settings["preset"]].names if settings["preset"] else None
 
 
 def fronts(settings: Dict[str, Any]) -> List[Front]:
     """Return the ports that the settings ask for; none where the user's own services replace the default."""
     if not settings["preset"] and settings["services"] is not None:
         return []
-    return [front for front in PRESETS[settings["preset"] or DEFAULT] if settings[front.group] or not front.optional]
+    return [
+        front for front in PRESETS[settings["preset"] or DEFAULT].fronts if settings[front.group] or not front.optional
+    ]
 
 
 def of_masters(settings: Dict[str, Any]) -> List[Front]:
@@ -147,7 +171,7 @@ def without_effect(settings: Dict[str, Any]) -> List[str]:
         ]
     unused = {"bootstrap": not any(front.bootstrap for front in wanted)}
     unused["machine_networks"] = not (settings["follow"] or any(front.machines_only for front in wanted))
-    unused["api_names"] = settings["preset"] not in api.PRESETS
+    unused["api_names"] = names(settings) is None
     preset = settings["preset"] or DEFAULT
     return [
         f"pair_{key} has no effect with the preset {preset}: leave it out, or set pair_preset to openshift_upi."

@@ -11,10 +11,14 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import presets as ipi_presets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Firewall
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
 from support.paths import ROOT
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
 
+FOR_EVERYBODY = [
+    name for name, preset in presets.PRESETS.items() if not any(front.machines_only for front in preset.fronts)
+]
 MODULE = "onprem.lb.firewall_openings"
 UPI = {"preset": "openshift_upi", "masters": ["192.0.2.21"]}
 WEB = {"name": "web", "port": 443, "servers": ["192.0.2.31"], "bind": ["192.0.2.10"]}
@@ -44,7 +48,7 @@ def test_the_other_members_may_connect_as_they_verify_that_the_service_answers()
     assert found.restricted_ports == machine_config(["192.0.2.16/28", "192.0.2.2"])
 
 
-@pytest.mark.parametrize("preset", ["okd3", "kubeadm", "rke2", "k3s"])
+@pytest.mark.parametrize("preset", FOR_EVERYBODY)
 def test_other_presets_open_all_their_ports_for_everybody(preset):
     found = of_pair(preset=preset)
     assert 22623 not in found.ports and found.restricted_ports == []

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
 from support.plans.pairs import pair
 
 NAME, VIP = "api.example.com", "192.0.2.10"
@@ -24,17 +24,21 @@ def pasted(preset, **settings):
     return yaml.safe_load("\n".join(plan(preset, **settings).snippet))
 
 
-@pytest.mark.parametrize(
-    "preset, keys",
-    [
-        ("kubeadm", {"controlPlaneEndpoint": f"{NAME}:6443", "apiServer": {"certSANs": [NAME, VIP]}}),
-        ("rke2", {"tls-san": [NAME, VIP], "server": f"https://{NAME}:9345"}),
-        ("k3s", {"tls-san": [NAME, VIP], "server": f"https://{NAME}:6443"}),
-        ("openshift_upi", {"platform": {"none": {}}}),
-    ],
-)
-def test_what_a_cluster_needs_can_be_pasted(preset, keys):
-    assert pasted(preset, api_names=[NAME]) == keys
+PASTED = {
+    "kubeadm": {"controlPlaneEndpoint": f"{NAME}:6443", "apiServer": {"certSANs": [NAME, VIP]}},
+    "rke2": {"tls-san": [NAME, VIP], "server": f"https://{NAME}:9345"},
+    "k3s": {"tls-san": [NAME, VIP], "server": f"https://{NAME}:6443"},
+    "openshift_upi": {"platform": {"none": {}}},
+}
+
+
+@pytest.mark.parametrize("preset", presets.NAMED)
+def test_what_a_cluster_needs_can_be_pasted(preset):
+    assert pasted(preset, api_names=[NAME]) == PASTED[preset]
+
+
+def test_the_api_of_every_cluster_but_the_defaults_has_names_as_pair_api_names_says():
+    assert [name for name in presets.PRESETS if name not in presets.NAMED] == [presets.DEFAULT]
 
 
 def test_without_a_name_the_vip_is_the_endpoint_also_with_ipv6():
@@ -70,12 +74,12 @@ def warnings(preset, *uncovered, **settings):
     return found.warnings
 
 
-@pytest.mark.parametrize("preset", ["kubeadm", "rke2", "k3s"])
+@pytest.mark.parametrize("preset", [name for name in presets.NAMED if presets.PRESETS[name].names.by_address])
 def test_a_certificate_without_the_vip_is_a_warning_with_its_mend(preset):
     lacks = [{"server": f"192.0.2.2{each}", "name": VIP} for each in (1, 2)]
     assert warnings(preset, *lacks) == [
         f"{VIP} is not in the certificate of the API on 192.0.2.21, 192.0.2.22, so clients reject it: "
-        f"{pair_api.PRESETS[preset].mend}"
+        f"{presets.PRESETS[preset].names.mend}"
     ]
     assert warnings(preset) == []
 

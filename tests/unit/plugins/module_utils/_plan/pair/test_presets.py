@@ -4,18 +4,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
+from support.documents import row
+from support.paths import ROLES
 from support.plans.pairs import pair
+from support.variable_tables import options
 
 UPI = {"preset": "openshift_upi", "machine_networks": ["192.0.2.0/24"]}
-PORTS = {
-    "okd3": [8443, 80, 443],
-    "openshift_upi": [6443, 22623, 80, 443],
-    "kubeadm": [6443, 80, 443],
-    "rke2": [6443, 9345, 80, 443],
-    "k3s": [6443, 80, 443],
-}
+PORTS = {name: [front.port for front in preset.fronts] for name, preset in presets.PRESETS.items()}
+WITHOUT_INGRESS = [name for name, preset in presets.PRESETS.items() if any(front.optional for front in preset.fronts)]
 
 
 def plan(**settings):
@@ -37,17 +38,42 @@ def test_one_line_beside_the_addresses_serves_a_cluster_and_survives_every_singl
     assert found.warnings == []
 
 
-@pytest.mark.parametrize("preset", ["kubeadm", "rke2", "k3s"])
+@pytest.mark.parametrize("preset", WITHOUT_INGRESS)
 def test_a_cluster_whose_ingress_is_elsewhere_has_no_ports_for_it(preset):
     found = services(preset=preset, infra_nodes=[])
     assert list(found) == [port for port in PORTS[preset] if port not in (80, 443)]
 
 
 def test_an_api_server_that_forbids_anonymous_requests_is_healthy_except_before_openshift():
-    for preset in ("kubeadm", "rke2", "k3s"):
+    for preset in WITHOUT_INGRESS:
         check = services(preset=preset)[6443]["check"]
         assert (check["type"], check["path"], check["status"]) == ("https", "/readyz", ["200", "401"])
     assert services(**UPI)[6443]["check"]["status"] == ["200"]
+
+
+def ports_in(text):
+    return {int(port) for port in re.findall(r"\b\d{2,5}\b", text)}
+
+
+def of_group(preset, group):
+    return {front.port for front in presets.PRESETS[preset].fronts if front.group == group}
+
+
+@pytest.mark.parametrize("preset", PORTS)
+def test_the_readme_has_a_row_with_the_ports_of_each_preset(preset):
+    first = f"`{preset}`{', the default' if preset == presets.DEFAULT else ''}"
+    said = row(ROLES / "pair" / "README.md", first)
+    assert ports_in(said["`pair_masters`"]) == of_group(preset, "masters")
+    assert ports_in(said["`pair_infra_nodes`"].partition(";")[0]) == of_group(preset, "infra_nodes")
+    assert ("if there are any" in said["`pair_infra_nodes`"]) == (preset in WITHOUT_INGRESS)
+
+
+@pytest.mark.parametrize("preset", PORTS)
+def test_the_variable_says_the_ports_of_each_preset(preset):
+    text = " ".join(options("pair")["pair_preset"]["description"])
+    said = re.search(rf"C\({preset}\)(?:(?:,| and) C\(\w+\))* (?:is|are) ([\d, and]+)", text)
+    without = of_group(preset, "infra_nodes") if preset in WITHOUT_INGRESS else set()
+    assert said and ports_in(said[1]) == set(PORTS[preset]) - without
 
 
 def test_a_node_joins_rke2_only_through_a_server_whose_api_is_well_too():
@@ -85,7 +111,7 @@ def test_services_of_ones_own_are_served_beside_a_preset():
 @pytest.mark.parametrize(
     "settings, sentence",
     [
-        ({"preset": "eks"}, "pair_preset is 'eks': one of okd3, openshift_upi, kubeadm, rke2, k3s is required."),
+        ({"preset": "eks"}, f"pair_preset is 'eks': one of {', '.join(PORTS)} is required."),
         ({"preset": "k3s", "masters": []}, "pair_masters is empty: name the servers' addresses."),
         ({**UPI, "infra_nodes": []}, "pair_infra_nodes is empty: name the servers' addresses."),
         ({"preset": "openshift_upi"}, "pair_machine_networks is empty: name the networks of the cluster's machines"),
