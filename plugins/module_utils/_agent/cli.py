@@ -96,6 +96,9 @@ def _vrrp(options: Any) -> int:
     import os
 
     environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
+    from .runtime import realtime
+
+    realtime.schedule()  # a Backup does not wait for a busy host to load this program; what is missing is logged later
     from .vrrp import config
 
     settings, faults = config.load(options.config)

@@ -21,6 +21,7 @@ from support.vrrp.lifecycles import (
     BEGIN,
     END,
     INSTANCE,
+    LEFT,
     LIMIT,
     first_of,
 )
@@ -180,6 +181,29 @@ def test_an_end_that_is_asked_for_together_with_a_reload_is_the_end(case):
             os.kill(os.getpid(), number)
 
     case.run(both, end=None)
+    assert case.journal == [*BEGIN, "daemon: leave", *END]
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_for_another_version_it_ends_with_its_addresses_in_place_and_waits_for_no_program(case, number):
+    one = case.run(lambda: case.upgrade(number), end=None)
+    assert case.journal == [*BEGIN, "daemon: advertise", "systemd: stopping", "network: close", LEFT]
+    assert not one.loop.running and not list(case.folder.glob("*.sock"))
+
+
+def test_a_restart_that_follows_at_once_takes_no_address_away(case):
+    def both():
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            os.kill(os.getpid(), number)
+
+    case.run(both, end=None)
+    assert case.journal == [*BEGIN, "daemon: advertise", "systemd: stopping", "network: close", LEFT]
+
+
+def test_a_router_that_resigns_gives_its_addresses_up_whatever_is_said_then(case):
+    served = []
+    case.linger = served.append
+    case.run(case.term, case.upgrade, first_of(served), end=None)
     assert case.journal == [*BEGIN, "daemon: leave", *END]
 
 
