@@ -93,12 +93,9 @@ def _add_metrics(commands: Any) -> None:
 
 
 def _vrrp(options: Any) -> int:
-    import os
-
-    environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
     from .runtime import realtime
 
-    realtime.schedule()  # a Backup does not wait for a busy host to load this program; what is missing is logged later
+    realtime.schedule()  # a Backup does not wait for a busy host to load the rest; a refusal is logged later
     from .vrrp import config
 
     settings, faults = config.load(options.config)
@@ -111,7 +108,7 @@ def _vrrp(options: Any) -> int:
     from .runtime.sd_notify import Notifier
     from .vrrp import lifecycle
 
-    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
+    return lifecycle.main(options.config, settings, Log(), Notifier())
 
 
 def _proxy(options: Any) -> int:

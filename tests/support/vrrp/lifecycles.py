@@ -107,7 +107,7 @@ class LifecycleCase:
     def run(self, *happens, end=signal.SIGTERM):
         """Run a lifecycle; call these functions one after the other, and then send the signal ``end``, if any."""
         initial = self.write()
-        one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier, {})
+        one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier)
         self.lifecycle = one
         waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import signal
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .. import VERSION
 from ..checks.checks_process import Result
@@ -26,8 +26,8 @@ class Lifecycle(lifecycle.Lifecycle):
 
     version = VERSION
 
-    def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
-        super().__init__(path, log, notifier, environ)
+    def __init__(self, path: str, log: Log, notifier: Notifier) -> None:
+        super().__init__(path, log, notifier, {})
         self._kept = False  # whether the addresses stay, for the next version
         self.network = Network()
         self.checks = Checks.start(self.loop, self._take_result, log.warning)
@@ -143,10 +143,10 @@ class Lifecycle(lifecycle.Lifecycle):
         return []
 
 
-def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, settings: Settings, log: Log, notifier: Notifier) -> int:
     """Run the daemon; return the exit code."""
     try:
-        running = Lifecycle(path, log, notifier, environ)
+        running = Lifecycle(path, log, notifier)
     except OSError as error:
         log.fault("start", f"The network cannot be had: {error.strerror}.")
         return 1

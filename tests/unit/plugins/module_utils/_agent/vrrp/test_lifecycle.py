@@ -87,7 +87,7 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
         faults.append(one.report()["config_fault"])
 
     wanted = case.write()
-    one = lifecycle.Lifecycle(str(case.path), case.log, case.notifier, {})
+    one = lifecycle.Lifecycle(str(case.path), case.log, case.notifier)
     one.run = lambda _wanted: None  # only its reload is of interest
     one.daemon.settings = wanted
     one.status_socket = status_socket.StatusServer(one.loop, wanted.status_socket, one.report)
@@ -255,7 +255,7 @@ def test_without_a_watchdog_no_keep_alive_is_sent(case):
 
 
 def runs(case):
-    return lifecycle.main(str(case.path), case.write(), case.log, case.notifier, {})
+    return lifecycle.main(str(case.path), case.write(), case.log, case.notifier)
 
 
 def test_two_agents_at_one_socket_are_one_too_many(case):
