@@ -15,8 +15,8 @@ description:
   - Builds the agent on the host from the sources in this module's payload, and installs it with its configurations and
     systemd units. Nothing is downloaded.
   - The version to be installed checks both configurations before anything is changed.
-  - A new configuration is loaded without dropping a connection or a VIP. A new version takes over from the running one
-    in the same way.
+  - A new configuration is loaded without dropping a connection or a VIP. A new version of the balancer takes over from
+    the running one in the same way. A router ends with its addresses in place, and its new version adopts them.
   - After an interrupted run the next one takes the remaining steps.
 options:
   state:

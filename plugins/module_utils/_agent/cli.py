@@ -93,9 +93,9 @@ def _add_metrics(commands: Any) -> None:
 
 
 def _vrrp(options: Any) -> int:
-    import os
+    from .runtime import realtime
 
-    environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
+    realtime.schedule()  # a Backup does not wait for a busy host to load the rest; a refusal is logged later
     from .vrrp import config
 
     settings, faults = config.load(options.config)
@@ -108,7 +108,7 @@ def _vrrp(options: Any) -> int:
     from .runtime.sd_notify import Notifier
     from .vrrp import lifecycle
 
-    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
+    return lifecycle.main(options.config, settings, Log(), Notifier())
 
 
 def _proxy(options: Any) -> int:

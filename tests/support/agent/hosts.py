@@ -58,7 +58,7 @@ class FakeHost(Host):
 
     def _runs(self, unit):
         archive = os.path.join(self.paths.library, self.pointer(self.paths.link))
-        state = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive, upgrades=True)
+        state = self.states.get(unit, Unit())._replace(active=True, pid=1, archive=archive)
         self.states[unit] = state._replace(loaded=self._configured(unit))
 
     def _configured(self, unit):

@@ -58,7 +58,6 @@ class Daemon:
     def launch(self):
         """Start the daemon; return at once."""
         self.process = self.spawn(self.command())
-        self.group = self.process.pid  # the process group, also of the versions that take over
 
     def until(self, condition, process):
         """Wait until a condition is true; fail if the process ends before."""
@@ -128,30 +127,6 @@ def open_text(path):
         return file.read()
 
 
-class Orphan:
-    """A process that is not our child, with those methods of ``Popen`` that tests use."""
-
-    def __init__(self, pid):
-        self.pid = pid
-
-    def poll(self):
-        """Return 0 if it has ended. Until its parent has reaped it, it is a zombie."""
-        try:
-            return None if open_text(f"/proc/{self.pid}/stat").rpartition(")")[2].split()[0] != "Z" else 0
-        except FileNotFoundError:
-            return 0
-
-    def wait(self, limit=LIMIT_S):
-        until(lambda: self.poll() is not None, f"process {self.pid} does not end", limit)
-        return 0
-
-    def send_signal(self, number):
-        os.kill(self.pid, number)
-
-    def terminate(self):
-        self.send_signal(signal.SIGTERM)
-
-
 class Agent(Daemon):
     kind = "agent"
 
@@ -167,20 +142,14 @@ class Agent(Daemon):
         return all(each["state"] == "Backup" for each in self.report()["instances"])
 
     def upgrade(self):
-        """Have the installed version take over; return when the old process has ended."""
-        old = self.process
-        old.send_signal(signal.SIGUSR2)
-        until(lambda: (self.try_report() or {}).get("pid", old.pid) != old.pid, self.log)
-        self.process = Orphan(self.report()["pid"])
-        assert old.wait(LIMIT_S) == 0, self.log()
+        """End it with its addresses in place, and start the installed version, as systemd does."""
+        self.leave()
+        self.start()
 
-    def close(self):
-        """Kill also a new version that the test has not waited for: it is in the same process group."""
-        super().close()
-        for pid in self.node.processes_inside() if self.process else []:
-            with contextlib.suppress(ProcessLookupError):
-                if os.getpgid(pid) == self.group:
-                    os.kill(pid, signal.SIGKILL)
+    def leave(self):
+        """End it with its addresses in place. The signal ends one that has no handler for it, too."""
+        self.process.send_signal(signal.SIGUSR1)
+        assert self.process.wait(LIMIT_S) in (0, -signal.SIGUSR1), self.log()
 
     def try_report(self):
         """Return its status, or None if it does not answer."""

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""An agent that runs from one file, as it is deployed, and upgrades to later versions of itself."""
+"""An agent that runs from one file, as it is deployed, and is replaced by later versions of itself."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ class ArchivedAgent(ReloadableAgent):
         super().prepare()
         self.install("1.0.0")
 
-    def install(self, version="", content=b""):
-        """Replace the archive atomically; the running process keeps its own."""
+    def install(self, version="", content=b"", change=lambda modules: None):
+        """Replace the archive atomically; the running process keeps its own.
+
+        :param change: of the modules' texts
+        """
         modules = _archive.sources(str(AGENT))
+        change(modules)
         modules["__init__.py"] += f'VERSION = "{version}"\n'.encode()
         new = self.archive.with_suffix(".new")
         new.write_bytes(content or _archive.pack(modules))
@@ -45,26 +49,21 @@ def archived_agent(stage, *instances, **others):
 
 def upgrade_repeatedly(agent, times):
     """Upgrade to several versions, one after the other. Each serves for a while."""
-    pids = [agent.process.pid]
+    pids, before = [agent.process.pid], agent.instance()["state"]
     for number in range(1, times + 1):
         version = f"0.1.{number}"
         agent.install(version)
         agent.upgrade()
+        until(lambda: agent.instance()["state"] in ("Active", "Backup"), agent.log)
         assert (agent.report()["version"], agent.report()["config_fault"]) == (version, None)
         pids.append(agent.process.pid)
-        wait_until_it_advertises(agent)
+        until(lambda: agent.instance()["state"] == before, agent.log)
     assert len(set(pids)) == times + 1
     return agent
-
-
-def wait_until_it_advertises(agent):
-    """Wait for one more Advertisement, as long as it is Active."""
-    sent = agent.instance()["sent"]
-    until(lambda: agent.instance()["sent"] > sent or agent.instance()["state"] != "Active", "it advertises no more")
 
 
 def persistent_state(agent):
     """Return the part of the status that must survive an upgrade."""
     front = agent.instance()
-    kept = ("state", "since", "reason", "priority", "waiting_for", "held", "source", "transitions", "discarded")
-    return {**{key: front[key] for key in kept}, "alive since": agent.report()["since"]}
+    kept = ("state", "priority", "waiting_for", "held", "source")
+    return {key: front[key] for key in kept}

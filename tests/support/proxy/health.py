@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result, Run
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result, Run
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.server_states import Dependencies, Health
 

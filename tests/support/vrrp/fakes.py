@@ -14,7 +14,7 @@ import itertools
 import os
 from functools import partial
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import loop
@@ -337,11 +337,10 @@ class Network:
 class Checks:
     def __init__(self, journal):
         self.journal = journal
-        self.applied, self.results = [], []
+        self.applied = []
 
-    def apply(self, checks, script_user, results=()):
+    def apply(self, checks, script_user):
         self.applied.append((tuple(checks), script_user))
-        self.results = list(results)
 
     def run(self, command, user):
         self.journal.append(f"run {' '.join(command)} as {user}")

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle, settings
 
@@ -33,17 +32,14 @@ class Daemon:
     def __init__(self, case):
         self.case, self.settings = case, settings.Settings(())
 
-    def start(self, new, later=False):
-        self.case.journal.append(f"daemon: start{' later' * later}")
+    def start(self, new):
+        self.case.journal.append("daemon: start")
         self.settings = new
         if self.case.start_fails:
             raise OSError(errno.EIO, "no kernel")
 
-    def to_json(self):
-        return {"front": "Active"}
-
-    def resume(self, known):
-        self.case.journal.append(f"daemon: resume {known}")
+    def advertise(self):
+        self.case.journal.append("daemon: advertise")
 
     def apply(self, new):
         self.case.journal.append(f"daemon: apply {new.instances[0].priority}")
@@ -83,48 +79,6 @@ class Checks:
         self.journal.append("checks: stop")
 
 
-class FakeNewProcess:
-    """The process of a new version, which behaves as the test says."""
-
-    pid = 4711
-
-    def __init__(self, case, _loop, environ, state, on_ready, on_end):
-        self.case, self.on_ready, self.on_end = case, on_ready, on_end
-        self.environ, self.state, self.known, self.goes_on = environ, state, None, True
-        if case.start_fails:
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-        case.new_processes.append(self)
-        case.journal.append("new process: start")
-
-    def commit(self, known):
-        self.known = known
-        self.case.meanwhile()
-        return self.goes_on
-
-    def close(self):
-        self.case.journal.append("new process: close")
-
-
-class FakeOldProcess:
-    """The process of an old version, by default with the same configuration."""
-
-    def __init__(self, case, text=None):
-        self.case = case
-        self.text = case.path.read_text() if text is None else text
-        self.status_path = str(case.folder / "vrrp.sock")
-        self.status_socket = status_socket.listen(self.status_path)
-        self.gone = False
-
-    def request_handover(self):
-        self.case.journal.append("old process: request handover")
-        if self.gone:
-            raise lifecycle.UpgradeAborted("It does not wait.")
-        return {"since": 5.5, "daemon": {"front": "Active"}}
-
-    def commit(self):
-        self.case.journal.append("old process: commit")
-
-
 class LifecycleCase:
     """Runs lifecycles one after the other, with one journal."""
 
@@ -136,12 +90,10 @@ class LifecycleCase:
         self.start_fails = False
         self.left = []  # the addresses that cannot be removed
         self.linger = lambda gone: gone()
-        self.old_process, self.new_processes, self.meanwhile = None, [], lambda: None
         monkeypatch.setattr(lifecycle.daemon, "Daemon", lambda _around: Daemon(self))
         monkeypatch.setattr(lifecycle, "Network", lambda: Network(journal))
         monkeypatch.setattr(lifecycle, "Checks", Checks(journal))
         monkeypatch.setattr(lifecycle.realtime, "prepare", self.prepare)
-        monkeypatch.setattr(lifecycle, "NewProcess", lambda *arguments: FakeNewProcess(self, *arguments))
 
     def prepare(self):
         self.journal.append("real-time")
@@ -155,7 +107,7 @@ class LifecycleCase:
     def run(self, *happens, end=signal.SIGTERM):
         """Run a lifecycle; call these functions one after the other, and then send the signal ``end``, if any."""
         initial = self.write()
-        one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier, {"HOME": "/"}, self.old_process)
+        one = lifecycle.Lifecycle(str(self.path), self.log, self.notifier)
         self.lifecycle = one
         waiting = [*happens, *([lambda: os.kill(os.getpid(), end)] if end else [])]
 
@@ -180,14 +132,8 @@ class LifecycleCase:
     def hup(self):
         os.kill(os.getpid(), signal.SIGHUP)
 
-    def upgrade(self):
-        os.kill(os.getpid(), signal.SIGUSR2)
-
-    def first_is_ready(self):
-        self.new_processes[0].on_ready()
-
-    def second_is_ready(self):
-        self.new_processes[1].on_ready()
+    def upgrade(self, number=signal.SIGUSR1):
+        os.kill(os.getpid(), number)
 
 
 def first_of(callbacks):
@@ -200,5 +146,6 @@ def first_of(callbacks):
 
 
 BEGIN = ["checks: start", "real-time", "daemon: start", "systemd: ready"]
+LEFT = "says The addresses stay, for the version that is installed now; goodbye."
 GOODBYE = "says The addresses are given up; goodbye."
 END = ["systemd: stopping", "daemon: stop", "checks: stop", "network: close", GOODBYE]

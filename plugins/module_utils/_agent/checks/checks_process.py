@@ -101,12 +101,8 @@ class ChecksProcess:
         """The checks process, 0 while there is none."""
         return self._process.pid if self._process else 0
 
-    def apply(self, checks: Sequence[Check], script_user: str, results: Sequence[Result] = ()) -> None:
-        """Set all checks. Those that have not changed go on without interruption.
-
-        :param results: those of a former process: only what differs from them is reported, once ``rise`` or
-            ``fall`` have made it certain
-        """
+    def apply(self, checks: Sequence[Check], script_user: str) -> None:
+        """Set all checks. Those that have not changed go on without interruption."""
         before = self._checks
         self._checks = {}
         for check in checks:
@@ -121,7 +117,6 @@ class ChecksProcess:
             if self._checks.get(old.check.name) != old:
                 self._results.pop(old.number, None)
                 self._send(server.DROP, old.number)
-        self._results.update({self._checks[each.name].number: each for each in results if each.name in self._checks})
         for new in self._checks.values():
             if before.get(new.check.name) != new:
                 self._add(new)

@@ -9,7 +9,7 @@ from typing import Sequence
 from ..runtime import accounts
 from ..runtime.loop import Loop
 from . import server
-from .checks_process import Callbacks, ChecksProcess, OnMessage, OnResult, OnRun, Result, Run
+from .checks_process import Callbacks, ChecksProcess, OnMessage, OnResult, OnRun, Run
 from .settings import NETWORK_TYPES, Check
 
 NAME, NETWORK_NAME = "vrrp-checks", "vrrp-net-checks"
@@ -49,18 +49,14 @@ class Checks:
         """The process for checks over the network, 0 while there is none."""
         return self._network.pid
 
-    def apply(self, checks: Sequence[Check], script_user: str, results: Sequence[Result] = ()) -> None:
-        """Set all checks. Those that have not changed go on without interruption.
-
-        :param results: those of a former process: only what differs from them is reported, once ``rise`` or
-            ``fall`` have made it certain
-        """
+    def apply(self, checks: Sequence[Check], script_user: str) -> None:
+        """Set all checks. Those that have not changed go on without interruption."""
         over_network = [check for check in checks if check.type in NETWORK_TYPES]
         if over_network and not self._uses_network and not self._stopped:
             self._uses_network = True
             self._network.start()
-        self._network.apply(over_network, script_user, results)
-        self._local.apply([check for check in checks if check.type not in NETWORK_TYPES], script_user, results)
+        self._network.apply(over_network, script_user)
+        self._local.apply([check for check in checks if check.type not in NETWORK_TYPES], script_user)
 
     def run(self, command: Sequence[str], user: str) -> None:
         """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""

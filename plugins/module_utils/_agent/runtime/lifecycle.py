@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from .log import Log
 from .loop import Loop
@@ -84,14 +84,16 @@ class Lifecycle:
     def _notify_ready(self) -> None:
         self.notifier.ready()
 
-    def _watch_signals(self) -> None:
-        handlers = {
+    def _handlers(self) -> Dict[signal.Signals, Callable[[], None]]:
+        return {
             signal.SIGTERM: self.stop,
             signal.SIGINT: self.stop,
             signal.SIGHUP: self.reload,
             signal.SIGUSR2: self.upgrade,
         }
-        self._signals = Signals(self.loop, handlers)
+
+    def _watch_signals(self) -> None:
+        self._signals = Signals(self.loop, self._handlers())
 
     def _feed_watchdog(self) -> None:
         if self.notifier.watchdog:

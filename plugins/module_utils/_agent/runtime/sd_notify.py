@@ -32,10 +32,6 @@ class Notifier:
         """Must be followed by ``ready``; the time is for units of Type=notify-reload."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
-    def succeeded(self, pid: int) -> None:
-        """Report another process as the main one, and as alive. systemd ignores this process from then on."""
-        self._send(f"MAINPID={pid}\nREADY=1\nWATCHDOG=1")
-
     def stopping(self) -> None:
         self._send("STOPPING=1")
 

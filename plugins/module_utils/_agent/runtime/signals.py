@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from typing import Any, Callable, FrozenSet, Mapping, Set
+from typing import Any, Callable, Mapping, Set
 
 from .loop import Loop
 
@@ -30,11 +30,6 @@ class Signals:
             signal.signal(number, self._arrive)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, handlers)
         loop.watch(self._reader.fileno(), self._wake_up)
-
-    @property
-    def pending(self) -> FrozenSet[int]:
-        """Signals that have arrived and were not handled."""
-        return frozenset(self._arrived)
 
     def close(self) -> None:
         """Restore the default handlers."""

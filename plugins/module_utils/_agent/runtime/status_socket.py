@@ -42,20 +42,19 @@ class UnixSocketServer:
         self.path, self.socket = path, inherited or listen(path)
         self.server = RequestServer(loop, self.socket, answer)
 
-    def close(self, keep_path: bool = False) -> None:
-        """Close it, and remove the path unless another process goes on serving there."""
+    def close(self) -> None:
+        """Close it, and remove the path."""
         self.server.close()
-        if not keep_path:
-            with contextlib.suppress(OSError):  # the folder may be root's; the next daemon removes it
-                os.unlink(self.path)
+        with contextlib.suppress(OSError):  # the folder may be root's; the next daemon removes it
+            os.unlink(self.path)
         self.socket.close()
 
 
 class StatusServer(UnixSocketServer):
     """Sends the report without reading a request."""
 
-    def __init__(self, loop: Loop, path: str, report: Report, inherited: Optional[socket.socket] = None) -> None:
-        super().__init__(loop, path, lambda _received, _ended: document(report()), inherited)
+    def __init__(self, loop: Loop, path: str, report: Report) -> None:
+        super().__init__(loop, path, lambda _received, _ended: document(report()))
 
 
 def document(content: Dict[str, Any]) -> bytes:

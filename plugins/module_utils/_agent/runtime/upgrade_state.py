@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""State passed to the next version during an upgrade, by exec or to a new process.
+"""State passed to the next version of the proxy during an upgrade, by exec.
 
 It goes through a file in memory, whose descriptor is named in the environment. Versions exchange its keys, so a
 released key is never renamed. Keys may be missing from an older version's state, and be unknown in a newer one's.

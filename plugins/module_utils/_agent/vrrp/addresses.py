@@ -149,10 +149,6 @@ class VirtualAddresses:
         self.log.info(f"{router.name}: interface {interface} has another MAC: the addresses are announced again")
         self.announce(router)
 
-    def resume(self, router: Router) -> None:
-        """Announce the addresses again after an upgrade: the old process may not have sent its second burst."""
-        self._schedule(router, self.loop.now() + SECOND_BURST_DELAY, lambda: self._repeat(router, BURST))
-
     def reschedule_announcement(self, router: Router) -> None:
         """Make the next announcement no later than the new settings want it."""
         planned, again = self._timers.get(router.identity), self.loop.now() + router.instance.announce_again

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
+from typing import Callable, Dict, Iterable, List, NamedTuple
 
-from ..checks.client import Result
+from ..checks.checks_process import Result
 from ..checks.settings import INTERFACE, Check
 from . import links
 
@@ -37,14 +37,6 @@ class CheckResults(Dict[str, CheckState]):
         """Return the results of checks of interfaces that differ from the latest ones."""
         found = [of_interface(check, known) for check in checks if check.type == INTERFACE]
         return [each for each in found if each.name not in self or self[each.name].result != each]
-
-    def to_json(self) -> List[Dict[str, Any]]:
-        return [{**found.result._asdict(), "since": found.since} for found in self.values()]
-
-    def restore(self, known: Sequence[Dict[str, Any]]) -> None:
-        """Go on with the results of another process, from its ``to_json``."""
-        for each in known:
-            self[each["name"]] = CheckState(Result(*(each[key] for key in Result._fields)), each["since"])
 
 
 def of_interface(check: Check, known: links.Links) -> Result:

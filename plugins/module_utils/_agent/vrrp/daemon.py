@@ -12,7 +12,7 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
-from ..checks.client import Result
+from ..checks.checks_process import Result
 from ..net import netlink
 from ..runtime.loop import MILLION, Loop, Timer
 from . import check_results, links, reload, report, settings
@@ -64,53 +64,18 @@ class Daemon:
         self._starts_at = 0  # when the startup delay is over
         self._on_resigned: Optional[Callable[[], None]] = None
 
-    def start(self, new: settings.Settings, later: bool = False) -> None:
-        """Start all routers; with ``later`` they do not take part until ``resume``."""
+    def start(self, new: settings.Settings) -> None:
         self.loop.watch(self.network.netlink.fileno(), self._receive_netlink)
         self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
-        self._starts_at = self.loop.now() + (0 if later else new.startup_delay)
-        self.apply(new, later)
-        if later:
-            self.transport.discard_pending()
-        else:
-            self.routes.remove_leftovers(self.routers.values())
+        self._starts_at = self.loop.now() + new.startup_delay
+        self.apply(new)
+        self.routes.remove_leftovers(self.routers.values())
 
-    def to_json(self) -> Dict[str, Any]:
-        """Return the state for ``resume`` in another process."""
-        return {
-            "routers": {name: router.to_json() for name, router in self.routers.items()},
-            "checks": self.results.to_json(),
-            "groups": self.notices.groups,
-        }
-
-    def resume(self, known: Dict[str, Any]) -> None:
-        """Go on with another process's state and the same settings: no state changes, and no program is notified.
-
-        :param known: from that process's ``to_json``
-        """
-        self.notices.groups.update(known["groups"])
-        self.results.restore(known["checks"])
-        results = [found.result for found in self.results.values()]
-        self.checks.apply(self.settings.checks, self.settings.script_user, results)
+    def advertise(self) -> None:
+        """Advertise once more: Backups wait for three intervals from now on, in which another process may start."""
         for router in self.routers.values():
-            router.restore(known["routers"][router.name])
-        self.follow_links()
-        for router in self.routers.values():
-            self._resume_router(router)
-        self.offering.update()
-
-    def _resume_router(self, router: Router) -> None:
-        if not router.state.started:  # the startup delay of the other process was not over
-            self.start_router(router)
-        self.update_trackers(router)
-        self._check_addresses(router)
-        if router.active:
-            self._restore_routes(router, REMOVED)
-            self.addresses.resume(router)
-            self.other_holders.expect()
-        if router.state.readings.get(ADDRESSES, 0) is tracking.FAULT:
-            self.loop.after(router.refused_for, lambda: self._retry_addresses(router))
-        self._set_timer(router)
+            if router.active:
+                self.transport.sending(router, router.priority)()
 
     def resign(self, done: Callable[[], None]) -> None:
         """Resign, but keep the addresses until another router serves them.
@@ -137,9 +102,9 @@ class Daemon:
         """Return the virtual addresses that are on this host's interfaces."""
         return [found.address for router in self.routers.values() for found in self.links.held(router.addresses)]
 
-    def apply(self, new: settings.Settings, later: bool = False) -> None:
-        """Switch to other settings. Unchanged routers go on; with ``later`` new ones do not start yet."""
-        reload.apply(self, new, later)
+    def apply(self, new: settings.Settings) -> None:
+        """Switch to other settings. Unchanged routers go on."""
+        reload.apply(self, new)
 
     def use(self, new: settings.Settings, routers: Dict[str, Router]) -> None:
         """Put settings in force, each router by its name in them."""
@@ -155,10 +120,9 @@ class Daemon:
             self.notices.group_changed(group, self.members_of(group))
 
     def start_router(self, router: Router) -> None:
-        """Let a router take part, once the startup delay is over."""
+        """Let a router take part, once the startup delay is over; at once if a former process left its addresses."""
         holding = bool(self.links.held(router.addresses))
-        if self.loop.now() < self._starts_at:
-            router.state = router.state._replace(holding=holding)  # it removes them if another router is Active
+        if self.loop.now() < self._starts_at and not holding:
             self.loop.at(self._starts_at, lambda: self._start_delayed(router))
             return
         self.update_trackers(router)

@@ -1,16 +1,15 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The VRRP daemon's lifecycle on a host: from its start to SIGTERM, with reloads and upgrades between."""
+"""The VRRP daemon's lifecycle on a host: from its start to SIGTERM, with reloads between."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from typing import Any, Dict, List, Mapping, Optional
+import signal
+from typing import Any, Callable, Dict, List, Optional
 
 from .. import VERSION
-from ..checks.client import Checks, Result
-from ..checks.outcome import in_words
+from ..checks.checks_process import Result
+from ..checks.client import Checks
 from ..config import file, host
 from ..net.network import Network
 from ..runtime import lifecycle, realtime, status_socket
@@ -18,7 +17,6 @@ from ..runtime.log import Log
 from ..runtime.sd_notify import Notifier
 from . import config, daemon
 from .settings import Settings
-from .upgrade import NewProcess, OldProcess, UpgradeAborted
 
 NO_STATUS = "status reports"  # what there is not without a status socket
 
@@ -28,38 +26,22 @@ class Lifecycle(lifecycle.Lifecycle):
 
     version = VERSION
 
-    def __init__(
-        self,
-        path: str,
-        log: Log,
-        notifier: Notifier,
-        environ: Mapping[str, str],
-        old_process: Optional[OldProcess] = None,
-    ) -> None:
-        super().__init__(path, log, notifier, environ)
-        self.handed_over = False
+    def __init__(self, path: str, log: Log, notifier: Notifier) -> None:
+        super().__init__(path, log, notifier, {})
+        self._kept = False  # whether the addresses stay, for the next version
         self.network = Network()
         self.checks = Checks.start(self.loop, self._take_result, log.warning)
         self.daemon = daemon.Daemon(daemon.Dependencies(self.loop, self.network, self.checks, log))
         self.status_socket: Optional[status_socket.StatusServer] = None
-        self._old_process = old_process
-        self._new_process: Optional[NewProcess] = None
 
     def run(self, settings: Settings) -> None:
-        """Run until it is stopped. Raises InUse, Refused or UpgradeAborted before anything is changed."""
-        before = self._old_process
-        if before is None:
-            self._open_status_socket(settings.status_socket)
+        """Run until it is stopped. Raises InUse or Refused before anything is changed."""
+        self._open_status_socket(settings.status_socket)
         self._watch_signals()
         for missing in realtime.prepare():
             self._lacks(missing)
-        if before:
-            self._take_over(before)
         try:
-            if before is None:
-                self._start(settings)
-            elif file.load(self.path)[0] != self.text:
-                self._apply_file()
+            self._start(settings)
             self.loop.run()
         finally:
             self.end()
@@ -75,20 +57,18 @@ class Lifecycle(lifecycle.Lifecycle):
         self._feed_watchdog()
 
     def end(self) -> None:
-        farewell = "The addresses are handed over; goodbye."
-        if not self.handed_over:
-            self.notifier.stopping()
+        self.notifier.stopping()
+        if not self._kept:
             self.daemon.stop()
-            farewell = self._farewell(self.daemon.held())
-        self.checks.stop()
+            self.checks.stop()
         self.network.close()
         if self.status_socket:
-            self.status_socket.close(keep_path=self.handed_over)
-        self.log.info(farewell)
-        if self._new_process:
-            self._forward_signals(self._new_process.pid)
+            self.status_socket.close()
+        self.log.info(self._farewell(self.daemon.held()))
 
     def _farewell(self, left: List[str]) -> str:
+        if self._kept:
+            return "The addresses stay, for the version that is installed now; goodbye."
         if left:
             return f"{', '.join(left)} could not be removed, and another host may have it by now: remove it by hand."
         return "The addresses are given up; goodbye."
@@ -102,20 +82,27 @@ class Lifecycle(lifecycle.Lifecycle):
             self.loop.stop()
             return
         self.stopping = True
-        self._cancel_upgrade()
         self.daemon.resign(self.loop.stop)
+
+    def _handlers(self) -> Dict[signal.Signals, Callable[[], None]]:
+        """Hear SIGUSR1 before the SIGTERM of a restart. It ends a router of 1.0.0, too: that has no handler for it."""
+        return {signal.SIGUSR1: self.upgrade, **super()._handlers()}
+
+    def upgrade(self) -> None:
+        """End, and leave the addresses: the service manager starts the version that is installed now, which finds them.
+
+        The checks are not waited for: Backups wait for three intervals only.
+        """
+        if self.stopping:
+            return
+        self.stopping = self._kept = True
+        self.daemon.advertise()
+        self.loop.stop()
 
     def report(self) -> Dict[str, Any]:
         return {**self.describe(), **self.daemon.report()}
 
     # -- the configuration
-
-    def reload(self) -> None:
-        """An upgrade under way was started with the old configuration, so it starts again with the new one."""
-        upgrading = self._cancel_upgrade()
-        super().reload()
-        if upgrading:
-            self.upgrade()
 
     def _load(self) -> List[str]:
         text, faults = file.load(self.path)
@@ -155,81 +142,17 @@ class Lifecycle(lifecycle.Lifecycle):
         self.missing_privileges = [each for each in self.missing_privileges if not each.startswith(NO_STATUS)]
         return []
 
-    # -- upgrades
 
-    def upgrade(self) -> None:
-        """Start the version that is installed now; it takes over once it is ready."""
-        if self.stopping or self._new_process:
-            return
-        if not self.status_socket:
-            self._abort_upgrade("there is no status socket to hand over, so restart the agent")
-            return
-        self.reload_error = None
-        self.notifier.reloading()
-        state = {"config": self.text, "door": [self.status_socket.path, self.status_socket.socket.fileno()]}
-        try:
-            self._new_process = NewProcess(self.loop, self._environ, state, self._hand_over, self._abort_upgrade)
-        except OSError as error:
-            self._abort_upgrade(f"it cannot be started: {in_words(error)}")
-
-    def _hand_over(self) -> None:
-        """Send the state to the new process, and send nothing to any router from then on."""
-        known = {"since": self.since, "daemon": self.daemon.to_json()}
-        if not (self._new_process and self._new_process.commit(known)):
-            self._abort_upgrade("it does not go on from where this one is")
-            return
-        self.handed_over = True
-        self.notifier.succeeded(self._new_process.pid)
-        self.loop.stop()
-
-    def _forward_signals(self, pid: int) -> None:
-        """Send the new process the signals that reached this one too late to be handled."""
-        for number in self._signals.pending:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-    def _abort_upgrade(self, why: str) -> None:
-        self._new_process = None
-        self.reload_error = f"The new version does not take over: {why}."
-        self.log.warning(f"{self.reload_error} The old one keeps running.")
-        self._notify_ready()
-
-    def _cancel_upgrade(self) -> bool:
-        """Return whether an upgrade was under way."""
-        new_process, self._new_process = self._new_process, None
-        if new_process:
-            new_process.close()
-        return new_process is not None
-
-    def _take_over(self, before: OldProcess) -> None:
-        """Go on as the process that started this one. If this raises, the old process goes on itself."""
-        settings, faults = config.parse(before.text, self.path)
-        if settings is None:
-            raise status_socket.Refused(f"What is in force is not understood by this version: {' '.join(faults)}")
-        self.text = before.text
-        self.daemon.start(settings, later=True)
-        known = before.request_handover()
-        self.since = known["since"]
-        self.daemon.resume(known["daemon"])
-        before.commit()
-        self.status_socket = status_socket.StatusServer(
-            self.loop, before.status_path, self.report, before.status_socket
-        )
-        self.log.info(f"onprem.lb {VERSION} takes over from here.")
-        if self.notifier.watchdog:  # the old process has just fed it; systemd does not listen to this one yet
-            self.loop.after(self.notifier.watchdog, self._feed_watchdog)
-
-
-def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, settings: Settings, log: Log, notifier: Notifier) -> int:
     """Run the daemon; return the exit code."""
     try:
-        running = Lifecycle(path, log, notifier, environ, OldProcess.of(os.environ))
+        running = Lifecycle(path, log, notifier)
     except OSError as error:
         log.fault("start", f"The network cannot be had: {error.strerror}.")
         return 1
     try:
         running.run(settings)
-    except (status_socket.Refused, UpgradeAborted) as refused:
+    except status_socket.Refused as refused:
         log.fault("start", str(refused))
         return 1
     return 0

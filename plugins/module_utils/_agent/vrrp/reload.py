@@ -45,18 +45,14 @@ def _differs(instance: Instance, before: Settings, after: Settings) -> bool:
     return instance not in before.instances or groups[0] != groups[1]
 
 
-def apply(daemon: Any, new: Settings, later: bool = False) -> None:
-    """Switch a ``daemon.Daemon`` to other settings.
-
-    :param later: do not start new routers, nor any check
-    """
+def apply(daemon: Any, new: Settings) -> None:
+    """Switch a ``daemon.Daemon`` to other settings."""
     before, planned = daemon.settings, changes(daemon.settings, new)
     running = {router.identity: router for router in daemon.routers.values()}
     for instance in planned.removed:
         daemon.step(running[identity(instance)], machine.Stop())
     daemon.use(new, {each.name: running.get(identity(each)) or Router(each, daemon.wall) for each in new.instances})
-    if not later:
-        _apply_checks(daemon, before)
+    _apply_checks(daemon, before)
     changed = [daemon.routers[each.name] for each in planned.changed]
     for router, instance in zip(changed, planned.changed):
         _reconfigure(daemon, router, instance)
@@ -64,7 +60,7 @@ def apply(daemon: Any, new: Settings, later: bool = False) -> None:
     daemon.follow_links()
     for router in changed:
         _resume(daemon, router)
-    for instance in [] if later else planned.added:
+    for instance in planned.added:
         daemon.start_router(daemon.routers[instance.name])
     daemon.report_groups()
 

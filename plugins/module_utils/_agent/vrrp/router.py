@@ -17,7 +17,6 @@ from .notation import DEV
 Senders = List[Tuple[str, Callable[[], Any]]]  # a destination, and the call that sends to it
 ADDRESSES = "the virtual addresses"  # a reading: FAULT while the kernel refuses them, or the routes
 ROUTES = "the virtual routes"
-SAVED = ("since", "reason", "last", "sent", "received", "lower", "transitions", "takeovers", "discarded", "refused_for")
 
 
 class LastAdvertisement(NamedTuple):
@@ -167,17 +166,6 @@ class Router:
             for item in self.instance.track
             if item.name == check.name
         ]
-
-    def to_json(self) -> Dict[str, Any]:
-        """Return what ``restore`` needs in another process, as JSON."""
-        return {"state": machine.to_json(self.state), **{key: getattr(self, key) for key in SAVED}}
-
-    def restore(self, known: Dict[str, Any]) -> None:
-        """Take over the state that this Virtual Router had in another process."""
-        self.state = machine.from_json(known["state"])
-        for key in SAVED:
-            setattr(self, key, known.get(key, getattr(self, key)))  # an older version has not every key
-        self.last = self.last and LastAdvertisement(*self.last)
 
     @property
     def priority(self) -> int:

@@ -157,13 +157,6 @@ class Transport:
         if sock:
             self._read(sock, BACKLOG)
 
-    def discard_pending(self) -> None:
-        """Discard what has arrived so far: the old process has read it too."""
-        for sock in self._sockets.values():
-            for _count in range(BACKLOG):
-                if not (sock.port and sock.port.receive()):
-                    break
-
     def _read(self, sock: InterfaceSocket, limit: int) -> None:
         for _count in range(limit):
             datagram = sock.port.receive() if sock.port else None

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -194,7 +195,18 @@ class Deployment:
         elif step.do == steps.UPGRADE:
             self.host.upgrade(daemon, running, desired.archive)
         else:
-            self.host.restart(daemon, running, bool(steps.orphaned(self._instances(), request.configs[VRRP])))
+            self.host.restart(daemon, running, self._leaves_some(daemon, running, request))
+
+    def _leaves_some(self, daemon: Daemon, running: steps.Unit, request: Request) -> bool:
+        """Return whether a router that leaves its addresses would leave some that are not to stay.
+
+        The running version gives those up first, if it understands its new configuration.
+        """
+        if not steps.orphaned(self._instances(), request.configs[VRRP]):
+            return False
+        with contextlib.suppress(Failed):
+            self.host.reload(daemon, running)
+        return bool(steps.orphaned(self._instances(), request.configs[VRRP]))
 
     def _instances(self) -> List[Dict[str, Any]]:
         return (self.host.report(Daemon(VRRP).status_socket) or {}).get("instances", [])

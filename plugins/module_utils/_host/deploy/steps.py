@@ -14,7 +14,8 @@ from ..read import obstacles
 
 MIN_PYTHON = (3, 8)
 
-# In an upgrade a new version takes over from the running one. A router that is restarted adopts its addresses.
+# In an upgrade a new version of the proxy takes over from the running one. A router that is restarted adopts its
+# addresses.
 CREATE_USER, INSTALL, STOP, REPLACE, POINT = "create user", "install", "stop", "replace", "point"
 RELOAD_SYSTEMD, ENABLE, START, RELOAD, UPGRADE = "reload systemd", "enable", "start", "reload", "upgrade"
 RESTART, REMOVE, REMOVE_USER = "restart", "remove", "remove user"
@@ -38,7 +39,6 @@ class Unit(NamedTuple):
     outdated: bool = False  # its file has changed since systemd read it
     pid: int = 0
     archive: str = ""  # the path of the version that the process runs
-    upgrades: bool = False  # whether that version can hand over to another one
     loaded: str = ""  # the SHA-256 of the configuration that the process has loaded
     masked: bool = False
 
@@ -171,7 +171,7 @@ def _action(daemon: Daemon, desired: DesiredState, actual: ActualState) -> List[
     if daemon.name == VRRP and desired.files[daemon.unit] in actual.pending:
         return [Step(RESTART, daemon.unit)]
     if unit.archive != desired.archive or daemon.program in _renamed(desired, actual):
-        return [Step(UPGRADE if daemon.name == PROXY or unit.upgrades else RESTART, daemon.unit)]
+        return [Step(UPGRADE if daemon.name == PROXY else RESTART, daemon.unit)]
     if actual.unfinished or unit.loaded != desired.loaded[daemon.name]:
         return [Step(RELOAD, daemon.unit)]
     return []

@@ -89,7 +89,6 @@ class Host:
                 outdated=shown.get("NeedDaemonReload") == "yes",
                 pid=pid,
                 archive=self._archive_of(pid),
-                upgrades=self._handles(pid, signal.SIGUSR2),
                 loaded=self._loaded(shown.get("Id", "")) if pid else "",
                 masked=shown.get("LoadState") == "masked",
             )
@@ -107,11 +106,6 @@ class Host:
         """Return the version that a process runs: it has mapped that file, see ``archive.START``."""
         found = re.search(self._pattern(), self._maps(pid)) if pid else None
         return found.group(0) if found else ""
-
-    def _handles(self, pid: int, number: int) -> bool:
-        """Return whether a process has a handler for a signal, which would end it otherwise (proc(5), SigCgt)."""
-        found = re.search(r"^SigCgt:\s*([0-9a-f]+)$", self.content(f"{self._proc}/{pid}/status").decode(), re.MULTILINE)
-        return bool(found and int(found.group(1), 16) >> (number - 1) & 1)
 
     def _pattern(self) -> str:
         return re.escape(self.paths.library) + r"/agent-[0-9a-f]+\.pyz"
@@ -247,22 +241,19 @@ class Host:
         self._signal(daemon, unit, signal.SIGHUP)
 
     def upgrade(self, daemon: Daemon, unit: Unit, archive: str) -> None:
-        """Let the current version take over from the running one: no connection is cut, no VIP moves.
-
-        The proxy executes it in its own process, the router hands over to a new process.
-        """
+        """Let the proxy execute the current version in its own process: no connection is cut."""
         self._signal(daemon, unit, signal.SIGUSR2)
         self._wait(daemon, lambda: self._archive_of(int(self._property(daemon.unit, "MainPID") or 0)) == archive)
 
     def restart(self, daemon: Daemon, unit: Unit, gracefully: bool) -> None:
-        """Replace the router's process when it cannot hand over, because its unit has changed.
+        """Replace the router's process.
 
-        A killed router leaves its addresses on the interface, and the new process adopts them before the Active_Down
+        By the signal it leaves its addresses on the interface, and the new process adopts them before the Active_Down
         timer of a Backup fires: the VIP does not move. A graceful restart releases them, and may take them back.
         """
         if not gracefully:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(unit.pid, signal.SIGKILL)
+                os.kill(unit.pid, signal.SIGUSR1)
         self._restart(daemon.unit)
 
     def _restart(self, unit: str) -> None:

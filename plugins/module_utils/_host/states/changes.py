@@ -161,17 +161,18 @@ def _of_direct(name: str, is_part: bool, changed: Sequence[str]) -> List[List[st
 
 
 def _of_agent(name: str, is_restarted: bool, now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
-    """Return the commands for a daemon of the agent: a change of its version is handed over, without a gap."""
-    if is_restarted:
-        killed = [] if _leaves_addresses(now, then) else [[*SIGNALLED, "--signal=KILL", name]]
-        return [*killed, ["systemctl", "restart", name]]
-    if any(path.startswith(LIBRARY) for path in changed):
+    """Return the commands for a daemon of the agent, which changes its version without a gap."""
+    is_another = any(path.startswith(LIBRARY) for path in changed)
+    if is_restarted or (is_another and name in ROUTERS):
+        told = [] if _leaves_addresses(now, then) else [[*SIGNALLED, "--signal=USR1", name]]
+        return [*told, ["systemctl", "restart", name]]
+    if is_another:
         return [[*SIGNALLED, "--signal=USR2", name]]
     return [["systemctl", "reload", name]] if CONFIGS[name] in changed else []
 
 
 def _leaves_addresses(now: Snapshot, then: Snapshot) -> bool:
-    """Whether the router, if killed, might leave addresses that it does not adopt as it starts again, as in a run.
+    """Whether the router might leave addresses that it does not adopt as it starts again, as in a run.
 
     So might one whose configuration cannot be read: it has to release them itself, and takes its VIPs anew.
     """

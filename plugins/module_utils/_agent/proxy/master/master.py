@@ -12,7 +12,7 @@ import socket
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ...checks.client import Result, Run
+from ...checks.checks_process import Result, Run
 from ...runtime import status_socket, upgrade_state
 from ...runtime.loop import Loop
 from ...runtime.request_server import RequestServer

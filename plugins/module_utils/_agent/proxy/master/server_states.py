@@ -12,7 +12,7 @@ import json
 import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
 
-from ...checks.client import Result, Run
+from ...checks.checks_process import Result, Run
 from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
 from ..settings import DOWN, DRAIN, LATE, MAINT, NONE, UP, Server, Service, in_use

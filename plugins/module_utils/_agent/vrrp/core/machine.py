@@ -119,19 +119,6 @@ def reconfigured(router: VirtualRouter, state: State, now: int) -> State:
     return state._replace(deadline=now + active_down_interval(router, state))
 
 
-def to_json(state: State) -> Dict[str, object]:
-    """Return a state for ``from_json`` in another process."""
-    return {**state._asdict(), "readings": dict(state.readings)}
-
-
-def from_json(known: Mapping[str, object]) -> State:
-    """Return the state that another process was in. Its times are of the same clock, which all processes share.
-
-    :param known: may come from another version; its unknown keys are ignored
-    """
-    return State(**{key: value for key, value in known.items() if key in State._fields})  # type: ignore[arg-type]
-
-
 def skew_time(router: VirtualRouter, state: State) -> int:
     """RFC 9568 section 6.1; version 2 counts in whole seconds whatever the interval (RFC 3768 section 6.1)."""
     unit = state.active_interval if router.version == 3 else SECOND

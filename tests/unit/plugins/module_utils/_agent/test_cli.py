@@ -18,7 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, c
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command as direct_server_command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
-from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import realtime, status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
 from support.direct import configs as direct_configs
 from support.direct.reports import REPORT as DIRECT_REPORT
@@ -219,22 +219,22 @@ class Router:
     """Stands for the daemon."""
 
     def __init__(self, monkeypatch):
-        self.started = []
+        self.started, self.scheduled = [], []
+        monkeypatch.setattr(realtime, "schedule", lambda: self.scheduled.append("lifecycle" in vars(vrrp)))
+        monkeypatch.delattr(vrrp, "lifecycle", raising=False)
         monkeypatch.setitem(sys.modules, f"{vrrp.__name__}.lifecycle", self)
-        monkeypatch.setattr(vrrp, "lifecycle", self, raising=False)
 
-    def main(self, path, wanted, log, notifier, environ):
-        self.started.append((path, wanted, environ))
+    def main(self, path, wanted, log, notifier):
+        self.started.append((path, wanted, list(self.scheduled)))
         return 7
 
 
 def test_the_router_starts_with_what_was_read(config, monkeypatch):
     router = Router(monkeypatch)
     monkeypatch.setattr(cli, "_missing_privilege", lambda: None)
-    monkeypatch.setenv("NOTIFY_SOCKET", "/run/x")
     assert cli.main(["vrrp", "--config", config]) == 7
-    path, wanted, environ = router.started[0]
-    assert environ["NOTIFY_SOCKET"] == "/run/x", "a new version has the same to say"
+    path, wanted, scheduled = router.started[0]
+    assert scheduled == [False], "it is on time before it loads the rest"
     assert path == config and isinstance(wanted, settings.Settings) and len(wanted.instances) == 2
 
 

@@ -39,12 +39,6 @@ def test_a_reload_comes_with_its_time_as_notify_reload_wants(manager):
     assert state == "RELOADING=1" and int(time.partition("MONOTONIC_USEC=")[2]) > 0
 
 
-def test_the_old_process_notifies_once_for_the_new_one_which_systemd_ignores_so_far(manager, tmp_path):
-    manager.bind(str(tmp_path / "notify"))
-    sd_notify.Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")}).succeeded(4711)
-    assert manager.recv(200).decode().split("\n") == ["MAINPID=4711", "READY=1", "WATCHDOG=1"]
-
-
 @pytest.mark.parametrize("name", ["", "/no/such/socket", "vsock:2:1234", "@nobody-listens-here"])
 def test_without_systemd_nothing_happens(name):
     notifier = sd_notify.Notifier({"NOTIFY_SOCKET": name})

@@ -12,7 +12,7 @@ from support.vrrp.lifecycles import LifecycleCase
 
 @pytest.fixture
 def case(tmp_path, monkeypatch):
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     before = [signal.getsignal(number) for number in numbers]
     yield LifecycleCase(tmp_path, monkeypatch)
     signal.set_wakeup_fd(-1)

@@ -21,6 +21,7 @@ from support.vrrp.lifecycles import (
     BEGIN,
     END,
     INSTANCE,
+    LEFT,
     LIMIT,
     first_of,
 )
@@ -86,7 +87,7 @@ def test_a_bad_file_changes_nothing_and_is_said_and_reported_until_there_is_a_go
         faults.append(one.report()["config_fault"])
 
     wanted = case.write()
-    one = lifecycle.Lifecycle(str(case.path), case.log, case.notifier, {})
+    one = lifecycle.Lifecycle(str(case.path), case.log, case.notifier)
     one.run = lambda _wanted: None  # only its reload is of interest
     one.daemon.settings = wanted
     one.status_socket = status_socket.StatusServer(one.loop, wanted.status_socket, one.report)
@@ -183,6 +184,29 @@ def test_an_end_that_is_asked_for_together_with_a_reload_is_the_end(case):
     assert case.journal == [*BEGIN, "daemon: leave", *END]
 
 
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_for_another_version_it_ends_with_its_addresses_in_place_and_waits_for_no_program(case, number):
+    one = case.run(lambda: case.upgrade(number), end=None)
+    assert case.journal == [*BEGIN, "daemon: advertise", "systemd: stopping", "network: close", LEFT]
+    assert not one.loop.running and not list(case.folder.glob("*.sock"))
+
+
+def test_a_restart_that_follows_at_once_takes_no_address_away(case):
+    def both():
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            os.kill(os.getpid(), number)
+
+    case.run(both, end=None)
+    assert case.journal == [*BEGIN, "daemon: advertise", "systemd: stopping", "network: close", LEFT]
+
+
+def test_a_router_that_resigns_gives_its_addresses_up_whatever_is_said_then(case):
+    served = []
+    case.linger = served.append
+    case.run(case.term, case.upgrade, first_of(served), end=None)
+    assert case.journal == [*BEGIN, "daemon: leave", *END]
+
+
 def test_a_start_that_fails_leaves_nothing_behind(case):
     case.start_fails = True
     with pytest.raises(OSError, match="no kernel"):
@@ -231,7 +255,7 @@ def test_without_a_watchdog_no_keep_alive_is_sent(case):
 
 
 def runs(case):
-    return lifecycle.main(str(case.path), case.write(), case.log, case.notifier, {})
+    return lifecycle.main(str(case.path), case.write(), case.log, case.notifier)
 
 
 def test_two_agents_at_one_socket_are_one_too_many(case):

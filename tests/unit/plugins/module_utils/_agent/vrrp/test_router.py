@@ -200,15 +200,12 @@ def test_the_report_has_exactly_what_was_agreed():
     }
 
 
-def test_becoming_active_is_a_takeover_which_an_upgrade_does_not_forget():
+def test_becoming_active_is_a_takeover():
     router = Router(FRONT)
     for state in (machine.BACKUP, machine.ACTIVE, machine.FAULT, machine.ACTIVE):
         router.changed(state, "a test")
-    after = Router(FRONT)
-    after.restore(router.to_json())
-    for each in (router, after):
-        report = each.report([], None, now=0)
-        assert (report["takeovers"], report["transitions"]) == (2, 4)
+    report = router.report([], None, now=0)
+    assert (report["takeovers"], report["transitions"]) == (2, 4)
 
 
 def test_a_fault_is_shown_as_no_change_of_the_priority():
@@ -228,12 +225,3 @@ def test_an_instance_without_an_egress_can_be_reported():
     assert Router(SIX).report([], None, now=0)["source"] is None
     assert Router(SIX).ours.source == "::"
     assert Router(FRONT._replace(interval=2 * SECOND)).machine.source == "0.0.0.0"
-
-
-def test_a_process_of_an_older_version_may_know_less():
-    before, router = Router(FRONT), Router(FRONT)
-    before.sent = 7
-    known = before.to_json()
-    del known["lower"]
-    router.restore(known)
-    assert (router.sent, router.lower) == (7, 0)

@@ -75,7 +75,7 @@ def test_a_daemon_that_is_kept_runs_on_as_it_was_whatever_is_said_of_it(host, gi
     slower = {"instances": [{**VRRP["instances"][0], "advert_interval": 2}]}
     wanted = request(vrrp=slower, **given)._replace(options=Options(down_file="/run/x.down"), keep=["proxy"])
     run(host, wanted, OTHER)
-    assert host.commands == ["upgrade onprem-lb-vrrp.service"]
+    assert host.commands == ["restart onprem-lb-vrrp.service at once"]
     assert host.content(f"{host.paths.configuration}/proxy.json") == before
     assert b"x.down" not in host.content(host.paths.unit(Daemon("proxy")))
     assert run(host, wanted, OTHER).steps == []
@@ -115,7 +115,7 @@ def test_a_version_that_does_not_take_the_old_configuration_is_not_installed(hos
 def test_a_new_version_is_brought_in_and_the_old_one_goes(host):
     run(host)
     done = run(host, agent=OTHER)
-    assert host.commands == ["upgrade onprem-lb-proxy.service", "upgrade onprem-lb-vrrp.service"]
+    assert host.commands == ["upgrade onprem-lb-proxy.service", "restart onprem-lb-vrrp.service at once"]
     assert [name for name in files(host) if "agent-" in name] == [f"lib/{os.path.basename(done.archive)}"]
 
 
@@ -129,6 +129,20 @@ def test_a_router_that_is_restarted_comes_back_to_its_addresses_but_gives_up_one
         run(host, request(vrrp=elsewhere), agent=OTHER + address.encode())
         told.append(host.commands[-1])
     assert told == [f"restart onprem-lb-vrrp.service {how}" for how in ("at once", "gracefully")]
+
+
+def test_a_router_that_loses_an_address_gives_it_up_by_a_reload_and_then_comes_back_to_the_others(host, monkeypatch):
+    run(host)
+    reload = "reload onprem-lb-vrrp.service"
+
+    def report(_path):
+        held = [] if reload in host.commands else ["192.0.2.10/32"]
+        return {"instances": [{"interface": "eth0", "held": held}]}
+
+    monkeypatch.setattr(host, "report", report)
+    elsewhere = {"instances": [{**VRRP["instances"][0], "addresses": ["192.0.2.11"]}]}
+    run(host, request(vrrp=elsewhere), agent=OTHER)
+    assert host.commands[-2:] == [reload, "restart onprem-lb-vrrp.service at once"]
 
 
 @pytest.mark.parametrize(

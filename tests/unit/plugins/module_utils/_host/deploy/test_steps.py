@@ -20,7 +20,7 @@ POINTERS = {LINK: "agent-2.pyz", "/lib/onprem-lb-proxy": "/usr/bin/python3", "/l
 FILES = {daemon.unit: f"/units/{daemon.unit}" for daemon in DAEMONS}
 FILES.update({daemon.name: f"/etc/{daemon.name}.json" for daemon in DAEMONS})
 WANTED = DesiredState(DAEMONS, ARCHIVE, POINTERS, FILES, "/usr/bin/python3", loaded={"proxy": "2b", "vrrp": "2b"})
-RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, upgrades=True, loaded="2b")
+RUNNING = Unit(active=True, enabled=True, pid=7, archive=ARCHIVE, loaded="2b")
 DONE = ActualState(
     systemd=True,
     raw_sockets=True,
@@ -90,37 +90,31 @@ def test_a_file_that_was_edited_and_never_loaded_is_replaced_and_nothing_reloads
     assert steps(pending=("/etc/vrrp.json",)) == ["replace /etc/vrrp.json"]
 
 
-def test_a_new_version_is_handed_over_to_by_both():
+def test_a_new_version_takes_over_from_the_proxy_and_the_router_starts_anew():
     old = {"archive": OLD}
     found = steps(installed=False, pointers={**POINTERS, LINK: "agent-1.pyz"}, units=units(proxy=old, vrrp=old))
     assert found == [
         f"install {ARCHIVE}",
         f"point {LINK}",
         "upgrade onprem-lb-proxy.service",
-        "upgrade onprem-lb-vrrp.service",
+        "restart onprem-lb-vrrp.service",
     ]
 
 
-def test_a_router_that_would_end_instead_of_handing_over_is_restarted():
-    old = {"archive": OLD, "upgrades": False}
-    assert steps(units=units(vrrp=old)) == ["restart onprem-lb-vrrp.service"]
-
-
 def test_a_new_version_with_another_unit_for_the_router_is_a_new_start():
-    """A process that is handed over to has the old one's user and sandbox."""
     found = steps(units=units(vrrp={"archive": OLD}), pending=("/units/onprem-lb-vrrp.service",))
     assert found[-2:] == ["reload systemd", "restart onprem-lb-vrrp.service"]
 
 
 def test_a_daemon_that_was_not_brought_along_is_brought_along_by_the_next_run():
     assert steps(units=units(proxy={"archive": OLD})) == ["upgrade onprem-lb-proxy.service"]
-    assert steps(units=units(vrrp={"archive": OLD})) == ["upgrade onprem-lb-vrrp.service"]
+    assert steps(units=units(vrrp={"archive": OLD})) == ["restart onprem-lb-vrrp.service"]
     assert steps(unfinished=True) == ["reload onprem-lb-proxy.service", "reload onprem-lb-vrrp.service"]
 
 
 def test_another_python_counts_as_another_version():
     found = steps(pointers={**POINTERS, "/lib/onprem-lb-vrrp": "/usr/bin/python3.9"})
-    assert found == ["point /lib/onprem-lb-vrrp", "upgrade onprem-lb-vrrp.service"]
+    assert found == ["point /lib/onprem-lb-vrrp", "restart onprem-lb-vrrp.service"]
 
 
 def test_a_changed_unit_never_costs_the_balancers_connections():

@@ -90,16 +90,9 @@ def test_the_units_are_read_and_the_version_that_each_runs(tmp_path):
     process(tmp_path, 41, maps=f"some /lib/libc.so\n{mapped(tmp_path, 'aa11')}")
     found = host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()
     assert found == {
-        PROXY.unit: Unit(True, True, True, 41, f"{tmp_path}/lib/agent-aa11.pyz", upgrades=True),
+        PROXY.unit: Unit(True, True, True, 41, f"{tmp_path}/lib/agent-aa11.pyz"),
         VRRP.unit: Unit(),
     }
-
-
-def test_a_process_that_the_upgrade_signal_would_end_is_recognized(tmp_path):
-    process(tmp_path, 41, caught="0000000000004003")
-    assert not host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].upgrades
-    (tmp_path / "proc/41/status").write_text("SigCgt:\t0000000000004803\n")
-    assert host(tmp_path, ("systemctl show", (0, SHOWN, "")))[0].units()[PROXY.unit].upgrades
 
 
 def test_a_version_is_removed_when_no_process_runs_it(tmp_path):
@@ -201,7 +194,7 @@ def test_a_daemon_that_refuses_is_quoted(tmp_path, signalled):
         here.reload(PROXY, Unit(pid=5))
 
 
-def test_a_router_that_hands_over_has_another_process_then(tmp_path, signalled):
+def test_an_upgrade_is_over_when_the_process_runs_the_new_version(tmp_path, signalled):
     shown = iter(["StateChangeTimestampMonotonic=1\n", "StateChangeTimestampMonotonic=2\n", "SubState=running\n"])
     main = iter([5, 5, 6])
 
@@ -212,7 +205,7 @@ def test_a_router_that_hands_over_has_another_process_then(tmp_path, signalled):
     here.report = lambda path: {"config_fault": None}
     process(tmp_path, 5, maps=mapped(tmp_path, "aa"))
     process(tmp_path, 6, maps=mapped(tmp_path, "bb"))
-    here.upgrade(VRRP, Unit(pid=5), f"{here.paths.library}/agent-bb.pyz")
+    here.upgrade(PROXY, Unit(pid=5), f"{here.paths.library}/agent-bb.pyz")
     assert signalled == [(5, signal.SIGUSR2)] and next(main, None) is None
 
 
@@ -222,7 +215,7 @@ def test_a_new_version_that_is_refused_is_not_waited_for(tmp_path, signalled):
     here, _systemctl = host(tmp_path, ("systemctl show", unit.show))
     here.report = lambda path: {"config_fault": "The new version does not take over: it has ended."}
     with pytest.raises(Failed, match=r"keeps the old one: The new version does not take over: it has ended\.$"):
-        here.upgrade(VRRP, Unit(pid=5), "/lib/agent-bb.pyz")
+        here.upgrade(PROXY, Unit(pid=5), "/lib/agent-bb.pyz")
 
 
 def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, signalled, monkeypatch):
@@ -243,10 +236,10 @@ def test_a_new_version_that_does_not_come_is_said_with_the_last_words(tmp_path, 
     assert signalled == [(5, signal.SIGUSR2)]
 
 
-def test_a_router_is_killed_so_that_its_addresses_stay_but_not_where_some_are_to_go(tmp_path, signalled):
+def test_a_router_is_told_to_end_with_its_addresses_in_place_but_not_where_some_are_to_go(tmp_path, signalled):
     here, systemctl = host(tmp_path)
     here.restart(VRRP, Unit(pid=5), gracefully=False)
-    assert signalled == [(5, signal.SIGKILL)] and systemctl.told == [f"systemctl restart {VRRP.unit}"]
+    assert signalled == [(5, signal.SIGUSR1)] and systemctl.told == [f"systemctl restart {VRRP.unit}"]
     here.restart(VRRP, Unit(pid=6), gracefully=True)
     assert len(signalled) == 1
 

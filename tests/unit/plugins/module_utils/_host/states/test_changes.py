@@ -101,20 +101,24 @@ def test_a_resolver_that_has_come_or_gone_since_stays_so(now, then):
     assert way(named(now), named(then)) == [[], []]
 
 
+LIBRARY = "/usr/local/lib/onprem-lb-agent/agent.pyz"
+LEAVES = "systemctl kill --kill-who=main --signal=USR1 onprem-lb-vrrp.service"
+HANDS_OVER = "systemctl kill --kill-who=main --signal=USR2 onprem-lb-proxy.service"
+
+
 @pytest.mark.parametrize(
-    "path, command",
+    "path, name, commands",
     [
-        ("/etc/onprem-lb-agent/vrrp.json", "systemctl reload onprem-lb-vrrp.service"),
-        (
-            "/usr/local/lib/onprem-lb-agent/agent.pyz",
-            "systemctl kill --kill-who=main --signal=USR2 onprem-lb-vrrp.service",
-        ),
-        ("/etc/systemd/system/onprem-lb-vrrp.service", "systemctl restart onprem-lb-vrrp.service"),
+        ("/etc/onprem-lb-agent/vrrp.json", "onprem-lb-vrrp.service", ["systemctl reload onprem-lb-vrrp.service"]),
+        (LIBRARY, "onprem-lb-vrrp.service", [LEAVES, "systemctl restart onprem-lb-vrrp.service"]),
+        (LIBRARY, "onprem-lb-proxy.service", [HANDS_OVER]),
     ],
 )
-def test_the_agent_loads_its_file_or_hands_over_to_its_other_version(path, command):
-    now = native()._replace(files=[file(path, "new")], units=AGENT)
-    assert way(now, now._replace(files=[file(path, "old")]))[1] == [command]
+def test_the_agent_loads_its_file_or_goes_over_to_its_other_version(path, name, commands):
+    held = file("/etc/onprem-lb-agent/vrrp.json", holding("192.0.2.100"))
+    others = [] if path.endswith("vrrp.json") else [held]
+    now = native()._replace(files=[*others, file(path, "new")], units={name: RUNS})
+    assert sum(way(now, now._replace(files=[*others, file(path, "old")])), []) == commands
 
 
 def routed(text, unit):
@@ -145,8 +149,7 @@ def test_a_router_whose_unit_changes_keeps_its_addresses_on_the_way_back_unless_
     now, then, keeps
 ):
     _units, commands = way(routed(now, "new"), routed(then, "old"))
-    killed = ["systemctl kill --kill-who=main --signal=KILL onprem-lb-vrrp.service"]
-    assert commands == [*killed * keeps, "systemctl restart onprem-lb-vrrp.service"]
+    assert commands == [*[LEAVES] * keeps, "systemctl restart onprem-lb-vrrp.service"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import socket
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Result
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import lifecycle, workers
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.config_reader import Found

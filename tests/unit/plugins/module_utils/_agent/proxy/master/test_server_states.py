@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.client import Run
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Run
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import Check
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.worker import proxy_header
