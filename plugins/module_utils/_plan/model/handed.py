@@ -69,8 +69,7 @@ def to_components(member: Mapping[str, Any], about: About) -> Dict[str, Dict[str
     planned = _before(member) if about.before and member["replaced_router"] else member
     balancer = planned["balancer"]
     for_model = {**{key: balancer[key] for key in FOR_THE_MODEL}, "asking": planned["asked"]}
-    own = {**planned["router"], **balancer, "auth_pass": about.auth_pass}
-    own.update({f"timeout_{key}": value for key, value in balancer["timeouts"].items()})
+    own = {**_flat(balancer), **planned["router"], "auth_pass": about.auth_pass}
 
     def handed(role: str, **more: Any) -> Dict[str, Any]:
         return {"host": about.host, "settings": {key: own[key] for key in keys(about.prefix, role)}, **more}
@@ -89,6 +88,16 @@ def to_components(member: Mapping[str, Any], about: About) -> Dict[str, Dict[str
     }
     found[AGENT]["settings"]["raw"] = about.raw if planned is member else {}
     return found
+
+
+def of_balancer(role: str, balancer: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the variables of a role that configure the balancer of a cluster."""
+    known = _flat(balancer)
+    return {key: known[key] for key in keys(IPI, role) if key in known}
+
+
+def _flat(balancer: Mapping[str, Any]) -> Dict[str, Any]:
+    return {**balancer, **{f"timeout_{key}": value for key, value in balancer["timeouts"].items()}}
 
 
 def _before(member: Mapping[str, Any]) -> Dict[str, Any]:
