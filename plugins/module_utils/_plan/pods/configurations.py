@@ -26,7 +26,11 @@ FAMILY = {
     "authorities": "/etc/ssl/certs/ca-certificates.crt",
 }
 NOTIFY_LINE = f"vrrp_notify_fifo {paths.NOTIFY_FIFO}"
-ON_A_HOST: Dict[str, Any] = {"down_file": "", "start_commands": [], "stop_commands": []}  # which is the sidecar's in a pod
+ON_A_HOST: Dict[str, Any] = {
+    "down_file": "",
+    "start_commands": [],
+    "stop_commands": [],
+}  # which is the sidecar's in a pod
 NFT = "nft"
 REDIRECT, GUARD = "api-redirect.nft", "machine-config.nft"
 
