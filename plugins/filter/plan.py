@@ -35,7 +35,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, tags, wanted
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, handed, tags, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets as pair_presets
@@ -295,6 +295,11 @@ def layout_components(plan):
     return [AGENT] * routes
 
 
+def layout_handed(plan, **about):
+    """Return what each component role is handed, as `handed.to_components` does."""
+    return handed.to_components(plan, handed.About(**about))
+
+
 def layout_statistics(plan):
     """Return the variables of a member's statistics page, in the order of `outcome.STATISTICS`, if it has a balancer.
 
@@ -317,11 +322,11 @@ def layout_steps(registered, state, **read):
 def layout_outcome(given, outside, dry, every):
     """Return the last lines of a run, as `outcome.lines` does.
 
-    :param given: with the values of the ``statistics``, in the order of `outcome.STATISTICS`
+    :param given: with the values of the ``statistics``, as `outcome.STATISTICS` has them, and the plan's ``stats_port``
     :param every: the members of all plans
     """
     silent = [each["name"] for each in every if "silent" in each]
-    members = [{**each, "statistics": outcome.statistics(each["statistics"])} for each in given]
+    members = [{**each, "statistics": outcome.statistics(each["statistics"], each["stats_port"])} for each in given]
     return outcome.lines(members, outside, dry, silent)
 
 
@@ -334,6 +339,7 @@ class FilterModule:
             "layout_departed": layout_departed,
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),
+            "layout_handed": layout_handed,
             "layout_left_out": layout_left_out,
             "layout_outside": layout_outside,
             "layout_paths": layout_paths,

@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     variables,
     wanted,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import handed as model_handed
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY
 from ansible_collections.onprem.lb.plugins.plugin_utils import specs, templates
 from ansible_collections.onprem.lb.plugins.plugin_utils.command_line import extra_variables
@@ -60,22 +61,38 @@ def _with_planned(settings):
     return {**known, "services": services.planned(known["services"])} if "services" in known else known
 
 
-@evaluated_once
-def agent_config(settings, listeners=(), host="", addresses=(), inventory_servers=None, also_answers=(), asking=()):
+def _about(name, host, handed, replaces):
+    """Return what the model of a balancer is made of beside its settings.
+
+    :param name: of the host, and ``host`` is what was read of it
+    :param handed: what a layout hands on, as `model.handed` has it; nothing where a role is used alone
+    :param replaces: the programs that go, whose listeners are no conflict
+    """
+    listeners = [each for each in host["listeners"] if each["program"] not in replaces]
+    own = {key: handed[key] for key in (*model_handed.FOR_THE_MODEL, "asking") if key in handed}
+    return {"listeners": listeners, "host": name, "addresses": host["addresses"], **own}
+
+
+def agent_config(settings, name, host, handed, replaces):
     """Return what the agent is given. Its module takes the configuration of the proxy as JSON, too."""
-    about = {"listeners": listeners, "host": host, "addresses": addresses, "inventory_servers": inventory_servers or {}}
-    found = agent.translate(_with_planned(settings), **about, also_answers=also_answers, asking=asking)
+    return _agent_config(settings, **_about(name, host, handed, replaces))
+
+
+@evaluated_once
+def _agent_config(settings, **about):
+    found = agent.translate(_with_planned(settings), **about)
     return {**found, PROXY: json.dumps(found[PROXY]) if found[PROXY] else None}
 
 
-@evaluated_once
-def haproxy_model(
-    settings, listeners, host, addresses=(), resolved=None, inventory_servers=None, also_answers=(), asking=()
-):
+def haproxy_model(settings, name, host, handed):
     """Return the model with its services as JSON, as its template takes them."""
-    given = haproxy.settings_of(_with_planned(settings))
-    about = (listeners, host, addresses, resolved or {}, inventory_servers or {}, also_answers, asking)
-    found = haproxy.model(given, *about)
+    about = _about(name, host, handed, handed.get("replaces", ()))
+    return _haproxy_model(settings, resolved=host["resolved"], **about)
+
+
+@evaluated_once
+def _haproxy_model(settings, **about):
+    found = haproxy.model(haproxy.settings_of(_with_planned(settings)), **about)
     ports = [service["port"] for service in found["services"]]
     return {**haproxy.for_template(found), "service_ports": ports}
 

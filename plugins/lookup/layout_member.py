@@ -25,11 +25,6 @@ options:
     type: list
     elements: str
     required: true
-  tasks:
-    description: The layout's task files, of which no variable may be set beside the layout.
-    type: list
-    elements: path
-    default: []
 """
 
 EXAMPLES = """
@@ -46,14 +41,13 @@ _raw:
 """
 
 import json
-from pathlib import Path
 from typing import Any, Dict, List
 
-import yaml
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import identity
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import handed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
 from ansible_collections.onprem.lb.plugins.plugin_utils.command_line import extra_variables
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
@@ -76,6 +70,7 @@ class LookupModule(LookupBase):
         host = raw["inventory_hostname"]
         settings = {name[len(prefix) + 1 :]: self._value(raw[name]) for name in known}
         names = identity.names_in(settings, prefix)
+        of_components = [name for name in raw if handed.OF_COMPONENT.fullmatch(name)]
         return [
             {
                 "name": host,
@@ -86,9 +81,9 @@ class LookupModule(LookupBase):
                 # As a text: Ansible looks at each value of a fact again and again, which thousands of servers show.
                 "settings": json.dumps(settings, default=str),
                 "options": json.dumps({key: settings[key] for key in settings if key != "services"}, default=str),
-                "role_variables": [name for name in raw if role_variables.OF_COMPONENT.fullmatch(name)],
+                "role_variables": of_components,
                 "timeouts": {name: self._value(raw[name]) for name in TIMEOUTS if name in raw},
-                "faults": self._unknown(raw, prefix, known) + _overruled(raw, prefix, known, options.get("tasks", [])),
+                "faults": self._unknown(raw, prefix, known) + handed.overruled_variables(of_components, known, prefix),
                 "name_faults": identity.of_names(names, raw["groups"]["all"], host, prefix),
                 "host": None,
             }
@@ -104,12 +99,3 @@ class LookupModule(LookupBase):
         for warning in found.warnings:
             DISPLAY.warning(warning)
         return found.faults
-
-
-def _overruled(raw: Dict[str, Any], prefix: str, known: List[str], files: List[str]) -> List[str]:
-    """Return a sentence for each variable of a component role that the layout's own tasks replace."""
-    given = [name for name in raw if role_variables.OF_COMPONENT.fullmatch(name)]
-    if not given:
-        return []
-    tasks = [yaml.safe_load(Path(file).read_text(encoding="utf-8")) for file in files]
-    return role_variables.overruled_variables(given, known, prefix, tasks)

@@ -22,17 +22,8 @@ options:
     type: list
     elements: raw
     default: []
-  wait:
-    description: How many seconds to collect answers for a VIP.
-    type: float
-    default: 0.2
   packages:
     description: Packages to look for; the missing ones are returned.
-    type: list
-    elements: str
-    default: []
-  removes:
-    description: Further packages that may have to be removed; none of them is missing.
     type: list
     elements: str
     default: []
@@ -42,15 +33,6 @@ options:
         is looked for, too.
     type: bool
     default: false
-  pings:
-    description: Whether checks will ping. Where there is no ping, the package with it is looked for, too.
-    type: bool
-    default: false
-  programs:
-    description: Programs to look for; the missing ones are returned.
-    type: list
-    elements: str
-    default: []
   units:
     description:
       - Systemd units to look for; the active and the enabled ones are returned.
@@ -65,33 +47,12 @@ options:
     type: list
     elements: path
     default: []
-  read_files:
-    description: Files whose checksums are returned, and whether the units that load them have done so.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: The path of the file.
-        type: path
-        required: true
-      unit:
-        description: The systemd unit that loads the file, or that the file is a part of.
-        type: str
-      keepalived_hook:
-        description: Whether the file is what M(onprem.lb.program) writes for keepalived. Another one is not in force.
-        type: bool
-        default: false
   configs:
     description:
       - The configuration files of C(haproxy) and C(keepalived), by program, for what others have set up here.
       - With C(keepalived), other programs that move VIPs are looked for as well.
     type: dict
     default: {}
-  packages_record:
-    description: The file in which this collection records the packages that it installs.
-    type: path
-    default: /etc/onprem-lb-packages.json
   named:
     description:
       - A role's variables that name programs, folders and certificates, without their prefix. Those that are not fit
@@ -105,22 +66,6 @@ options:
     type: list
     elements: raw
     default: []
-  api:
-    description:
-      - Which certificates to read, if API servers serve any yet. The keys are C(servers), as in the services of the
-        role P(onprem.lb.haproxy#role), and C(names), the DNS names by which clients reach them, besides O(vips).
-    type: dict
-    default: {}
-  takes_over:
-    description:
-      - Whether the user wants static pods that hold O(vips) to be disabled. Those whose manifests are known are
-        returned, and are no problem.
-    type: bool
-    default: false
-  take_over_variable:
-    description: The variable by which the user says so, for the mend of the problem that such a pod is otherwise.
-    type: str
-    default: ''
   loaded:
     description:
       - Units of haproxy, keepalived or the agent that must have loaded their configuration as it is on disk.
@@ -139,17 +84,11 @@ options:
       - Everything else is read meanwhile. See M(onprem.lb.vrrp_info).
     type: float
     default: 0
-  keepalived_config:
-    description: keepalived's configuration, with its VRIDs and passwords.
-    type: path
-    default: /etc/keepalived/keepalived.conf
-  agent_config:
-    description: The embedded agent's configuration.
-    type: path
-    default: /etc/onprem-lb-agent/vrrp.json
-  members_record:
-    description: The file in which the last run has recorded the members.
-    type: path
+  layout:
+    description:
+      - What a layout asks for besides, made by the internal filter C(layout_reads). It may change in any release.
+    type: dict
+    default: {}
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 """
@@ -180,17 +119,17 @@ listeners:
   returned: success
   sample: [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 321, "runs_in": "ssh.service"}]
 answering:
-  description: For each VIP, and each address of a member that O(members_record) or the router's configuration has, the
-    hardware addresses of the other hosts that answer for it.
+  description: For each VIP, and each address of a member that a record or the router's configuration has, the hardware
+    addresses of the other hosts that answer for it.
   type: dict
   returned: success
 missing_packages:
-  description: Those of O(packages), O(sets_booleans) and O(pings) that are not installed, or not configured yet.
+  description: Those of O(packages), and those that O(sets_booleans) needs, that are not installed or configured.
   type: list
   elements: str
   returned: success
 missing_programs:
-  description: Those of O(programs) that are not installed.
+  description: Those of the programs in O(layout) that are not installed.
   type: list
   elements: str
   returned: success
@@ -224,7 +163,7 @@ resolved:
   returned: success
   sample: {"app1.example.com": ["192.0.2.31"]}
 uncovered:
-  description: The names of O(api) that the certificate of a server lacks; none of a server that does not answer.
+  description: The names in O(layout) that the certificate of a server lacks; none of a server that does not answer.
   type: list
   elements: dict
   returned: success
@@ -234,8 +173,7 @@ unobtainable:
   type: str
   returned: success
 unremovable:
-  description: For each of O(packages) and O(removes) that this collection has installed here and apt would refuse to
-    remove, a sentence with the reason.
+  description: For each of O(packages) that this collection has installed here and apt would refuse to remove, why.
   type: dict
   returned: success
   sample: {"haproxy": "haproxy is on hold, so that apt refuses to remove it: run `apt-mark unhold haproxy`."}
@@ -245,7 +183,7 @@ own_packages:
   elements: str
   returned: success
 recorded_packages:
-  description: All packages in O(packages_record).
+  description: All packages that this collection has recorded as installed by it.
   type: list
   elements: str
   returned: success
@@ -297,7 +235,7 @@ takeover:
       type: list
       elements: str
 static_pods:
-  description: With O(takes_over), the static pods that are to be disabled.
+  description: With such an O(layout), the static pods that are to be disabled.
   type: list
   elements: dict
   returned: success
@@ -314,7 +252,7 @@ obstacles:
   returned: success
   sample: {"a.service": "a.service is masked, so that it cannot start: run `systemctl unmask a.service`."}
 files:
-  description: What there is of O(read_files), by their paths. A file that does not exist has no checksum.
+  description: What there is of the files to compare, by their paths. A file that does not exist has no checksum.
   type: dict
   returned: success
   sample: {"/etc/haproxy/haproxy.cfg": {"checksum": "9f86d081...", "mode": "0640", "stale": []}}
@@ -413,7 +351,7 @@ keepalived_version:
   returned: success
   sample: 2.2.7
 members:
-  description: The members that O(members_record) has, and the addresses of each; empty without such a file.
+  description: The members that the last run has recorded, and the addresses of each; empty without such a file.
   type: dict
   returned: success
   sample: {"lb1": ["192.0.2.11"], "lb2": ["192.0.2.12"]}
@@ -462,37 +400,32 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import A
 
 ARGUMENTS = {
     "vips": {"type": "list", "elements": "raw", "default": [], "no_log": False},
-    "wait": {"type": "float", "default": 0.2},
-    "packages": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "removes": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "sets_booleans": {"type": "bool", "default": False},
-    "pings": {"type": "bool", "default": False},
-    "programs": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "units": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "files": {"type": "list", "elements": "path", "default": []},
-    "read_files": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "path": {"type": "path", "required": True},
-            "unit": {"type": "str", "no_log": False},
-            "keepalived_hook": {"type": "bool", "default": False},
-        },
+    **{
+        name: {"type": "list", "elements": "str", "default": [], "no_log": False}
+        for name in ("packages", "units", "loaded")
     },
+    "sets_booleans": {"type": "bool", "default": False},
+    "files": {"type": "list", "elements": "path", "default": []},
     "configs": {"type": "dict", "default": {}},
-    "packages_record": {"type": "path", "default": "/etc/onprem-lb-packages.json"},
     "named": {"type": "dict", "default": {}},
     "servers": {"type": "list", "elements": "raw", "default": []},
-    "api": {"type": "dict", "default": {}},
-    "takes_over": {"type": "bool", "default": False},
-    "take_over_variable": {"type": "str", "default": "", "no_log": False},
-    "loaded": {"type": "list", "elements": "str", "default": [], "no_log": False},
     "with_auth_pass": {"type": "bool", "default": False, "no_log": False},
     "listen": {"type": "float", "default": 0.0},
-    "keepalived_config": {"type": "path", "default": CONFIGS[UNITS[NATIVE].router]},
-    "agent_config": {"type": "path", "default": CONFIGS[UNITS[AGENT].router]},
-    "members_record": {"type": "path"},
+    "layout": {"type": "dict", "default": {}},
+}
+# What a layout may ask for besides: packages that it may remove, programs and a ping that it needs, files to compare,
+# certificates of API servers, and whether it takes VIPs over from static pods.
+OF_LAYOUT = {
+    **{name: [] for name in ("removes", "programs", "read_files")},
+    "wait": 0.2,
+    "pings": False,
+    "api": {},
+    "takes_over": False,
+    "take_over_variable": "",
+    "packages_record": "/etc/onprem-lb-packages.json",
+    "members_record": None,
+    "keepalived_config": CONFIGS[UNITS[NATIVE].router],
+    "agent_config": CONFIGS[UNITS[AGENT].router],
 }
 
 
@@ -510,11 +443,12 @@ def capture(params):
 def main():
     module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
-    wanted = [file["path"] for file in module.params["read_files"] if file["keepalived_hook"]]
+    params = {**OF_LAYOUT, **module.params, **module.params["layout"]}
+    wanted = [file["path"] for file in params["read_files"] if file.get("keepalived_hook")]
     hooks = {path: keepalived_hook.build(sys.executable) for path in wanted}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as background:
-        heard = background.submit(capture, module.params)
-        result = {**host.read(module.params, reader, hooks), "firewall": firewall.may_refuse(Host(module))}
+        heard = background.submit(capture, params)
+        result = {**host.read(params, reader, hooks), "firewall": firewall.may_refuse(Host(module))}
         routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
     module.exit_json(**result)

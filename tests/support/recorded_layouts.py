@@ -6,6 +6,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
+import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Balancer, as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
+
+from support.paths import ROLES
 from support.recorded_hosts import UNITS, deployment, host_info
 from support.recorded_plays import Play, run, tasks_of
 
@@ -24,10 +29,12 @@ DEFINITION = {
 }
 SETTINGS = {"firewall": True, "down_file": "/run/lb.down", "undo_after": 35, "retired": "", "metrics_file": ""}
 ROUTER = {"instances": [{"name": "vip"}], "scripts": [], "track_files": [], "sync_groups": []}
+WEB, _faults = read_services([{"name": "web", "port": 443, "servers": ["192.0.2.31"]}], "pair_services")
+BALANCER = as_data(Balancer(WEB, down_file="/run/lb.down"))
 MEMBER = {
     "engine": "native",
     "router": ROUTER,
-    "balancer": {"services": '[{"name": "web"}]', "down_file": "/run/lb.down", "redirect": None, "answer_port": 0},
+    "balancer": BALANCER,
     "firewall": {"ports": [443], "restricted_ports": [], "vrrp_peers": [], "interfaces": ["eth0"]},
     **{name: {} for name in ("pods", "direct", "direct_server", "follow", "resolver", "replaced_router")},
     **dict.fromkeys(("replaces", "moves_from"), ""),
@@ -56,7 +63,6 @@ PROGRAMS = {
     **{f"__{name}_{what}": [] for name in ("haproxy", "keepalived") for what in ("files", "secrets")},
     **{f"__{name}_not_in_force": [] for name in ("haproxy", "keepalived")},
     "__agent_model": {"vrrp": {}, "proxy": {}, "options": {}, "secrets": [], "ports": [], "service_ports": []},
-    "__agent_successors": ["haproxy", "keepalived"],
     "__haproxy_ports": [],
     "haproxy_start_commands": [],
     "haproxy_nonlocal_bind": False,
@@ -79,6 +85,7 @@ def layout(member: Any = None, plan: Any = None, settings: Any = None, **values:
         "__layout_plans": {"plans": [], "faults": [], "lines": []},
         "__layout_plan": {**PLAN, "members": each, **(plan or {})},
         "__layout_host": host,
+        "__layout_auth_pass": "",
         "__haproxy_host": host,
         "__keepalived_host": host,
         "__layout_changes": True,
@@ -100,6 +107,6 @@ def stage(file: str, answers: Any = None, facts: Any = None, check: bool = False
 
     :param values: as for `layout`
     """
-    return run(
-        tasks_of("layout", file), HOSTS, deployment(**(answers or {})), check=check, facts=facts, **layout(**values)
-    )
+    (block,) = yaml.safe_load((ROLES / "layout/tasks/present.yml").read_text())
+    tasks = tasks_of("layout", file, **block["vars"])
+    return run(tasks, HOSTS, deployment(**(answers or {})), check=check, facts=facts, **layout(**values))

@@ -110,6 +110,7 @@ def read(
     :param listeners: the sockets on which the balancer listens
     """
     asked = {name: copy.copy(option.get("default")) for name, option in host_info.ARGUMENTS.items()}
+    asked.update(copy.deepcopy(host_info.OF_LAYOUT))
     every = [unit for one in (*UNITS.values(), PODS) for unit in one]
     asked.update(units=every, members_record=RECORD, with_auth_pass=True)
     with _files_alone(files, active, listeners):

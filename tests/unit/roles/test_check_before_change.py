@@ -9,7 +9,9 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible_collections.onprem.lb.plugins.filter import roles
 from ansible_collections.onprem.lb.plugins.filter.plan import layout_components
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import handed
 from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
+from support.recorded_layouts import MEMBER
 from support.roles import tasks, variables_of
 
 CONFIGURING = ("configure.yml", "direct.yml", "routers/wave.yml", "routers/start.yml")
@@ -138,16 +140,15 @@ def test_a_host_is_read_for_every_file_that_a_cluster_writes():
     assert read == {item["path"]: item.get("unit") for item in found["__ipi_files"]}
 
 
-@pytest.mark.parametrize(
-    "role, name, about", [("haproxy", "haproxy_model", [[], "lb1"]), ("agent", "agent_config", [])]
-)
-def test_a_balancer_that_would_not_answer_a_check_of_its_host_is_refused_before_anything_changes(role, name, about):
+@pytest.mark.parametrize("role, name, more", [("haproxy", "haproxy_model", []), ("agent", "agent_config", [[]])])
+def test_a_balancer_that_would_not_answer_a_check_of_its_host_is_refused_before_anything_changes(role, name, more):
     (block,) = [task for task in tasks("layout", "present.yml") if "block" in task]
+    assert block["vars"][f"__{role}_handed"] == f"{{{{ __layout_handed.{role} }}}}"
+    assert f"__{role}_handed" in variables_of(role)[f"__{role}_model"]
     asked = {"name": "mine", "address": "127.0.0.1", "port": 8081, "path": "/", "tls": False, "answered": True}
-    templar = Templar(loader=DataLoader(), variables={"__layout_me": {"asked": [asked]}})
-    asking = templar.template(trust_as_template(block["vars"][f"__{role}_asking"]))
-    model = variables_of(role)[f"__{role}_model"]
-    assert model.endswith(f"__{role}_also_answers | default([]), __{role}_asking | default([])) }}}}")
+    about = handed.About("pair", {}, "", {}, waits=False, before=False)
+    given = handed.to_components({**MEMBER, "asked": [asked]}, about)[role]
     settings = {"services": [{"name": "web", "port": 8080, "servers": ["192.0.2.41"]}]}
-    (fault,) = roles.FilterModule().filters()[name](settings, *about, asking=asking)["faults"]
+    host = {"listeners": [], "addresses": [], "resolved": {}}
+    (fault,) = roles.FilterModule().filters()[name](settings, "lb1", host, given, *more)["faults"]
     assert ": the check mine asks http://127.0.0.1:8081, which the balancer would no longer answer" in fault

@@ -115,7 +115,9 @@ def test_a_keepalived_that_waits_for_static_pods_is_neither_started_nor_reloaded
     for written in (WROTE, KEPT):
         assert (
             did(
-                component("keepalived", "configure.yml", {"config_files": written}, __keepalived_waits=True),
+                component(
+                    "keepalived", "configure.yml", {"config_files": written}, __keepalived_handed={"waits": True}
+                ),
                 "systemd_service",
             )
             == []
@@ -278,7 +280,7 @@ def test_a_host_without_python_is_refused_in_a_sentence_unless_a_layout_has_read
     play = agent(answers={"raw": {"rc": 1, "failed": True, "msg": "sh"}}, agent_python="")
     assert play.code == 2 and "lb1 has no Python 3.8 or later" in str(play.faults()) and play.did("agent") == []
     assert [call.check for call in agent(check=True).of("raw")] == [False]
-    given = agent("preflight.yml", __agent_host_given={"problems": []})
+    given = agent("preflight.yml", __agent_handed={"host": {"problems": []}})
     assert given.code == 0 and given.calls == []
 
 
@@ -312,7 +314,11 @@ def test_the_agent_is_removed_with_its_down_file_and_its_openings(down_file, fir
 )
 def test_certificates_that_expire_are_said_in_each_run(expiring):
     host = host_info("lb1", expiring=expiring)
-    known = {"__haproxy_model": {"faults": [], "ports": []}, "__haproxy_unknown": [], "__haproxy_host_given": host}
+    known = {
+        "__haproxy_model": {"faults": [], "ports": []},
+        "__haproxy_unknown": [],
+        "__haproxy_handed": {"host": host},
+    }
     play = component("haproxy", "preflight.yml", host={"expiring": expiring}, **known)
     assert play.code == 0 and play.said == ([expiring] if expiring else [])
 
@@ -337,5 +343,5 @@ def test_a_role_sets_its_program_up_or_removes_it_but_not_both(name):
     assert ("config_files", True) in [(call.module, call.check) for call in up.calls] or name == "keepalived"
     down = run(tasks_of(name), HOST, deployment(**answers), **{**PROGRAMS, **values, f"{name}_state": "absent"})
     assert down.code == 0 and [call.given["state"] for call in down.of("apt")] == ["absent"]
-    given = component(name, "preflight.yml", **{**values, f"__{name}_host_given": fresh, f"__{name}_faults": []})
+    given = component(name, "preflight.yml", **{**values, f"__{name}_handed": {"host": fresh}, f"__{name}_faults": []})
     assert given.code == 0 and given.did("host_info") == []

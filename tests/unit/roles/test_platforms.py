@@ -42,7 +42,7 @@ def host(role, family="RedHat", missing=(), selinux=False, check=False, state="p
         **variables_of(role),
         f"{role}_state": state,
         f"{role}_packages": PACKAGES[role],
-        f"__{role}_host_given": found,
+        f"__{role}_handed": {"host": found},
         f"__{role}_host": found,
         f"__{role}_before_removal": found,
         f"__{role}_files": [],

@@ -27,7 +27,8 @@ def asked(written=json.dumps, **settings):
     known = {**variables_of("layout"), **variables_of("pair"), **given}
     definition = Templar(loader=DataLoader(), variables=known).template(known["__pair_layout"])
     of_layout = {key[len("pair_") :]: value for key, value in given.items()}
-    return layout_reads(definition, {"settings": written(of_layout)}, paths.DEFAULTS, "root")
+    found = layout_reads(definition, {"settings": written(of_layout)}, paths.DEFAULTS, "root")
+    return {**found, **found["layout"]}
 
 
 def test_the_names_of_all_servers_are_resolved():

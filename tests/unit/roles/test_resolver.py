@@ -22,7 +22,7 @@ def known(**others):
     return {
         **variables_of("resolver"),
         "ansible_check_mode": False,
-        "resolver_follows": False,
+        "__resolver_settings": {"follows": False},
         "resolver_packages": [],
         "__resolver_files": [],
         "__resolver_node_files": [],
@@ -72,7 +72,7 @@ def test_it_is_started_again_for_its_configuration_and_reloaded_for_the_nodes(ho
 @pytest.mark.parametrize("exists, written", [(True, 0), (False, 1)])
 def test_what_follow_has_written_stays(exists, written):
     variables = known(
-        resolver_follows=True,
+        __resolver_settings={"follows": True},
         __resolver_followed={"stat": {"exists": exists}},
         __resolver_files=["dnsmasq.conf"],
         __resolver_node_files=["hosts"],

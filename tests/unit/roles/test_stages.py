@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar
+from ansible.template import Templar, trust_as_template
 from support.paths import ROLES
-from support.recorded_hosts import UNITS, deployment, host_info
-from support.recorded_layouts import HOSTS, MEMBER, ROUTER, SETTINGS, layout, stage, undo
-from support.recorded_plays import run, tasks_of
-from support.roles import stage_of_run
+from support.recorded_hosts import UNITS, host_info
+from support.recorded_layouts import HOSTS, MEMBER, ROUTER, SETTINGS, stage, undo
+from support.roles import stage_of_run, variables_of
 
 SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} for name in HOSTS["pair"]}
 RUNS = host_info("lb1", active_units=UNITS, enabled_units=UNITS, existing_units=UNITS)
@@ -103,6 +104,7 @@ def test_the_router_of_a_member_that_gives_a_virtual_router_up_stops_first():
 
 
 INSTANCE = {"name": "vip", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10/32"], "peers": ["192.0.2.2"]}
+MODEL = trust_as_template(variables_of("agent")["__agent_model"])
 REPLACED = {"replaced_router": {**ROUTER, "instances": [INSTANCE]}}
 
 
@@ -114,7 +116,7 @@ REPLACED = {"replaced_router": {**ROUTER, "instances": [INSTANCE]}}
     ],
 )
 def test_the_router_that_will_be_replaced_gets_the_new_settings_meanwhile(replaces, module, expected):
-    agent = {"__agent_host_given": {}, "__agent_faults": [], "agent_services": [], "agent_instances": []}
+    agent = {"__agent_faults": []}
     member = {**REPLACED, "replaces": replaces, "engine": {"native": "agent", "agent": "native"}[replaces]}
     play = stage("routers/together.yml", facts=SETTLED, plan={"sole_router": "lb1"}, member=member, **agent)
     assert (
@@ -144,12 +146,7 @@ def in_force_only(call):
     ],
 )
 def test_what_the_sole_router_gets_is_judged_before_the_others_stop(replaces, values, answers):
-    usual = {
-        "__agent_host_given": {},
-        "agent_services": [],
-        "agent_instances": [],
-        "__keepalived_host": host_info("lb1"),
-    }
+    usual = {"__keepalived_host": host_info("lb1")}
     member = {**REPLACED, "replaces": replaces, "engine": {"native": "agent", "agent": "native"}[replaces]}
     play = stage(
         "routers/together.yml",
@@ -166,15 +163,20 @@ def test_what_the_sole_router_gets_is_judged_before_the_others_stop(replaces, va
 def test_the_balancer_of_a_router_that_will_be_replaced_stays_as_it_is_whatever_its_successor_is_to_do():
     lines = {"name": "web", "bind": ["*"], "port": 80, "backend_lines": ["option httpchk"]}
     of_successor = {
-        "agent_services": [lines],
-        "agent_monitors": [{"name": "up", "port": 9997, "at_least": {"web": 1}}],
-        "agent_answer_port": 9999,
-        "__agent_raw_given": {"haproxy_extra_lines": ["# more"]},
-        "__agent_also_answers": [9998],
+        **MEMBER["balancer"],
+        "services": json.dumps([lines]),
+        "monitors": [{"name": "up", "port": 9997, "at_least": {"web": 1}}],
+        "answer_port": 9999,
+        "also_answers": [9998],
     }
-    values = layout({**REPLACED, "replaces": "agent"}, {"sole_router": "lb1"}, __agent_host_given=host_info("lb1"))
-    values.pop("__agent_model")
-    play = run(tasks_of("layout", "routers/together.yml", **of_successor), HOSTS, deployment(), facts=SETTLED, **values)
+    play = stage(
+        "routers/together.yml",
+        facts=SETTLED,
+        plan={"sole_router": "lb1"},
+        member={**REPLACED, "replaces": "agent", "balancer": of_successor},
+        haproxy_extra_lines=["# more"],
+        __agent_model=MODEL,
+    )
     assert did(play, "agent") == ["lb1 agent", "lb2 agent"] * 2
     assert [call.check for call in play.of("agent")] == [True, True, False, False]
     for call in play.of("agent"):

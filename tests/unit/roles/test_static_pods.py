@@ -19,7 +19,7 @@ HOST = {
 }
 
 
-@pytest.mark.parametrize("waits, states", [({}, ["started"]), ({"__keepalived_waits": True}, [])])
+@pytest.mark.parametrize("waits, states", [({}, ["started"]), ({"__keepalived_handed": {"waits": True}}, [])])
 def test_keepalived_does_not_start_while_it_waits(waits, states):
     known = {
         "__keepalived_host": HOST,
@@ -32,7 +32,7 @@ def test_keepalived_does_not_start_while_it_waits(waits, states):
     assert [given["state"] for _module, given in found] == states
 
 
-@pytest.mark.parametrize("waits, states", [({}, ["reloaded"]), ({"__keepalived_waits": True}, [])])
+@pytest.mark.parametrize("waits, states", [({}, ["reloaded"]), ({"__keepalived_handed": {"waits": True}}, [])])
 def test_a_handler_does_not_start_it_either(waits, states):
     known = {"ansible_check_mode": False, "__keepalived_host": HOST, **waits}
     found = calls("keepalived", known, SYSTEMD, tasks_from="../handlers/main.yml")

@@ -24,7 +24,7 @@ from ..model.plan import Balancer, Plan, Redirect, Router, Vip
 from . import api as ipi_api
 from . import cluster as ipi_cluster
 from . import direct as ipi_direct
-from . import presets
+from . import presets, redirect
 from . import services as ipi_services
 from .cluster import Cluster
 from .presets import Check
@@ -60,6 +60,8 @@ class Ipi(NamedTuple):
             down_file=self._down_file(name),
             timeouts=preset.timeouts,
             stats_port=preset.ports["stats"],
+            start_commands=[redirect.LOAD],
+            stop_commands=[redirect.UNLOAD],
             redirect=Redirect(vips, ipi_services.redirected(self.cluster), direct_interface),
             guard=nft_guard.ruleset(settings["machine_networks"]),
         )

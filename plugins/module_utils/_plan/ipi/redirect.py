@@ -21,6 +21,7 @@ Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 TABLE = "inet onprem_lb_api"
 # "add" changes nothing where the table exists, and lets "delete" succeed where it does not: "destroy" needs nft 1.0.8.
 DELETE = f"add table {TABLE}; delete table {TABLE}"
+LOAD, UNLOAD = "/usr/sbin/nft --file /etc/onprem-lb/api-redirect.nft", f"/usr/sbin/nft '{DELETE}'"
 
 # A base chain for each hook, and one chain with the rules for both. NAT in the family inet needs Linux 5.2 (RHEL 8 has
 # it backported); every supported platform has it.

@@ -155,9 +155,10 @@ def _unproved(members: List[Member], outside: List[str]) -> List[str]:
     return [*found, "Not tested by this run: that each VIP moves as forecast."]
 
 
-def statistics(values: Sequence[Any]) -> Dict[str, Any]:
+def statistics(values: Sequence[Any], planned_port: Any) -> Dict[str, Any]:
     """Return the variables of a statistics page; a member without a balancer has none, and no page."""
-    return dict(zip(STATISTICS, values)) if values else {"enabled": False}
+    port = {"port": planned_port} if planned_port else {}
+    return {**dict(zip(STATISTICS, values)), **port} if values else {"enabled": False}
 
 
 def _statistics(members: List[Member]) -> List[str]:

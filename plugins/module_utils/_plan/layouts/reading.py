@@ -41,16 +41,22 @@ def parameters(
     api = {"servers": settings.get("masters"), "names": _listed(settings.get("api_names"))}
     record = paths.members_record(definition["prefix"])
     down_file = settings["down_file"] if boolean(settings.get("track_events", True))[0] else ""
-    return {
-        **{key: definition[key] for key in ("vips", "packages", "programs", "takes_over", "take_over_variable")},
+    besides = {
+        **{key: definition[key] for key in ("programs", "takes_over", "take_over_variable")},
         "removes": [HAPROXY, KEEPALIVED],
-        "sets_booleans": not in_pods,
         "pings": not in_pods and any("gateway" in each for each in _listed(settings["checks"]) if _is_mapping(each)),
+        "read_files": [*programs, *_of_layout(down_file, record), *definition["read_files"], *of_pods],
+        "keepalived_config": configs[KEEPALIVED],
+        "api": api if settings.get("preset") in presets else {},
+        "members_record": record,
+    }
+    return {
+        **{key: definition[key] for key in ("vips", "packages")},
+        "layout": besides,
+        "sets_booleans": not in_pods,
         "units": [*paths.EVERY_UNIT, *definition["units"]],
         "files": [*(each["path"] for each in programs), *definition["files"]],
-        "read_files": [*programs, *_of_layout(down_file, record), *definition["read_files"], *of_pods],
         "configs": configs,
-        "keepalived_config": configs[KEEPALIVED],
         "named": {
             "notify": settings.get("notify", ""),
             "script_user": script_user,
@@ -59,9 +65,7 @@ def parameters(
             "metrics_file": settings["metrics_file"],
         },
         "servers": _listed([services, definition.get("servers", [])]),
-        "api": api if settings.get("preset") in presets else {},
         "with_auth_pass": True,
-        "members_record": record,
         "loaded": list(ROUTERS),
         "listen": settings["listen"],
     }

@@ -54,6 +54,8 @@ class Balancer(NamedTuple):
     also_answers: List[int] = []  # other such ports that are still in use
     timeouts: Dict[str, str] = {}
     stats_port: Optional[int] = None
+    start_commands: List[str] = []  # which its unit runs once it listens; likewise
+    stop_commands: List[str] = []
     redirect: Optional[Redirect] = None
     guard: str = ""  # the nftables ruleset before the machine config server
 

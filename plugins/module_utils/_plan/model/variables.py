@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
-from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple
 
 from ..._agent.config.schema import Faults, Field, read
 
-OF_COMPONENT = re.compile(r"(?:haproxy|keepalived|agent|resolver)_(?P<key>\w+)")
 UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
 REFERENCE = re.compile(r"\s*\{\{\s*(?P<name>\w+)\s*(\|.*)?\}\}\s*$")  # in which nothing else may be a secret
 SECRET = re.compile(r".*_pass(word)?")
@@ -107,34 +106,6 @@ def unevaluable(name: str, said: str, template: Any = "") -> str:
         part.rstrip(".") for part in " ".join(said.split()).split(". ")
     )  # older Ansible repeats them
     return f"{name} cannot be evaluated: {'. '.join(sentences)}."
-
-
-def overruled_variables(names: List[str], known: List[str], prefix: str, tasks: Any) -> Faults:
-    """Return a sentence for each variable of a component role that a layout's own tasks replace.
-
-    :param known: the layout's variables
-    :param tasks: the layout's task files, parsed
-    """
-    own = {name: OF_COMPONENT.fullmatch(name) for name in _task_variables(tasks)}
-    sentences = []
-    for name in names:
-        found = own.get(name)
-        if found:
-            instead = f"{prefix}_{found['key']}"
-            mend = f"set {instead} instead." if instead in known else f"{prefix} computes it, leave it out."
-            sentences.append(f"{name} has no effect here: {mend}")
-    return sentences
-
-
-def _task_variables(tasks: Any) -> Iterator[str]:
-    """Yield the names of all variables that tasks and blocks set for themselves."""
-    if isinstance(tasks, dict):
-        given: Dict[str, Any] = tasks.get("vars") or {}
-        yield from given
-        tasks = list(tasks.values())
-    if isinstance(tasks, list):
-        for task in tasks:
-            yield from _task_variables(task)
 
 
 def unfit_faults(unfit: List[Dict[str, Any]], prefix: str) -> Faults:

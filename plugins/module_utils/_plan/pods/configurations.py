@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
-from ..._shared.engines import NATIVE
+from ..._shared.engines import AGENT, HAPROXY, NATIVE
 from ..ipi import redirect as nft_redirect
-from ..model import agent, haproxy, instances
+from ..model import agent, handed, haproxy, instances
 from ..model.plan import MemberPlan, Router
 from . import paths
 from .paths import PARTS, SIDECAR
@@ -26,7 +26,11 @@ FAMILY = {
     "authorities": "/etc/ssl/certs/ca-certificates.crt",
 }
 NOTIFY_LINE = f"vrrp_notify_fifo {paths.NOTIFY_FIFO}"
-OF_AGENT = ("client", "server", "tunnel", "fin")  # the timeouts that both engines have
+ON_A_HOST: Dict[str, Any] = {
+    "down_file": "",
+    "start_commands": [],
+    "stop_commands": [],
+}  # which is the sidecar's in a pod
 NFT = "nft"
 REDIRECT, GUARD = "api-redirect.nft", "machine-config.nft"
 
@@ -73,15 +77,9 @@ def down_file(plan: MemberPlan) -> str:
 
 def haproxy_model(plan: MemberPlan, name: str) -> Dict[str, Any]:
     """Return the model of the role `haproxy`, with its services as JSON."""
-    balancer = plan.balancer
-    timeouts = {f"timeout_{key}": value for key, value in balancer.timeouts.items()}
-    settings = {
-        "services": balancer.services,
-        "monitors": balancer.monitors,
-        "stats": {"port": balancer.stats_port},
-        "tuning": {**timeouts, "answer_port": balancer.answer_port},
-    }
-    found = haproxy.model(settings, [], name, inventory_servers=balancer.inventory_servers, asking=plan.asked)
+    settings = haproxy.settings_of(handed.of_balancer(HAPROXY, plan.balancer._replace(**ON_A_HOST)._asdict()))
+    servers = plan.balancer.inventory_servers
+    found = haproxy.model(settings, [], name, inventory_servers=servers, asking=plan.asked)
     return haproxy.for_template(found)
 
 
@@ -92,16 +90,8 @@ def keepalived_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, A
 
 def agent_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, Any]:
     """Return the configurations of the agent's daemons, as `agent.translate` does."""
-    balancer = plan.balancer
-    settings = {
-        **router(plan)._asdict(),
-        "auth_pass": auth_pass,
-        "services": balancer.services,
-        "monitors": balancer.monitors,
-        "answer_port": balancer.answer_port,
-        "stats_port": balancer.stats_port,
-        **{f"timeout_{key}": balancer.timeouts[key] for key in OF_AGENT if key in balancer.timeouts},
-    }
+    balancer = plan.balancer._replace(**ON_A_HOST)
+    settings = {**router(plan)._asdict(), "auth_pass": auth_pass, **handed.of_balancer(AGENT, balancer._asdict())}
     return agent.translate(settings, host=name, inventory_servers=balancer.inventory_servers, asking=plan.asked)
 
 

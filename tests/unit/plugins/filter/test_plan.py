@@ -135,6 +135,6 @@ def test_a_removal_reads_no_plan():
 
 def test_a_member_that_does_not_answer_is_named_at_the_end():
     member = {"name": "lb1", "engine": "native", "vips": [], "held": [], "steps": [], "unserved": []}
-    member["statistics"] = []
+    member.update(statistics=[], stats_port="")
     said = layout_outcome([member], [], False, [{"name": "lb1"}, {"name": "lb2", "silent": True}])
     assert any(line.startswith("Next: when lb2 answers") for line in said)

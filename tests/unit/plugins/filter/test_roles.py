@@ -19,15 +19,16 @@ from support.plans.pairs import pair
 
 SERVICES = [{"name": "web", "port": 443, "servers": ["192.0.2.31"]}]
 FAMILY = {"runtime_socket": "/run/haproxy/admin.sock", "log_targets": ["/dev/log local0"], "authorities": "/etc/ca.crt"}
+HOST = {"listeners": [], "addresses": [], "resolved": {}}
 FILTERS = roles.FilterModule().filters()
 
 
 def of_haproxy(services):
-    return FILTERS["haproxy_model"]({"services": services}, [], "lb1")
+    return FILTERS["haproxy_model"]({"services": services}, "lb1", HOST, {})
 
 
 def of_agent(services):
-    return FILTERS["agent_config"]({"services": services})
+    return FILTERS["agent_config"]({"services": services}, "lb1", HOST, {}, [])
 
 
 @pytest.mark.parametrize(
@@ -68,15 +69,23 @@ def test_a_user_may_not_write_services_as_json():
     assert all(" is required" in fault for fault in found)
 
 
+@pytest.mark.parametrize("replaces, refused", [([], 1), (["nginx"], 0)])
+def test_a_program_that_goes_is_no_conflict(replaces, refused):
+    host = {**HOST, "listeners": [{"program": "nginx", "address": "192.0.2.1", "port": 443, "pid": 1}]}
+    settings, handed = {"services": SERVICES}, {"replaces": replaces}
+    assert len(FILTERS["haproxy_model"](settings, "lb1", host, handed)["faults"]) == refused
+    assert len(FILTERS["agent_config"](settings, "lb1", host, {}, replaces)["faults"]) == refused
+
+
 def test_the_model_becomes_haproxy_cfg():
     text = FILTERS["role_template"]("haproxy/haproxy.cfg.j2", model=of_haproxy(SERVICES), family=FAMILY)
     assert "    server 192.0.2.31 192.0.2.31:443 weight 1\n" in text
 
 
 def test_the_agents_module_is_given_the_proxys_configuration_as_json():
-    found = FILTERS["agent_config"]({"services": SERVICES})
+    found = of_agent(SERVICES)
     assert json.loads(found["proxy"])["services"][0]["name"] == "web"
-    assert FILTERS["agent_config"]({"services": []})["proxy"] is None
+    assert of_agent([])["proxy"] is None
 
 
 def test_a_template_without_one_of_its_variables_is_refused():

@@ -11,7 +11,6 @@ from ansible.errors import AnsibleLookupError
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.onprem.lb.plugins.lookup import layout_member
-from support.paths import ROLES
 
 INVENTORY = """
 inventory_hostname: lb1
@@ -24,21 +23,20 @@ pair_auth_pass: ""
 prefix: 192.0.2
 """
 KNOWN = {"pair": ["members", "vips", "services", "auth_pass"], "ipi": ["masters", "workers"]}
-TASKS = [str(ROLES / "layout" / "tasks" / "present.yml")]
 
 
 @pytest.fixture
 def read(tmp_path):
     """Return what the lookup returns of a host, with more variables in YAML."""
 
-    def reading(text="", layout="pair", tasks=()):
+    def reading(text="", layout="pair"):
         file = tmp_path / "vars.yml"
         file.write_text(INVENTORY + text)
         loader = DataLoader()
         given = loader.load_from_file(str(file), trusted_as_template=True)
         lookup = layout_member.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
         known = [f"{layout}_{key}" for key in KNOWN[layout]]
-        (member,) = lookup.run([layout], variables=given, known=known, tasks=list(tasks))
+        (member,) = lookup.run([layout], variables=given, known=known)
         return {**member, **{key: json.loads(member[key]) for key in ("settings", "options")}}
 
     return reading
@@ -118,10 +116,9 @@ def test_a_misspelt_variable_is_a_fault_and_a_doubtful_one_a_warning(read, monke
     assert warned == ["pair_vibps_ is not a variable of the role: did you mean pair_vips?"]
 
 
-def test_a_variable_that_the_layouts_tasks_set_is_a_fault_where_they_are_given(read):
+def test_a_variable_that_the_layout_sets_is_a_fault(read):
     given = "haproxy_services: []\nhaproxy_maxconn: 5"
-    assert read(given, tasks=TASKS)["faults"] == ["haproxy_services has no effect here: set pair_services instead."]
-    assert read(given)["faults"] == []
+    assert read(given)["faults"] == ["haproxy_services has no effect here: set pair_services instead."]
 
 
 @pytest.mark.parametrize(

@@ -86,13 +86,17 @@ def host(monkeypatch, tmp_path):
 
 
 def look(given, check=False, programs=None):
-    return run(host_info, given, Programs(programs or PROGRAMS), check=check)
+    asked = {name: given[name] for name in given if name not in host_info.OF_LAYOUT}
+    asked["layout"] = {name: given[name] for name in given if name in host_info.OF_LAYOUT}
+    return run(
+        host_info, asked, programs if isinstance(programs, Programs) else Programs(programs or PROGRAMS), check=check
+    )
 
 
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        ({"wait": "long"}, "argument 'wait' is of type str"),
+        ({"listen": "long"}, "argument 'listen' is of type str"),
         ({"units": {"a": 1}}, "cannot be converted to a list"),
         ({"loaded": {"haproxy.cfg": 1}}, "cannot be converted to a list"),
         ({"files": {"a": 1}}, "cannot be converted to a list"),
@@ -270,7 +274,7 @@ KEEPALIVED_VERSION = (0, "", "Keepalived v2.2.7 (01/16,2022)\n\nCopyright(C) 200
 )
 def test_the_version_of_keepalived_is_returned_where_its_configuration_is_asked_for(host, asked, installed, version):
     programs = Programs({**PROGRAMS, **installed})
-    found = run(host_info, {**host, "configs": {asked: host["keepalived_config"]}}, programs)
+    found = look({**host, "configs": {asked: host["keepalived_config"]}}, programs=programs)
     assert found["keepalived_version"] == version
     assert programs.ran.count("keepalived -v") == len(installed), "it is asked once"
 
@@ -393,7 +397,7 @@ def test_what_keeps_the_router_stopped_is_returned_for_the_plan(host, tmp_path, 
     (tmp_path / "switchover.json").write_text(json.dumps(record))
     paths = {during: str(tmp_path / f"{during}.json") for during in ("switchover", "maintenance")}
     monkeypatch.setattr(held_back.in_force, "__defaults__", (paths,))
-    assert run(host_info, host, Programs(PROGRAMS))["held_back"] == {"during": "switchover", **record}
+    assert look(host)["held_back"] == {"during": "switchover", **record}
 
 
 def test_static_pods_are_among_the_units_that_are_there_and_that_run(tmp_path, monkeypatch):
@@ -402,12 +406,12 @@ def test_static_pods_are_among_the_units_that_are_there_and_that_run(tmp_path, m
     with Kubelet(tmp_path, monkeypatch) as kubelet:
         kubelet.starts(BALANCER, "haproxy.cfg")
         kubelet.writes(ROUTER)
-        found = run(host_info, asked, programs)
+        found = look(asked, programs=programs)
         assert found["own_units"][-2:] == [BALANCER, ROUTER] and found["stale"] == []
         assert found["enabled_units"] == ["haproxy.service", BALANCER, ROUTER]
         assert found["active_units"] == ["haproxy.service", BALANCER]
         kubelet.config(BALANCER).write_text("of now")
-        assert run(host_info, asked, programs)["stale"] == [
+        assert look(asked, programs=programs)["stale"] == [
             f"{BALANCER} has not loaded {kubelet.config(BALANCER)} since it changed."
         ]
 

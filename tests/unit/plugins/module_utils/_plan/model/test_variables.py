@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables
-from support.paths import ROLES
 from support.variable_tables import options
 
 # The variables of other roles by their prefix, from the defaults of each.
@@ -99,31 +97,6 @@ def test_an_extra_variable_of_others_passes(name, given):
 @pytest.mark.parametrize("names, wanted", [(("", ""), 0), (("ab", "ba"), 1), (("abc", "ca"), 3), (("a", "abcd"), 3)])
 def test_edits_are_counted(names, wanted):
     assert variables.edits(*names) == variables.edits(*reversed(names)) == wanted
-
-
-def overruled(layout, *names):
-    files = ["layout/tasks/present.yml", f"{layout}/tasks/main.yml"]
-    tasks = [yaml.safe_load((ROLES / path).read_text()) for path in files]
-    return variables.overruled_variables(list(names), list(options(layout)), layout, tasks)
-
-
-def test_a_variable_that_a_layout_sets_is_refused_with_the_one_to_use():
-    given = ["haproxy_services", "agent_down_file", "keepalived_auth_pass", "keepalived_instances", "haproxy_maxconn"]
-    assert overruled("pair", *given) == [
-        "haproxy_services has no effect here: set pair_services instead.",
-        "agent_down_file has no effect here: set pair_down_file instead.",
-        "keepalived_auth_pass has no effect here: set pair_auth_pass instead.",
-        "keepalived_instances has no effect here: pair computes it, leave it out.",
-    ]
-
-
-def test_each_layout_overrules_what_its_own_tasks_set():
-    assert overruled("pair", "haproxy_stats_port", "agent_timeout_client") == []
-    assert overruled("ipi", "haproxy_stats_port", "agent_timeout_client", "haproxy_services") == [
-        "haproxy_stats_port has no effect here: set ipi_stats_port instead.",
-        "agent_timeout_client has no effect here: ipi computes it, leave it out.",
-        "haproxy_services has no effect here: ipi computes it, leave it out.",
-    ]
 
 
 def test_a_key_of_the_settings_is_shown_as_the_roles_variable_and_a_nested_key_as_it_is():
