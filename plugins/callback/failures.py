@@ -39,10 +39,10 @@ def words_of(result: Dict[str, Any]) -> List[str]:
         return [HIDDEN]
     message = result.get("msg") or result.get("reason") or ""
     texts = [str(text) for text in (message if isinstance(message, list) else [message])]
-    errors = str(result.get("module_stderr") or result.get("stderr") or "").split("\n")
+    streams = [str(result.get(name) or "") for name in ("module_stderr", "stderr", "module_stdout", "stdout")]
     lines = [line.strip() for text in texts for line in text.split("\n")]
-    # Of a program's own words, the last ones say it.
-    last = [line.strip() for line in errors if line.strip()][-1:]
+    # Of a program's own words, the last ones say it: those of its errors, if it has any.
+    last = next(([text.split("\n")[-1].strip()] for text in map(str.strip, streams) if text), [])
     return [line for line in lines + [line for line in last if line not in lines] if line]
 
 

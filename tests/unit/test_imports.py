@@ -85,7 +85,16 @@ MAY_IMPORT = {
     ),
     # It carries the agent to the target, and asks it whether its configuration is good.
     "_host.deploy": (
-        *("_host.read", "_host.write", "_shared", "_agent", "_agent.cli", "_agent.vrrp.config", "_agent.proxy.config"),
+        *(
+            "_host",
+            "_host.read",
+            "_host.write",
+            "_shared",
+            "_agent",
+            "_agent.cli",
+            "_agent.vrrp.config",
+            "_agent.proxy.config",
+        ),
         *("_agent.vrrp.core.packet", "_agent.runtime.status_socket", "_agent.keepalived.resignation"),
         *("_agent.keepalived.peers", "_agent.keepalived.answers"),
     ),

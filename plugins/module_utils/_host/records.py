@@ -8,11 +8,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from typing import Any, Dict, Mapping
 
-FOLDER = "/var/lib/onprem.lb"
-UNDO = f"{FOLDER}/undo"
+from .._shared.paths import STATE
+from .candidates import candidate_of
+
+UNDO = f"{STATE}/undo"
 DUE = f"{UNDO}/due.json"  # the fields of `arming.Due` while an undo is armed or under way
 RETURNED = (
     f"{UNDO}/returned.json"  # those and ``{at, waits, stays, others}`` from the beginning of an undo until the next run
@@ -80,13 +81,8 @@ def write(path: str, data: Dict[str, Any]) -> None:
     folder = os.path.dirname(path)
     os.makedirs(os.path.dirname(folder), mode=0o755, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, candidate = tempfile.mkstemp(prefix=".", dir=folder)  # which only its owner may read
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(candidate, path)
-    except OSError:
-        forget(candidate)
-        raise
+    with candidate_of(path) as candidate:
+        candidate.file.write(json.dumps(data).encode())
+        candidate.file.flush()
+        os.fsync(candidate.file.fileno())
+        os.rename(candidate.path, path)

@@ -23,6 +23,8 @@ EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *HELPERS, *
 # has no names.
 BESIDE_ROUTERS = tuple(unit for unit in EVERY_UNIT if unit not in ROUTERS)
 
+STATE = "/var/lib/onprem.lb"  # what this collection records on a member
+STATES = f"{STATE}/states"  # to which it can return
 FOLLOW_STATE = "/var/lib/onprem-lb-follow"
 PACKAGES = "/etc/onprem-lb-packages.json"  # those that this collection has installed
 SYSCTL = "/etc/sysctl.d/90-onprem-lb.conf"

@@ -106,13 +106,24 @@ def test_one_reason_for_two_packages_is_said_once():
 
 @pytest.mark.parametrize("native", [True, False])
 def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_packages_that_it_needs(native):
-    definition = {"packages": ["nftables", "haproxy"], "units": ["guard.service"], "files": ["/etc/onprem-lb/x.nft"]}
-    names = ("nftables", "guard.service", "/etc/onprem-lb/x.nft", "keepalived.service")
+    definition = {
+        "prefix": "pair",
+        "packages": ["nftables", "haproxy"],
+        "units": ["guard.service"],
+        "files": ["/etc/onprem-lb/x.nft"],
+    }
+    own = ["/etc/onprem-lb-pair-members.json", "/var/lib/onprem.lb/states"]
+    names = ("nftables", "guard.service", "/etc/onprem-lb/x.nft", "keepalived.service", *own)
     obstacles = {name: f"{name}!" for name in names}
     host = {"obstacles": obstacles, "missing_packages": []}
     variables = {"layout_definition": definition, "__layout_host": host, "__layout_stages": ["configure"]}
     variables["inventory_hostname"] = "lb1"
-    expected = ["guard.service!", "/etc/onprem-lb/x.nft!", *(["nftables!"] if native else [])]
+    expected = [
+        "guard.service!",
+        "/etc/onprem-lb/x.nft!",
+        *(f"{path}!" for path in own),
+        *(["nftables!"] if native else []),
+    ]
     found = refusals("layout", "preflight.yml", {**variables, "__layout_is_native": native, "__layout_in_pods": False})
     assert sorted(found) == sorted(expected)
 
@@ -130,7 +141,7 @@ def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_p
 def test_a_run_that_leaves_out_the_installation_needs_the_programs(missing, stages, native, refused):
     variables = {
         "inventory_hostname": "lb1",
-        "layout_definition": {"packages": [], "units": [], "files": []},
+        "layout_definition": {"prefix": "pair", "packages": [], "units": [], "files": []},
         "__layout_host": {"obstacles": {}, "missing_packages": missing},
         "__layout_stages": stages,
         "__layout_is_native": native,

@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Seq
 from ..._agent.runtime import status_socket
 from ..._agent.vrrp.core import packet
 from ..._shared.engines import DAEMONS, HAPROXY, KEEPALIVED, NATIVE, UNITS, Daemon
+from ..candidates import candidate_of
 from ..read import facts, obstacles, processes, reader
 from ..read.reader import Find, Run, last_words, show
 from ..write import files
@@ -180,16 +181,12 @@ class Host:
         """Write a file that all users can read, atomically."""
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
         # With this name an interrupted write counts as an unused version.
-        handle, candidate = tempfile.mkstemp(prefix="agent-new-", suffix=".pyz", dir=os.path.dirname(path))
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                os.fchmod(handle, 0o755)
-                os.fsync(handle)
-            os.rename(candidate, path)
-        except OSError:
-            os.unlink(candidate)
-            raise
+        with candidate_of(path, prefix="agent-new-", suffix=".pyz") as candidate:
+            candidate.file.write(content)
+            candidate.file.flush()
+            os.fchmod(candidate.file.fileno(), 0o755)
+            os.fsync(candidate.file.fileno())
+            os.rename(candidate.path, path)
 
     def point(self, link: str, target: str) -> None:
         """Set a symbolic link, atomically."""

@@ -11,10 +11,10 @@ import sys
 from typing import List, Mapping
 
 from ..._shared.held_back import PATHS, SWITCHOVER
+from ..._shared.paths import STATE
 from ..read.reader import Run, show
-from ..records import FOLDER
 
-PROGRAM = f"{FOLDER}/fallback.pyz"
+PROGRAM = f"{STATE}/fallback.pyz"
 NAME = "onprem-lb-fallback.service"
 DESCRIPTION = "Start the VRRP router that a switchover holds back, once nobody holds its VIPs"
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from typing import Callable, List
 
+from ..candidates import candidate_of
 from ..firewall import core, model
 from ..firewall.system import Host
 from ..read.reader import Run
@@ -35,23 +35,22 @@ def files(now: Snapshot, then: Snapshot, root: str = "") -> List[str]:
 
 
 def _write(file: File, root: str) -> None:
-    folder, name = os.path.split(root + file.path)
-    os.makedirs(folder, mode=0o755, exist_ok=True)
-    # Because of the dot and the suffix, programs that read whole folders ignore it.
-    handle, candidate = tempfile.mkstemp(prefix=f".{name}.", suffix=".new", dir=folder)
-    with os.fdopen(handle, "wb") as target:
-        target.write(file.content)
-        target.flush()
+    path = root + file.path
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    with candidate_of(path) as candidate:
+        handle = candidate.file.fileno()
+        candidate.file.write(file.content)
+        candidate.file.flush()
         os.fchmod(handle, file.mode)
         os.fchown(handle, file.uid, file.gid)
         if file.label:
             with contextlib.suppress(OSError):
-                os.setxattr(candidate, snapshot.LABEL, file.label)
+                os.setxattr(handle, snapshot.LABEL, file.label)
         os.fsync(handle)
-    if file.target:
-        os.unlink(candidate)
-        os.symlink(file.target, candidate)
-    os.rename(candidate, root + file.path)
+        if file.target:
+            os.unlink(candidate.path)
+            os.symlink(file.target, candidate.path)
+        os.rename(candidate.path, path)
 
 
 def openings(firewall: Host, then: Snapshot) -> List[str]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, NamedTuple
 
+from ..._shared.paths import STATES
 from ..._shared.state_ids import ID, RETURNED
-from ..records import FOLDER, due, read, write
+from ..records import due, read, write
 from . import snapshot
 
-STATES = f"{FOLDER}/states"
 KEPT = 5  # of those that runs have saved, and of those that rollbacks and restores have
 
 

@@ -22,6 +22,7 @@ from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, 
 from ..._shared import mark
 from ..._shared.engines import HAPROXY
 from .. import masking, records
+from ..candidates import candidate_of
 from ..read import expiry, keepalived_test, loaded_files, ownership
 from ..read.reader import Find, Run
 
@@ -249,18 +250,16 @@ def _write_candidate(change: Change, beside: bool) -> str:
 
     There only its owner may read it, whatever its mode is to be.
     """
-    folder = os.path.dirname(change.path) if beside else None
-    if folder:
+    folder = os.path.dirname(change.path) if beside else tempfile.gettempdir()
+    if beside:
         os.makedirs(folder, mode=0o755, exist_ok=True)
-    # Because of the dot and the suffix, programs that read whole folders ignore it.
-    handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(change.path)}.", suffix=".new", dir=folder)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(change.after or "")
+    with candidate_of(change.path, folder) as candidate:
+        candidate.file.write(_encoded(change.after or ""))
         if beside:
-            os.fchmod(file.fileno(), change.mode)
+            os.fchmod(candidate.file.fileno(), change.mode)
         if beside and change.group:
-            os.fchown(file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
-    return candidate
+            os.fchown(candidate.file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
+    return candidate.path
 
 
 def is_left(path: str) -> bool:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from typing import Any
 
+from ..candidates import candidate_of
 from . import files
 
 
@@ -34,12 +34,8 @@ def _differs(path: str, content: bytes) -> bool:
 def _write(path: str, content: bytes, move: files.Move) -> None:
     """Replace the file at once; a process that runs it goes on with the old one."""
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-    handle, candidate = tempfile.mkstemp(dir=os.path.dirname(path))
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o755)
-            file.write(content)
-        move(candidate, path)
-    except OSError:
-        os.unlink(candidate)
-        raise
+    with candidate_of(path) as candidate:
+        os.fchmod(candidate.file.fileno(), 0o755)
+        candidate.file.write(content)
+        candidate.file.flush()
+        move(candidate.path, path)

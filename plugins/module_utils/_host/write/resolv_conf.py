@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from typing import Optional
 
 from ..._shared import mark
+from ..candidates import candidate_of
 from ..read import ownership
 from .files import Move
 
@@ -89,13 +89,12 @@ def _write(path: str, content: bytes, move: Move) -> None:
 
 def _candidate(path: str, content: bytes) -> str:
     """Return a new file in the folder of another one, which is on the disk when this returns."""
-    handle, candidate = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fchmod(handle, MODE)
-        os.fsync(handle)
-    return candidate
+    with candidate_of(path) as candidate:
+        candidate.file.write(content)
+        candidate.file.flush()
+        os.fchmod(candidate.file.fileno(), MODE)
+        os.fsync(candidate.file.fileno())
+    return candidate.path
 
 
 def _write_in_place(path: str, content: bytes) -> None:

@@ -100,7 +100,7 @@ REMOVAL = {
     "__resolver_deleted": "",
     "__layout_units_removed": "",
 }
-OWN = ("keepalived", "haproxy", "resolver")  # what has packages of its own
+OWN = ("haproxy", "keepalived", "resolver")  # what has packages of its own
 EVERY = {"present": {**SET_UP, **REMOVAL}, "absent": REMOVAL}  # by the state that a run is for
 
 

@@ -55,7 +55,7 @@ def parameters(
         "layout": besides,
         "sets_booleans": not in_pods,
         "units": [*paths.EVERY_UNIT, *definition["units"]],
-        "files": [*(each["path"] for each in programs), *definition["files"]],
+        "files": [*(each["path"] for each in programs), *_own_files(definition)],
         "configs": configs,
         "named": {
             "notify": settings.get("notify", ""),
@@ -86,12 +86,17 @@ def obstacles(
     :param is_native: whether its programs come with packages, and run as units
     """
     packages = definition["packages"] if is_native else []
-    needed = {*definition["units"], *definition["files"], *packages, *(pods.NAMES if in_pods else [])}
+    needed = {*definition["units"], *_own_files(definition), *packages, *(pods.NAMES if in_pods else [])}
     found = [sentence for thing, sentence in host["obstacles"].items() if thing in needed]
     missing = host["missing_packages"] if is_native else []
     if missing and "configure" in stages and "install" not in stages:
         found.append(f"{name} lacks {', '.join(missing)}: run the stage install as well.")
     return list(dict.fromkeys(found))
+
+
+def _own_files(definition: Mapping[str, Any]) -> List[str]:
+    """Return what a run writes for the layout on each member: its files, its record, and the states."""
+    return [*definition["files"], paths.members_record(definition["prefix"]), paths.STATES]
 
 
 def _of_layout(down_file: str, record: str) -> List[Dict[str, str]]:

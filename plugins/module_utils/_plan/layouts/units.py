@@ -265,5 +265,5 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
     gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records]
-    leaves = [paths.library("metrics"), paths.FOLLOW_STATE, "/var/lib/onprem.lb", "/etc/onprem-lb"]
+    leaves = [paths.library("metrics"), paths.FOLLOW_STATE, paths.STATE, "/etc/onprem-lb"]
     return {"balancer": _work([following]), "others": _work(others, absent=gone)._replace(leaves=leaves)}

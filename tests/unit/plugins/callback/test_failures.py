@@ -33,6 +33,8 @@ LOOP = {
         (EMPTY_LINE, ["first", "second"]),
         ({"msg": "non-zero return code", "stderr": "begin\nno such file\n"}, ["non-zero return code", "no such file"]),
         ({"msg": "MODULE FAILURE", "module_stderr": "Traceback\nKeyError"}, ["MODULE FAILURE", "KeyError"]),
+        ({"msg": "non-zero return code", "stderr": "", "stdout": "begin\nno\n"}, ["non-zero return code", "no"]),
+        ({"msg": "MODULE FAILURE", "module_stderr": "\n", "module_stdout": "no"}, ["MODULE FAILURE", "no"]),
         ({"msg": "no such file", "stderr": "no such file"}, ["no such file"]),
         ({"reason": "there is no tasks.yml"}, ["there is no tasks.yml"]),
         ({"censored": "the output has been hidden"}, [failures.HIDDEN]),

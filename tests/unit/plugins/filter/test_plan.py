@@ -107,7 +107,7 @@ READ = {
         ("__layout_departed_stopped", "stop the router of lb9"),
         ("__layout_static_pods_disabled", "disable /m.yaml"),
         ("__keepalived_reloaded", "restart"),
-        ("__packages_removed", "remove keepalived, haproxy, dnsmasq"),
+        ("__packages_removed", "remove haproxy, keepalived, dnsmasq"),
         ("__layout_direct_handed_over", "start the new version of onprem-lb-direct.service"),
     ],
 )

@@ -10,7 +10,11 @@ import subprocess
 import tempfile
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import records
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import system
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import obstacles
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import restoring, snapshot
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 from support.marks import as_root
 
 
@@ -111,3 +115,28 @@ def test_without_a_folder_of_manifests_no_kubelet_would_run_a_static_pod(tmp_pat
     }
     (tmp_path / "manifests").mkdir()
     assert obstacles.of_pods(["onprem-lb-router"]) == {}
+
+
+BYTES = b"x" * (3 << 20)
+CONTENT = BYTES.decode()
+WRITERS = {
+    "a record": lambda path: records.write(path, {"content": CONTENT}),
+    "a file of a run": lambda path: files._write_candidate(files.Change(path, None, CONTENT, 0o600, None), beside=True),
+    "a file that returns": lambda path: restoring._write(snapshot.File(path, 0o600, 0, 0, content=BYTES), ""),
+    "the agent": lambda path: system.Host.write(None, path, BYTES),
+}
+
+
+@as_root
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_disk_that_fills_up_while_a_file_is_written_is_said_with_the_file(tmp_path, write):
+    """The system's own fault names none: only opening a file does."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path], check=True)
+    try:
+        path = str(tmp_path / "file")
+        with pytest.raises(OSError) as fault:
+            write(path)
+        assert str(fault.value) == f"[Errno 28] No space left on device: '{path}'"
+        assert os.listdir(tmp_path) == []
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
