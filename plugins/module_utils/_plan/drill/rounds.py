@@ -64,8 +64,8 @@ def announced(rounds_of_drill: List[Dict[str, Any]]) -> List[str]:
     return [
         "Nothing is injected with --check. Without it there would be:",
         *(
-            f"{event} on {holder or 'the member that holds the VIP'}, {vip}: {count} {'round' if count == 1 else 'rounds'}"
-            for (event, holder, vip), count in counted.items()
+            f"{event} on {holder or 'the member that holds the VIP'}, {vip}: {times} round{'s' if times > 1 else ''}"
+            for (event, holder, vip), times in counted.items()
         ),
     ]
 
