@@ -42,6 +42,7 @@ class FilterModule:
 
     def filters(self):
         return {
+            "drill_announced": rounds.announced,
             "drill_ask": questions.ask,
             "drill_asked": rounds.asked,
             "drill_history": drill_history,

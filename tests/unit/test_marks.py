@@ -18,14 +18,15 @@ from support import waiting
 from support.paths import ROOT
 
 PROGRAM = ROOT / ".config" / "molecule" / "files" / "marks.py"
-PASSWORD = "a password: QzmarkPw\n"
+WORD = "Qz1a2b"
+PASSWORD = f"a password: {WORD}Pw\n"
 
 
 def search(folder, beside, watched=None):
     """Return what the program finds in a folder and in what was watched, and in no journal."""
     seen = beside / "watched.json"
     seen.write_text(json.dumps(watched or {}))
-    command = [sys.executable, str(PROGRAM), "search", str(seen), "0", str(folder)]
+    command = [sys.executable, str(PROGRAM), "search", str(seen), WORD, "0", str(folder)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env={"PATH": "/nowhere"})
     return json.loads(done.stdout)
 
@@ -40,7 +41,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("before", ["", "x", "xx"])
 def test_a_mark_is_found_as_it_is_typed_and_in_base64(folder, tmp_path, before):
     (folder / "typed").write_text(PASSWORD)
-    (folder / "encoded").write_bytes(base64.b64encode(f"{before}QzmarkPw".encode()))
+    (folder / "encoded").write_bytes(base64.b64encode(f"{before}{WORD}Pw".encode()))
     places = [line.partition(":")[0] for line in search(folder, tmp_path)["wrong"]]
     assert places == [f"{folder}/encoded", f"{folder}/typed"]
 
@@ -56,7 +57,7 @@ def test_a_mark_that_is_where_it_must_be_is_kept_unless_others_may_read_it(tmp_p
         for path, permissions in ((backup, mode), (backup.parent, 0o755), (Path(name), of_folder)):
             path.chmod(permissions)
         found = search(Path(name), tmp_path)
-    assert found == {"kept": ["QzmarkPw"], "wrong": [f"{backup}: QzmarkPw, which others may read"] if is_open else []}
+    assert found == {"kept": [f"{WORD}Pw"], "wrong": [f"{backup}: {WORD}Pw, which others may read"] if is_open else []}
 
 
 @pytest.mark.parametrize(
@@ -66,45 +67,52 @@ def test_a_mark_that_is_where_it_must_be_is_kept_unless_others_may_read_it(tmp_p
         ("onprem-lb-vrrp", 996, [], True),
         ("onprem-lb-vrrp", 996, ["ops"], False),
         ("adm", 4, [], False),
+        (None, 4711, [], False),
     ],
 )
 def test_a_group_is_private_if_no_user_is_in_it(monkeypatch, name, gid, members, private):
     judged = runpy.run_path(str(PROGRAM))["is_private"]
-    monkeypatch.setattr("grp.getgrgid", lambda _gid: grp.struct_group((name, "x", gid, members)))
+    groups = {gid: grp.struct_group((name, "x", gid, members))} if name else {}
+    monkeypatch.setattr("grp.getgrgid", groups.__getitem__)
     assert judged(gid) == private
 
 
 def test_what_was_watched_is_judged_as_well(folder, tmp_path):
-    watched = {"arguments of /usr/bin/true": ["QzmarkScript"], "environment of /usr/bin/python3": ["QzmarkScript"]}
+    watched = {"arguments of /usr/bin/true": [f"{WORD}Script"], "environment of /usr/bin/python3": [f"{WORD}Script"]}
     assert search(folder, tmp_path, watched) == {
-        "kept": ["QzmarkScript"],
-        "wrong": ["environment of /usr/bin/python3: QzmarkScript"],
+        "kept": [f"{WORD}Script"],
+        "wrong": [f"environment of /usr/bin/python3: {WORD}Script"],
     }
 
 
 def test_the_arguments_and_the_environment_of_a_process_are_seen_while_it_runs(tmp_path):
     seen = tmp_path / "watched.json"
-    with subprocess.Popen([sys.executable, str(PROGRAM), "watch", str(seen)]) as watching:
+    with subprocess.Popen([sys.executable, str(PROGRAM), "watch", str(seen), WORD]) as watching:
         waiting.until((tmp_path / "watched.json.begun").exists)
-        given = [sys.executable, "-c", "input()", "QzmarkScript"]
-        with subprocess.Popen(given, stdin=subprocess.PIPE, env={"TOKEN": "QzmarkToken"}) as process:
+        given = [sys.executable, "-c", "input()", f"{WORD}Script"]
+        with subprocess.Popen(given, stdin=subprocess.PIPE, env={"TOKEN": f"{WORD}Token"}) as process:
             (tmp_path / "watched.json.begun").unlink()
             watching.wait()
             process.stdin.write(b"\n")
     found = json.loads(seen.read_text())
-    assert "QzmarkScript" in found[f"arguments of {sys.executable}"]
-    assert "QzmarkToken" in found[f"environment of {sys.executable}"]
+    assert f"{WORD}Script" in found[f"arguments of {sys.executable}"]
+    assert f"{WORD}Token" in found[f"environment of {sys.executable}"]
 
 
-def test_a_temporary_file_is_found_and_no_other_copy_of_this_repository(tmp_path):
+def test_a_temporary_file_that_others_may_read_is_found(tmp_path):
     seen = tmp_path / "watched.json"
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         Path(name).chmod(0o755)
-        with subprocess.Popen([sys.executable, str(PROGRAM), "watch", str(seen)]) as watching:
+        with subprocess.Popen([sys.executable, str(PROGRAM), "watch", str(seen), WORD]) as watching:
             waiting.until((tmp_path / "watched.json.begun").exists)
-            for place in ("molecule/agent/secrets/marked.yml", "left.yml"):
-                (Path(name) / place).parent.mkdir(parents=True, exist_ok=True)
+            for place, of_folder in (("open/left.yml", 0o755), ("closed/left.yml", 0o700)):
+                (Path(name) / place).parent.mkdir(mode=of_folder)
                 (Path(name) / place).write_text(PASSWORD)
             (tmp_path / "watched.json.begun").unlink()
             watching.wait()
-    assert [place for place in json.loads(seen.read_text()) if name in place] == [f"open file {name}/left.yml"]
+    assert [place for place in json.loads(seen.read_text()) if name in place] == [f"open file {name}/open/left.yml"]
+
+
+def test_the_marks_of_another_run_and_the_word_alone_are_none(folder, tmp_path):
+    (folder / "left").write_text(f"the word {WORD}, and another run's mark Qz3c4dPw")
+    assert search(folder, tmp_path) == {"kept": [], "wrong": []}

@@ -1,9 +1,9 @@
-"""Looks for marks, words that begin with `Qzmark`, which a scenario has put in place of everything that may be secret.
+"""Looks for a run's marks, which a scenario has put in place of everything that may be secret.
 
-`watch FILE` looks at the processes and the temporary files of this host until somebody deletes FILE.begun, and writes
-what it has found. `search FILE SINCE FOLDER...` looks in the journal, and in all files in these folders that have
-changed since a time, in seconds since 1970. It prints, with what was watched: the marks that are where they must be,
-and each one that is anywhere else.
+A mark is the word of the run and a name with a capital letter. `watch FILE WORD` looks at the processes and the
+temporary files of this host until somebody deletes FILE.begun, and writes what it has found. `search FILE WORD SINCE
+FOLDER...` looks in the journal, and in all files in these folders that have changed since a time in seconds since 1970.
+It prints, with what was watched: the marks that are where they must be, and each one that is anywhere else.
 """
 
 import base64
@@ -20,37 +20,31 @@ import subprocess
 import sys
 import time
 
-WORD = "Qzmark"
-# What base64 makes of it, whatever stands around it, at each of the three places where it may begin.
-ENCODED = [
-    base64.b64encode((" " * lead + WORD).encode())[-(-lead * 8 // 6) : (lead + len(WORD)) * 8 // 6] for lead in range(3)
-]
-MARKS = re.compile(b"|".join([WORD.encode() + rb"\w*", *ENCODED]))
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/root", "/home")
 KERNEL = ("/proc", "/sys", "/dev/", "/var/log/journal", "/run/log/journal")
 LARGEST = 1 << 26
-# Places, and which marks they must have.
+# Places, and which marks they must have, without the word.
 KEPT = {
     "/etc/haproxy/haproxy.cfg": ".",
     "/etc/keepalived/keepalived.conf": ".",
     "/etc/onprem-lb-agent/*.json": ".",
-    "/etc/systemd/system/haproxy.service.d/onprem-lb.conf": "QzmarkSt(art|op)",  # systemd shows it to everybody
+    "/etc/systemd/system/haproxy.service.d/onprem-lb.conf": "St(art|op)",  # systemd shows it to everybody
     "/var/lib/onprem.lb/states/*.json": ".",
     "*/backups/*.json": ".",
-    "/etc/onprem-lb-follow/*": "Qzmark(Token|Key)",
+    "/etc/onprem-lb-follow/*": "(Token|Key)",
     "*/marks/pods/*": ".",
     # What the user has programs run with.
-    "arguments of */true": "Qzmark(Script|Notify|Start|Stop)",
-    "arguments of *systemd-run": "Qzmark(Inject|Revert)",
-    "arguments of /bin/sh": "Qzmark(Inject|Revert)",
-    "open file /run/systemd/transient/onprem-lb-drill-*.service": "Qzmark(Inject|Revert)",
-    "environment of /usr/sbin/haproxy": "QzmarkGlobal",
+    "arguments of */true": "(Script|Notify|Start|Stop)",
+    "arguments of *systemd-run": "(Inject|Revert)",
+    "arguments of /bin/sh": "(Inject|Revert)",
+    "open file /run/systemd/transient/onprem-lb-drill-*.service": "(Inject|Revert)",
+    "environment of /usr/sbin/haproxy": "Global",
 }
 OPEN = ("/etc/systemd/system/haproxy.service.d/onprem-lb.conf",)
-# Where the marks come from: the machine that runs the playbooks may have other copies of this repository.
-SOURCES = ("*/.config/molecule/*", "*/molecule/*/secrets*", "*/tests/*", "*/support/*")
 BETWEEN = 0.02  # seconds between two looks at the processes
-SELDOM = 50  # of so many looks one is at the files, and at old processes, as well
+ENTER = stat.S_IXGRP | stat.S_IXOTH
+SELDOM = 50  # of so many looks one is at old processes as well
+SHARE = 10  # a look at the files takes at most one part in so many of the time
 
 
 def content(path):
@@ -62,13 +56,25 @@ def content(path):
         return b""
 
 
-def marks(text):
-    return {found.decode() for found in MARKS.findall(text)}
+def pattern(word):
+    """Return what finds the marks of a word as they are typed and, whatever stands around them, in base64."""
+    typed = word.encode()
+    encoded = [
+        base64.b64encode(b" " * lead + typed)[-(-lead * 8 // 6) : (lead + len(typed)) * 8 // 6] for lead in range(3)
+    ]
+    return re.compile(b"|".join([typed + rb"[A-Z]\w*", *encoded]))
+
+
+def marks(sought, text):
+    return {found.decode() for found in sought.findall(text)}
 
 
 def is_private(gid):
     """Whether a group is root's, or that of a daemon of the agent, which nobody else is in."""
-    group = grp.getgrgid(gid)
+    try:
+        group = grp.getgrgid(gid)
+    except KeyError:
+        return False
     return gid == 0 or (group.gr_name.startswith("onprem-lb-") and not group.gr_mem)
 
 
@@ -78,14 +84,26 @@ def is_open(path):
     while os.lstat(path).st_mode & needed:
         if path == "/":
             return True
-        path, needed = os.path.dirname(path), stat.S_IXGRP | stat.S_IXOTH
+        path, needed = os.path.dirname(path), ENTER
     return False
 
 
-def changed(folder, since):
-    """Yield the paths of files that have changed since a time. The time of a change of the inode cannot be set."""
+def is_closed(folder):
+    """Whether a folder keeps others than its owner out."""
+    try:
+        return not os.lstat(folder).st_mode & ENTER
+    except OSError:
+        return True  # it is gone
+
+
+def changed(folder, since, left_out):
+    """Yield the paths of files that have changed since a time. The time of a change of the inode cannot be set.
+
+    :param left_out: says it of a folder in which nothing is looked for
+    """
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not os.path.join(parent, name, "").startswith(KERNEL)]
+        inner = {name: os.path.join(parent, name) for name in folders}
+        folders[:] = [name for name, path in inner.items() if not f"{path}/".startswith(KERNEL) and not left_out(path)]
         for path in (os.path.join(parent, name) for name in names):
             try:
                 status = os.lstat(path)
@@ -95,11 +113,11 @@ def changed(folder, since):
                 yield path
 
 
-def in_files(folders, since):
+def in_files(sought, folders, since, left_out=lambda _folder: False):
     """Return the marks of each file, and whether others may read it."""
     found = {}
-    for path in (path for folder in folders for path in changed(folder, since)):
-        there = marks(content(path))
+    for path in (path for folder in folders if not left_out(folder) for path in changed(folder, since, left_out)):
+        there = marks(sought, content(path))
         try:
             found.update({path: {"marks": sorted(there), "open": is_open(path)}} if there else {})
         except OSError:
@@ -107,7 +125,7 @@ def in_files(folders, since):
     return found
 
 
-def in_processes(known, look):
+def in_processes(sought, known, look):
     """Return the marks of processes' arguments and environments: by what has them, and the program.
 
     :param known: what earlier looks have seen
@@ -126,27 +144,30 @@ def in_processes(known, look):
         if before != arguments:  # the environment is new with each program
             program = arguments.split(b"\0")[0].decode(errors="replace")
             for what, text in (("arguments", arguments), ("environment", content(f"/proc/{pid}/environ"))):
-                for mark in marks(text):
+                for mark in marks(sought, text):
                     found.setdefault(f"{what} of {program}", set()).add(mark)
     for pid in known.keys() - pids:
         del known[pid]
     return found
 
 
-def watch(path):
+def watch(path, sought):
     """Note what processes and open temporary files show, until the file that says so is deleted."""
-    found, known, since, begun = {}, {}, time.time(), f"{path}.begun"
+    found, known, since, begun, due = {}, {}, time.time(), f"{path}.begun", 0
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     with open(begun, "w"):
         pass
     for look in itertools.count():
         goes_on = os.path.exists(begun)  # the last look comes after its end
-        for place, there in in_processes(known, look).items():
+        for place, there in in_processes(sought, known, look).items():
             found.setdefault(place, set()).update(there)
-        for place, file in in_files(TEMPORARY, since).items() if look % SELDOM == 0 or not goes_on else ():
-            if file["open"] and not any(fnmatch.fnmatch(place, source) for source in SOURCES):
-                found.setdefault(f"open file {place}", set()).update(file["marks"])
+        if time.monotonic() >= due or not goes_on:
+            before = time.monotonic()
+            for place, file in in_files(sought, TEMPORARY, since, is_closed).items():
+                if file["open"]:
+                    found.setdefault(f"open file {place}", set()).update(file["marks"])
+            due = time.monotonic() + SHARE * max(BETWEEN, time.monotonic() - before)
         if not goes_on:
             break
         time.sleep(BETWEEN)
@@ -155,31 +176,32 @@ def watch(path):
 
 
 def is_kept(place, mark):
-    """Whether a mark must be there."""
-    return any(fnmatch.fnmatch(place, pattern) and re.match(marks, mark) for pattern, marks in KEPT.items())
+    """Whether a mark, without the word, must be there."""
+    return any(fnmatch.fnmatch(place, places) and re.match(marks, mark) for places, marks in KEPT.items())
 
 
-def search(watched, since, folders):
+def search(watched, word, since, folders):
     """Return the marks that are where they must be, and `PLACE: MARK` for each other one."""
     journal = ("journalctl", "--output=export", "--all", "--no-pager", "--quiet", f"--since=@{since:.0f}")
-    found = {path: file for path, file in in_files(folders, since).items() if path not in (watched, __file__)}
+    sought = pattern(word)
+    found = {path: file for path, file in in_files(sought, folders, since).items() if path not in (watched, __file__)}
     places = [(path, mark, file["open"]) for path, file in found.items() for mark in file["marks"]]
     with open(watched) as file:
         places += [(place, mark, False) for place, there in json.load(file).items() for mark in there]
     if shutil.which("journalctl"):
-        there = marks(subprocess.run(journal, check=True, capture_output=True).stdout)
+        there = marks(sought, subprocess.run(journal, check=True, capture_output=True).stdout)
         places += [("the journal", mark, True) for mark in there]
-    kept = {mark for place, mark, _is_open in places if is_kept(place, mark)}
+    kept = {mark for place, mark, _is_open in places if is_kept(place, mark[len(word) :])}
     wrong = {
         f"{place}: {mark}{', which others may read' if is_open else ''}"
         for place, mark, is_open in places
-        if not is_kept(place, mark) or (is_open and place not in OPEN)
+        if not is_kept(place, mark[len(word) :]) or (is_open and place not in OPEN)
     }
     return {"kept": sorted(kept), "wrong": sorted(wrong)}
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "watch":
-        watch(sys.argv[2])
+        watch(sys.argv[2], pattern(sys.argv[3]))
     else:
-        print(json.dumps(search(sys.argv[2], float(sys.argv[3]), sys.argv[4:])))
+        print(json.dumps(search(*sys.argv[2:4], float(sys.argv[4]), sys.argv[5:])))

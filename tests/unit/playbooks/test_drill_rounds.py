@@ -75,6 +75,13 @@ def test_what_is_answered_is_asked_in_each_round():
     assert probed(drilled(drill_send="PING")) == [("PING", False)] * 3
 
 
+def test_a_dry_run_tries_the_probe_and_says_what_would_be_injected():
+    play = drilled(check=True, drill_repeats=2)
+    assert (play.code, probed(play), play.of("member_lock", "config_files")) == (0, [("GET /", False)], [])
+    assert [call.on for call in play.of("drill_event")] == ["lb1"]
+    assert f"haproxy_killed on lb1, {VIP}: 2 rounds" in str(play.said)
+
+
 def test_what_the_user_sends_may_be_secret_and_is_shown_nowhere():
     play = drilled(drill_send="GET / HTTP/1.0\r\nAuthorization: MarkSend\r\n\r\n")
     assert ["MarkSend" in call.given["send"] for call in play.of("vip_probe")] == [True] * 3

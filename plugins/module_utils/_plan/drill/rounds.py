@@ -7,6 +7,7 @@ A round is one event, injected once.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Dict, List
 
 from ..._shared import events as known
@@ -55,6 +56,18 @@ def asked(rounds_of_drill: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
         if round_["holder"] in ("", name)
     }
     return list(found.values())
+
+
+def announced(rounds_of_drill: List[Dict[str, Any]]) -> List[str]:
+    """Return what a dry run says: nothing is injected, so there is nothing to measure or to compare with the plan."""
+    counted = Counter((round_["event"], round_["holder"], round_["vip"]) for round_ in rounds_of_drill)
+    return [
+        "Nothing is injected with --check. Without it there would be:",
+        *(
+            f"{event} on {holder or 'the member that holds the VIP'}, {vip}: {times} round{'s' if times > 1 else ''}"
+            for (event, holder, vip), times in counted.items()
+        ),
+    ]
 
 
 def refusals(answers: List[Dict[str, Any]]) -> List[str]:
