@@ -20,12 +20,14 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
 )
 
 
-def members_status(given, drill=None):
+def members_status(given, drill=None, probe="", heard=None):
     """Return ``{lines, data, faults}``: who holds each VIP, and who could take over.
 
     :param drill: the report of the last drill, with ``at``, when it ended, in seconds since 1970
+    :param probe: the host that is no member and has asked through the VIPs, if there is one
+    :param heard: what `layout_info` has returned there
     """
-    return status.status(given, drill)._asdict()
+    return status.status(given, drill, probe, heard)._asdict()
 
 
 def switchover_steps(given, to="", back=False):
@@ -123,6 +125,7 @@ class FilterModule:
             "members_backup": members_backup,
             "members_locked": members_locked,
             "members_status": members_status,
+            "status_questions": status.questions,
             "members_to_lock": locking.to_lock,
             "rollback_steps": rollback_steps,
             "switchover_measured": steps.measured,

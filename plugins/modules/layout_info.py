@@ -87,6 +87,11 @@ holders:
   description: How many hosts hold each VIP.
   type: dict
   returned: success
+reached:
+  description: Those of the C(targets) of the plan that accept a connection, each as C(ADDRESS PORT).
+  type: list
+  elements: str
+  returned: success
 held:
   description: The VIPs that this member holds.
   type: list
@@ -184,8 +189,8 @@ def main():
     own = {info["address"] for info in seen["addresses"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
     unserved = member.unserved(reader, module.params["limit"]) if module.params["servers"] else []
-    msg = "\n".join(faults)
-    module.exit_json(faults=faults, msg=msg, holders=holders, held=held, checks=checks, unserved=unserved)
+    found = {"holders": holders, "held": held, "reached": seen["reached"], "checks": checks, "unserved": unserved}
+    module.exit_json(faults=faults, msg="\n".join(faults), **found)
 
 
 if __name__ == "__main__":

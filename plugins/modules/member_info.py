@@ -110,6 +110,11 @@ ports:
   type: list
   elements: int
   returned: success
+ports_of_vips:
+  description: For each VIP those of RV(ports) at which the balancer listens there.
+  type: dict
+  returned: success
+  sample: {"192.0.2.10": [80, 443]}
 servers:
   description: How many servers the balancer has in C(total), how many are C(up) or late, and the C(others), which are
     not up. A late one gets connections while no server is up.

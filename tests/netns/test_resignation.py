@@ -87,9 +87,10 @@ def test_the_peer_holds_the_vip_because_of_the_resignation(kind, tmp_path):
         cluster.kill("lb1")
         held_by(cluster, "lb2", vip)
         # One message, which differs from keepalived's own in the priority alone. Its IPv6 has the kernel's hop limit.
-        ((will, its_header),) = sent_at_the_end(cluster, "lb1", begin)
-        assert senders(cluster, its_header.at)[:2] == ["lb1", "lb2"]
-        assert will == before._replace(priority=0)
+        ((resignation, its_header),) = sent_at_the_end(cluster, "lb1", begin)
+        before_that = len(sent_by(cluster, "lb1", begin)) - 1
+        assert senders(cluster, begin)[before_that:][:2] == ["lb1", "lb2"]
+        assert resignation == before._replace(priority=0)
         assert its_header == header._replace(message=its_header.message, hop_limit=packet.REQUIRED_HOP_LIMIT)
         addresses = cluster.nodes["lb1"].output("ip", "-brief", "address", "show", "dev", "eth0")
         assert vip not in addresses.replace("/", " ").split() and f"{OTHER}/32" in addresses

@@ -28,6 +28,7 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
         "answering": {},
         "macs": [f"02:00:00:00:00:0{number}"],
         "ports": [443],
+        "ports_of_vips": {VIP: [443], SECOND: [443]},
         "servers": {"total": 2, "up": 2, "others": []},
         "held_back": {},
         "unable": [],

@@ -11,6 +11,8 @@ import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
+from support import recorded_plays
+from support.members import VIP, seen
 from support.paths import PLAYBOOKS
 from support.playbooks import PAIR, play, printed
 
@@ -56,6 +58,24 @@ def test_a_pair_and_a_cluster_are_shown_in_one_run(tmp_path):
     text = said[said.index('"layouts"') : said.index("PLAY RECAP")]
     assert [text.count(f'"name": "{name}"') for name in ("lb1", "lb2", "m1", "m2", "w1")] == [1, 1, 1, 1, 1]
     assert text.count('"not_asked"') == 2 and '"192.0.2.5"' in text
+
+
+@pytest.mark.parametrize(
+    "heard, code, sentence",
+    [
+        ({"reached": [f"{VIP} 443"]}, 0, f"{VIP} answers client."),
+        ({"reached": []}, 2, f"{VIP} does not answer client at any port: see "),
+        ({"unreachable": True}, 0, "client cannot be reached: no route to host. Nothing was asked through the VIPs."),
+    ],
+)
+def test_the_host_that_is_no_member_asks_through_the_vips(heard, code, sentence):
+    groups = {"pair": {name: {"pair_vips": [VIP]} for name in ("lb1", "lb2")}, "probe": {"client": {}}}
+    answers = {"member_info": lambda call: seen(int(call.on[-1]), [VIP] * (call.on == "lb1")), "layout_info": heard}
+    done = recorded_plays.run("status", groups, answers)
+    (asked,) = done.of("layout_info")
+    assert (asked.on, asked.given["plan"]["targets"]) == ("client", [[VIP, 443]])
+    assert done.code == code and sentence in str(done.said), done.faults()
+    assert recorded_plays.run("status", {"pair": groups["pair"]}, answers).of("layout_info") == []
 
 
 def test_the_last_drill_is_read_where_its_report_is(tmp_path):

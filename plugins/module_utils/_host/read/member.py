@@ -72,6 +72,8 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
     addresses = reader.addresses() or []
     configured = [address for instance in own.instances for address in instance["addresses"]]
     every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
+    listeners = facts.listeners()
+    answering_ports = ports(listeners, engine, every, own_address(addresses, own))
     return {
         "booted": reboot.booted(reader),
         "engine": engine,
@@ -84,7 +86,8 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),
         "addresses": [info["address"] for info in addresses if info["interface"] != "lo"],
         "macs": sorted({info["mac"] for info in addresses if info["interface"] != "lo" and info["mac"]}),
-        "ports": ports(facts.listeners(), engine, every, own_address(addresses, own)),
+        "ports": answering_ports,
+        "ports_of_vips": ports_of_vips(listeners, engine, every, answering_ports),
         "servers": balancer.summary(own.servers),
         "held_back": record,
         "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
@@ -188,6 +191,18 @@ def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str], address
     reached = facts.reachable([(address, port) for port in sorted(anywhere)], CONNECT_TIMEOUT) if address else []
     silent = {port for port in anywhere if address and f"{address} {port}" not in reached}
     return sorted({each["port"] for each in own if each["address"] in (*WILDCARDS, *vips)} - silent)
+
+
+def ports_of_vips(
+    listeners: List[Dict[str, Any]], engine: str, vips: List[str], answering: List[int]
+) -> Dict[str, List[int]]:
+    """Return at which of the ports the balancer listens at each VIP, if this host holds it.
+
+    :param answering: the ports, as `ports` returns them
+    """
+    own = [each for each in listeners if engine and is_own(each, PROGRAMS[engine])]
+    found = {vip: {each["port"] for each in own if each["address"] in (*WILDCARDS, vip)} for vip in vips}
+    return {vip: [port for port in answering if port in at] for vip, at in found.items()}
 
 
 def own_address(addresses: List[Dict[str, Any]], own: Own) -> str:

@@ -66,6 +66,10 @@ class Member(NamedTuple):
             return f"{self.name} {self.problem}"
         return f"{self.name} could not take over: {' '.join(self.reasons)}" if self.reasons else ""
 
+    def ports_of(self, vip: str) -> List[int]:
+        """Return the ports at which its balancer answers at a VIP, if it holds that."""
+        return list(self.seen.get("ports_of_vips", {}).get(vip, []))
+
     def election(self, vip: str) -> Dict[str, Any]:
         """Return the ``priority`` and ``preempt`` with which it takes part in the election for a VIP; {} if not."""
         instances: List[Dict[str, Any]] = self.seen.get("instances", [])
@@ -157,12 +161,19 @@ def _members(hosts: List[Dict[str, Any]]) -> List[Member]:
 
 def _member(host: Dict[str, Any]) -> Member:
     seen = host["seen"]
+    unread = problem(seen, "unable")
+    return Member(host["name"], host["engine"], {} if unread else seen, unread)
+
+
+def problem(seen: Dict[str, Any], wanted: str) -> str:
+    """Say why a host could not be read; '' if it was.
+
+    :param wanted: a key of what the module returns. With it a failed task has waited in vain for something better.
+    """
     said = BEFORE_THE_CAUSE.sub("", " ".join(str(seen.get("msg", "")).split()), count=1).rstrip(".")
     if seen.get("unreachable"):
-        return Member(host["name"], host["engine"], {}, f"cannot be reached: {said}.")
-    if seen.get("failed") and "unable" not in seen:  # else a task has waited in vain for something better
-        return Member(host["name"], host["engine"], {}, f"cannot be read: {said}.")
-    return Member(host["name"], host["engine"], seen)
+        return f"cannot be reached: {said}."
+    return f"cannot be read: {said}." if seen.get("failed") and wanted not in seen else ""
 
 
 def _addresses(vips: List[Any]) -> List[str]:

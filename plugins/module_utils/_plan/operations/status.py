@@ -13,11 +13,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from ..._agent import VERSION
 from ..._shared import markdown
 from ..._shared.engines import AUTO
-from .members import Layout, Member, layouts
+from .members import Layout, Member, layouts, problem
 
 SYMPTOMS = "docs/symptoms.md"
 HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
 MINUTE, HOUR, DAY = 60, 3600, 86400
+SILENT = "The VIP is held but nothing answers"
 COMPARED = (
     "Only the inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares everything."
 )
@@ -31,18 +32,54 @@ class Status(NamedTuple):
     faults: List[str]  # a sentence for each VIP without exactly one holder, and each member that could not take over
 
 
-def status(given: List[Dict[str, Any]], drill: Optional[Dict[str, Any]] = None) -> Status:
+def questions(given: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return what a host that is no member asks: a plan for `layout_info` with nothing but targets.
+
+    These are the ports of each VIP that has one holder, as that one listens there.
+    """
+    every = [(layout, vip) for layout in layouts(given) for vip in layout.every_vip if not vip_fault(layout, vip)]
+    holders = [(vip, member) for layout, vip in every for member in layout.read if vip in member.held]
+    targets = [[vip, port] for vip, member in holders for port in member.ports_of(vip)]
+    return {"vips": [], "services": [], "units": [], "programs": [], "targets": targets}
+
+
+def status(
+    given: List[Dict[str, Any]], drill: Optional[Dict[str, Any]] = None, probe: str = "", heard: Any = None
+) -> Status:
     """Return the status.
 
     :param given: the hosts of the play, as `members` describes them
     :param drill: the last report of a drill, as `report.report` returns it, with ``at``, seconds since 1970
+    :param probe: the host that is no member and has asked `questions`, if there is one
+    :param heard: what `layout_info` has returned there
     """
     every = layouts(given)
     faults = [fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)]]
     lines = [line for layout in every for line in _lines(layout)]
+    outside, silent = _outside(questions(given)["targets"], probe, heard or {})
     drilled = [_drill_line(drill)] if drill else []
+    faults += silent
     data = {"layouts": [_data(layout) for layout in every], "faults": faults, **({"drill": drill} if drill else {})}
-    return Status([*lines, *drilled, COMPARED], data, faults)
+    return Status([*lines, *outside, *drilled, COMPARED], data, faults)
+
+
+def _outside(targets: List[List[Any]], probe: str, heard: Dict[str, Any]) -> Tuple[List[str], List[str]]:
+    """Say whether clients are answered, as far as a host that is no member has asked, and name the silent VIPs.
+
+    A VIP is silent if nothing answers at any of its ports: some may be closed to clients on purpose, such as a monitor.
+    """
+    if not probe or heard.get("skipped") or not heard:
+        return [], []
+    unasked = problem(heard, "reached")
+    if unasked:
+        return [f"{probe} {unasked} Nothing was asked through the VIPs."], []
+    closed = [[vip, port] for vip, port in targets if f"{vip} {port}" not in heard["reached"]]
+    vips = dict.fromkeys(vip for vip, port in targets if [vip, port] not in closed)
+    silent = dict.fromkeys(vip for vip, _port in closed if vip not in vips)
+    answers = {vip: " and ".join(str(port) for each, port in closed if each == vip) for vip in vips}
+    said = [f"{vip} answers {probe}{f', but not at port {ports}' if ports else ''}." for vip, ports in answers.items()]
+    mute = [f"{vip} does not answer {probe} at any port: see '{SILENT}' in {SYMPTOMS}." for vip in silent]
+    return said + mute, mute
 
 
 def _lines(layout: Layout) -> List[str]:
@@ -110,15 +147,18 @@ def duration(seconds: int) -> str:
 
 def vip_faults(layout: Layout) -> List[str]:
     """Return a sentence for each VIP that has not exactly one holder."""
-    found = []
-    for vip in layout.every_vip if layout.read else []:
-        holders = [*layout.holders(vip), *map(_stranger, layout.strangers(vip))]
-        if not holders:
-            found.append(f"{vip} has no holder: see 'Nobody holds the VIP' in {SYMPTOMS}.")
-        elif len(holders) > 1:
-            mend = f"See 'Several members hold the VIP' in {SYMPTOMS}."
-            found.append(f"{vip} has {len(holders)} holders: {', '.join(holders)}. {mend}")
-    return found
+    every = layout.every_vip if layout.read else []
+    return [fault for fault in (vip_fault(layout, vip) for vip in every) if fault]
+
+
+def vip_fault(layout: Layout, vip: str) -> str:
+    """Return a sentence if a VIP has not exactly one holder."""
+    holders = [*layout.holders(vip), *map(_stranger, layout.strangers(vip))]
+    if not holders:
+        return f"{vip} has no holder: see 'Nobody holds the VIP' in {SYMPTOMS}."
+    if len(holders) == 1:
+        return ""
+    return f"{vip} has {len(holders)} holders: {', '.join(holders)}. See 'Several members hold the VIP' in {SYMPTOMS}."
 
 
 def _member_faults(layout: Layout) -> List[str]:

@@ -158,9 +158,9 @@ def holder(layout: Layout, vip: str) -> str:
 
 def probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
     """Return how to measure the move of a VIP; {} if nothing answers at it."""
-    found = [member for member in layout.members if member.name == to and member.seen["ports"]]
+    found = [port for member in layout.members if member.name == to for port in member.ports_of(vip)]
     members = [{"name": member.name, "macs": member.seen["macs"]} for member in layout.read]
-    return {"address": vip, "port": found[0].seen["ports"][0], "members": members, "holder": to} if found else {}
+    return {"address": vip, "port": found[0], "members": members, "holder": to} if found else {}
 
 
 def missed(expected: Dict[str, List[str]], ends: Dict[str, Dict[str, Any]]) -> List[str]:

@@ -316,6 +316,15 @@ def test_the_ports_are_those_at_which_the_balancer_answers_through_the_vips():
     assert member.ports(sockets, "", [VIP], "") == []
 
 
+def test_a_port_counts_for_the_vips_at_which_the_balancer_listens():
+    sockets = [listening("0.0.0.0", 443), listening(VIP, 80), listening("192.0.2.99", 22, "sshd")]
+    vips = [VIP, "192.0.2.99"]
+    found = {VIP: [80, 443], "192.0.2.99": [443]}
+    assert member.ports_of_vips(sockets, "native", vips, [80, 443]) == found
+    assert member.ports_of_vips(sockets, "native", vips, [80]) == {VIP: [80], "192.0.2.99": []}
+    assert member.ports_of_vips(sockets, "", vips, []) == {VIP: [], "192.0.2.99": []}
+
+
 def test_a_port_at_which_nothing_accepts_a_connection_is_none():
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # and does not listen

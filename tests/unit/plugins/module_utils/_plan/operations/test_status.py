@@ -12,12 +12,14 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status 
     COMPARED,
     SYMPTOMS,
     duration,
+    questions,
     status,
 )
 from support.members import DOWN, RECORD, SECOND, VIP, host, pair, seen
 from support.paths import ROOT
 
 HOLDS = seen(1, [VIP])
+UNASKED = "Nothing was asked through the VIPs."
 SEVERAL = "See 'Several members hold the VIP' in docs/symptoms.md."
 
 
@@ -38,6 +40,35 @@ def test_a_pair_that_does_well_is_one_screen():
         "everything.",
     ]
     assert status(pair(HOLDS, seen(2))).faults == []
+
+
+def test_a_host_that_is_no_member_asks_at_the_ports_of_each_vip_that_has_one_holder():
+    both = {"vips": (VIP, SECOND)}
+    ports = {"ports_of_vips": {VIP: [80, 443], SECOND: [443]}}
+    asked = questions(pair(seen(1, [VIP], **ports), seen(2, [SECOND], **ports), **both))["targets"]
+    assert asked == [[VIP, 80], [VIP, 443], [SECOND, 443]]
+    assert questions(pair(seen(1, [VIP], **ports), seen(2, [VIP], **ports), **both))["targets"] == []
+    assert questions(pair(DOWN, DOWN))["targets"] == []
+
+
+MUTE = f"{VIP} does not answer client at any port: see 'The VIP is held but nothing answers' in docs/symptoms.md."
+
+
+@pytest.mark.parametrize(
+    "heard, line, fault",
+    [
+        ({"reached": []}, MUTE, MUTE),
+        ({"reached": [f"{VIP} 443"]}, f"{VIP} answers client, but not at port 80 and 9000.", None),
+        ({"reached": [f"{VIP} {port}" for port in (80, 443, 9000)]}, f"{VIP} answers client.", None),
+        ({"unreachable": True, "msg": "no route"}, "client cannot be reached: no route. " + UNASKED, None),
+        ({"failed": True, "msg": "no python"}, "client cannot be read: no python. " + UNASKED, None),
+        ({"skipped": True, "changed": False}, None, None),
+    ],
+)
+def test_which_vips_answer_is_said_and_one_that_is_silent_fails_the_status(heard, line, fault):
+    holds = seen(1, [VIP], ports_of_vips={VIP: [80, 443, 9000]})
+    lines, faults = said(pair(holds, seen(2)), probe="client", heard=heard)
+    assert lines[1:] == ([line] if line else []) and faults == ([fault] if fault else [])
 
 
 def test_the_version_that_has_set_a_member_up_is_shown_and_named_where_it_is_not_this_one():

@@ -362,7 +362,7 @@ def test_the_move_of_the_first_vip_is_measured_at_a_port_of_the_balancer():
     macs = [{"name": "lb1", "macs": ["02:00:00:00:00:01"]}, {"name": "lb2", "macs": ["02:00:00:00:00:02"]}]
     wanted = {"address": VIP, "port": 443, "members": macs, "holder": "lb2"}
     assert steps(pair(HOLDS, seen(2))).probe == wanted
-    assert steps(pair(HOLDS, seen(2, ports=[]))).probe == {}
+    assert steps(pair(HOLDS, seen(2, ports_of_vips={VIP: [], SECOND: [80]}))).probe == {}
 
 
 @pytest.mark.parametrize(
