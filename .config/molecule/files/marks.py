@@ -23,12 +23,14 @@ import time
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/root", "/home")
 KERNEL = ("/proc", "/sys", "/dev/", "/var/log/journal", "/run/log/journal")
 LARGEST = 1 << 26
+# Units, which systemd shows to everybody.
+OPEN = ("/etc/systemd/system/haproxy.service.d/onprem-lb.conf", "/etc/systemd/system/onprem-lb-proxy.service")
 # Places, and which marks they must have, without the word.
 KEPT = {
     "/etc/haproxy/haproxy.cfg": ".",
     "/etc/keepalived/keepalived.conf": ".",
     "/etc/onprem-lb-agent/*.json": ".",
-    "/etc/systemd/system/haproxy.service.d/onprem-lb.conf": "St(art|op)",  # systemd shows it to everybody
+    **dict.fromkeys(OPEN, "St(art|op)"),
     "/var/lib/onprem.lb/states/*.json": ".",
     "*/backups/*.json": ".",
     "/etc/onprem-lb-follow/*": "(Token|Key)",
@@ -40,7 +42,6 @@ KEPT = {
     "open file /run/systemd/transient/onprem-lb-drill-*.service": "(Inject|Revert)",
     "environment of /usr/sbin/haproxy": "Global",
 }
-OPEN = ("/etc/systemd/system/haproxy.service.d/onprem-lb.conf",)
 BETWEEN = 0.02  # seconds between two looks at the processes
 ENTER = stat.S_IXGRP | stat.S_IXOTH
 SELDOM = 50  # of so many looks one is at old processes as well
