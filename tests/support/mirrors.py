@@ -14,7 +14,7 @@ UNIT = "tests/unit"
 ALSO_PLAYED: Dict[str, str] = {
     "playbooks/backup": "playbooks/tasks/begin",
     "playbooks/drill_report": "drill/report",
-    "playbooks/drill_rounds": "drill/main drill/round drill/rebooted drill/report",
+    "playbooks/drill_rounds": "drill/main drill/rounds drill/round drill/rebooted drill/report",
     "playbooks/first_contact": "playbooks/remove layout/plan pair/plan ipi/plan",
     "playbooks/forecast": "layout/forecast pair/forecast ipi/forecast layout/validate",
     "playbooks/inputs": """

@@ -30,7 +30,7 @@ def test_a_folder_that_is_gone_is_named_in_its_log(tmp_path, capsys):
 
 def test_what_a_drill_records_on_the_members_is_what_is_read_there():
     loader = DataLoader()
-    tasks = loader.load_from_file(str(ROLES / "drill" / "tasks" / "main.yml"), trusted_as_template=True)
+    tasks = loader.load_from_file(str(ROLES / "drill" / "tasks" / "rounds.yml"), trusted_as_template=True)
     ((task, (file,)),) = [(task, task[FILES]["files"]) for task in tasks if FILES in task]
     written = Templar(loader=loader, variables={"__drill_ended": 1790000000}).template(file["content"])
     assert (file["path"], metrics_of_host.last_drill(json.loads(written))) == (writer.DRILL, 1790000000)

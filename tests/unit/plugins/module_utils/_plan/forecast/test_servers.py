@@ -136,7 +136,7 @@ def clients(down_at, step, retries):
 
 
 @BOTH
-@pytest.mark.parametrize("active, backups", itertools.product(range(4), range(3)))
+@pytest.mark.parametrize("active, backups", [*itertools.product(range(4), range(3))])
 def test_a_lost_server_is_lost_for_good_only_where_no_other_server_is_left(engine, active, backups):
     if not active + backups:
         return

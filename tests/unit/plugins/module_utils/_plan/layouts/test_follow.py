@@ -10,11 +10,12 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import handed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
-from support.roles import tasks, variables_of
 
 KUBECONFIG = "/etc/onprem/kubeconfig"
 FOLLOW = {"preset": "kubeadm", "follow": True, "follow_kubeconfig": KUBECONFIG}
@@ -198,13 +199,13 @@ def test_a_member_that_is_set_up_anew_begins_with_the_servers_of_another():
 def test_a_plan_says_how_many_servers_the_inventory_names_however_few_the_cluster_has():
     members = pair(**{**FOLLOW, "masters": ["192.0.2.21", "192.0.2.22", "192.0.2.23"]})
     members[0]["host"]["followed"] = {"masters-6443": FOLLOWED[:1]}
-    balancer = _pair.plan(members).members["lb1"].balancer
-    assert balancer.inventory_servers["masters-6443"] == 3 and "infra_nodes-443" not in balancer.inventory_servers
+    member = _pair.plan(members).members["lb1"]
+    named = member.balancer.inventory_servers
+    assert named["masters-6443"] == 3 and "infra_nodes-443" not in named
     assert _pair.plan(pair()).members["lb1"].balancer.inventory_servers == {}
-    given = tasks("layout", "present.yml")[0]["vars"]
-    for role in ("haproxy", "agent"):
-        assert given[f"__{role}_inventory_servers"] == "{{ __layout_for_now.balancer.inventory_servers }}"
-        assert f"__{role}_inventory_servers" in variables_of(role)[f"__{role}_model"]
+    about = handed.About("pair", host={}, auth_pass="", raw={}, waits=False, before=False)
+    given = handed.to_components(as_data(member), about)
+    assert given["haproxy"]["inventory_servers"] == given["agent"]["inventory_servers"] == named
 
 
 def test_a_run_says_which_servers_it_keeps_and_who_is_behind():
