@@ -443,6 +443,9 @@ def capture(params):
 def main():
     module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
+    unknown = sorted(set(module.params["layout"]) - set(OF_LAYOUT))
+    if unknown:
+        module.fail_json(msg=f"layout has {', '.join(unknown)}: there are {', '.join(OF_LAYOUT)}.")
     params = {**OF_LAYOUT, **module.params, **module.params["layout"]}
     wanted = [file["path"] for file in params["read_files"] if file.get("keepalived_hook")]
     hooks = {path: keepalived_hook.build(sys.executable) for path in wanted}

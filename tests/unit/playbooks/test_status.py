@@ -63,8 +63,8 @@ def test_a_pair_and_a_cluster_are_shown_in_one_run(tmp_path):
 @pytest.mark.parametrize(
     "heard, code, sentence",
     [
-        ({"reached": [f"{VIP} 443"]}, 0, f"{VIP} answers client."),
-        ({"reached": []}, 2, f"{VIP} does not answer client at any port: see "),
+        ({"reached": [f"{VIP} 443"]}, 0, f"{VIP} accepts connections from client."),
+        ({"reached": []}, 2, f"{VIP} accepts no connection from client: see "),
         ({"unreachable": True}, 0, "client cannot be reached: no route to host. Nothing was asked through the VIPs."),
     ],
 )

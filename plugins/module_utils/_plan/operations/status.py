@@ -64,9 +64,9 @@ def status(
 
 
 def _outside(targets: List[List[Any]], probe: str, heard: Dict[str, Any]) -> Tuple[List[str], List[str]]:
-    """Say whether clients are answered, as far as a host that is no member has asked, and name the silent VIPs.
+    """Say which VIPs accept connections from a host that is no member, and name the silent ones.
 
-    A VIP is silent if nothing answers at any of its ports: some may be closed to clients on purpose, such as a monitor.
+    A VIP is silent if none of its ports accepts one: some may be closed to clients on purpose, such as a monitor.
     """
     if not probe or heard.get("skipped") or not heard:
         return [], []
@@ -76,10 +76,16 @@ def _outside(targets: List[List[Any]], probe: str, heard: Dict[str, Any]) -> Tup
     closed = [[vip, port] for vip, port in targets if f"{vip} {port}" not in heard["reached"]]
     vips = dict.fromkeys(vip for vip, port in targets if [vip, port] not in closed)
     silent = dict.fromkeys(vip for vip, _port in closed if vip not in vips)
-    answers = {vip: " and ".join(str(port) for each, port in closed if each == vip) for vip in vips}
-    said = [f"{vip} answers {probe}{f', but not at port {ports}' if ports else ''}." for vip, ports in answers.items()]
-    mute = [f"{vip} does not answer {probe} at any port: see '{SILENT}' in {SYMPTOMS}." for vip in silent]
+    but = {vip: _but_not([port for each, port in closed if each == vip]) for vip in vips}
+    said = [f"{vip} accepts connections from {probe}{but[vip]}." for vip in vips]
+    mute = [f"{vip} accepts no connection from {probe}: see '{SILENT}' in {SYMPTOMS}." for vip in silent]
     return said + mute, mute
+
+
+def _but_not(ports: List[int]) -> str:
+    if not ports:
+        return ""
+    return f", but not at port{'s' if len(ports) > 1 else ''} {' and '.join(map(str, ports))}"
 
 
 def _lines(layout: Layout) -> List[str]:

@@ -431,3 +431,7 @@ def test_the_checks_of_a_run_that_was_interrupted_are_not_known_to_be_good(host,
     assert [*look({"keepalived_config": str(path)})["checks"]["native"]] == ["storage"]
     (tmp_path / "due.json").write_text("")
     assert look({"keepalived_config": str(path)})["checks"] == {"native": {}, "agent": {}}
+
+
+def test_what_a_layout_cannot_ask_for_is_refused_by_name():
+    assert "layout has ping: there are removes, " in refusal(host_info, {"layout": {"ping": True}})

@@ -51,21 +51,30 @@ def test_a_host_that_is_no_member_asks_at_the_ports_of_each_vip_that_has_one_hol
     assert questions(pair(DOWN, DOWN))["targets"] == []
 
 
-MUTE = f"{VIP} does not answer client at any port: see 'The VIP is held but nothing answers' in docs/symptoms.md."
+MUTE = f"{VIP} accepts no connection from client: see 'The VIP is held but nothing answers' in docs/symptoms.md."
 
 
 @pytest.mark.parametrize(
     "heard, line, fault",
     [
         ({"reached": []}, MUTE, MUTE),
-        ({"reached": [f"{VIP} 443"]}, f"{VIP} answers client, but not at port 80 and 9000.", None),
-        ({"reached": [f"{VIP} {port}" for port in (80, 443, 9000)]}, f"{VIP} answers client.", None),
+        ({"reached": [f"{VIP} 443"]}, f"{VIP} accepts connections from client, but not at ports 80 and 9000.", None),
+        (
+            {"reached": [f"{VIP} 443", f"{VIP} 80"]},
+            f"{VIP} accepts connections from client, but not at port 9000.",
+            None,
+        ),
+        (
+            {"reached": [f"{VIP} {port}" for port in (80, 443, 9000)]},
+            f"{VIP} accepts connections from client.",
+            None,
+        ),
         ({"unreachable": True, "msg": "no route"}, "client cannot be reached: no route. " + UNASKED, None),
         ({"failed": True, "msg": "no python"}, "client cannot be read: no python. " + UNASKED, None),
         ({"skipped": True, "changed": False}, None, None),
     ],
 )
-def test_which_vips_answer_is_said_and_one_that_is_silent_fails_the_status(heard, line, fault):
+def test_which_vips_accept_connections_is_said_and_one_that_does_not_fails_the_status(heard, line, fault):
     holds = seen(1, [VIP], ports_of_vips={VIP: [80, 443, 9000]})
     lines, faults = said(pair(holds, seen(2)), probe="client", heard=heard)
     assert lines[1:] == ([line] if line else []) and faults == ([fault] if fault else [])
