@@ -63,8 +63,8 @@ test: ## what every change must pass, in some 12 minutes on two cores; SCOPE=ful
 	@$(PYTHON) tests/suite test
 
 .PHONY: matrix
-matrix: ## the full scope: every scenario, image, Python and play
-	@SCOPE=full $(PYTHON) tests/suite test
+matrix: ## the full scope, in hours: every scenario, image, Python and play; goes on where it was interrupted, but with FRESH=1
+	@SCOPE=full FRESH=$(FRESH) $(PYTHON) tests/suite test
 
 .PHONY: check
 check: ## the static checks: lint, ansible-lint, sanity, documentation, the archive

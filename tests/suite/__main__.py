@@ -6,6 +6,7 @@ Environment:
 SCOPE  quick or full
 STRICT 1: a skip is an error; the default if CI is set
 RUNS   the scenarios to run, each SCENARIO:IMAGE; those of the scope by default
+FRESH  1: the matrix also runs what has passed on this commit
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from support.scope import read_scope  # noqa: E402
 
 from lab import machine  # noqa: E402
 from suite import results, stages  # noqa: E402
+from suite.passed import Passed, commit_of  # noqa: E402
 from suite.runner import Runner  # noqa: E402
 
 LOGS = ROOT / ".cache" / "suite"
@@ -71,8 +73,17 @@ def main() -> int:
             print(error, file=sys.stderr)
         except KeyboardInterrupt:
             print("Interrupted, so there is no result. `make down` removes the remaining hosts.", file=sys.stderr)
+            print("`make matrix` goes on with the stages that have not passed.", file=sys.stderr)
             return 130
     return 64
+
+
+def read_passed(scope: str, group: str, request: stages.Request) -> Passed:
+    """Return what has passed. Only the matrix, which takes hours, goes on where it was interrupted."""
+    if os.environ.get("FRESH") == "1":
+        shutil.rmtree(LOGS / "passed", ignore_errors=True)
+    is_matrix = (scope, group) == ("full", "test") and not request.runs
+    return Passed(LOGS / "passed", commit_of(ROOT) if is_matrix else None)
 
 
 def run(group: str, scope: str, strict: bool) -> int:
@@ -82,8 +93,10 @@ def run(group: str, scope: str, strict: bool) -> int:
     # This Python may have put its own folder of programs first, as pyenv's does.
     os.environ["PATH"] = os.pathsep.join([str(request.programs), os.environ["PATH"]])
     print(f"{group}: SCOPE={scope} STRICT={int(strict)}", flush=True)
-    shutil.rmtree(request.logs, ignore_errors=True)
-    rows = Runner(stages.for_group(group, request), request.logs, lambda line: print(line, flush=True)).run()
+    passed = read_passed(scope, group, request)
+    if not passed.rows():
+        shutil.rmtree(request.logs, ignore_errors=True)
+    rows = Runner(stages.for_group(group, request), request.logs, lambda line: print(line, flush=True), passed).run()
     print("\n".join(["", *results.table(rows), "", f"SCOPE={scope} STRICT={int(strict)}"]))
     print("\n".join(results.closing_lines(rows, strict)), flush=True)
     return results.exit_code(rows, strict)

@@ -11,13 +11,15 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Mapping, Tuple
+from typing import Callable, Iterator, List, Mapping, Optional, Tuple
 
+from .passed import Passed
 from .results import Result, Row, read_junit, read_molecule, with_exit_code
 
 MAX_RUNNING = 2
@@ -63,17 +65,20 @@ class Running:
 
 
 class Runner:
-    """Runs each stage once, as soon as it may start."""
+    """Runs each stage once, as soon as it may start, but for those that have passed."""
 
-    def __init__(self, stages: List[Stage], logs: Path, say: Callable[[str], None]):
-        self.waiting, self.logs, self.say = list(stages), logs, say
+    def __init__(self, stages: List[Stage], logs: Path, say: Callable[[str], None], passed: Optional[Passed] = None):
+        self.logs, self.say, self.passed = logs, say, passed
         self.named = {stage.name for stage in stages}
+        self.rows = {row.name: row for row in passed.rows() if row.name in self.named} if passed else {}
+        self.waiting = [stage for stage in stages if stage.name not in self.rows]
         self.running: List[Running] = []
-        self.rows: Dict[str, Row] = {}
         self.begin = self.reported = time.monotonic()
 
     def run(self) -> List[Row]:
         """Return a row for each stage, in the order in which they ended."""
+        if self.rows:
+            self._line(f"passed before, on this commit: {', '.join(self.rows)}")
         try:
             while self.waiting or self.running:
                 self._start_ready_stages()
@@ -110,6 +115,7 @@ class Runner:
 
     def _start(self, stage: Stage) -> None:
         folder = stage.folder(self.logs)
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self._line(f"{stage.name} ...")
         with open(folder / "log", "wb") as log, signals_deferred():
@@ -147,6 +153,8 @@ class Runner:
 
     def _finish(self, stage: Stage, result: Result, seconds: float, cpu_s: float) -> None:
         self.rows[stage.name] = Row(stage.name, result, seconds, cpu_s)
+        if self.passed:
+            self.passed.add(self.rows[stage.name])
         counts = f"{result.passed} passed, {len(result.failures)} failed, {len(result.skips)} skipped"
         self._line(f"{stage.name}: {counts} in {seconds:.0f} s")
         if result.failures:

@@ -46,6 +46,11 @@ class Request:
     logs: Path
     runs: Tuple[str, ...] = ()  # SCENARIO:IMAGE, in place of the scope's
 
+    def scope_of(self, run: str) -> str:
+        """Return the scope of a scenario's run. The matrix plays it in full on one image, and in quick on the other."""
+        name, _colon, image = run.partition(":")
+        return "full" if self.full and (self.runs or IMAGE_OF[name] == image) else "quick"
+
     def make(self, target: str, *variables: str) -> Tuple[str, ...]:
         return ("make", "--no-print-directory", target, *variables)
 
@@ -205,6 +210,7 @@ def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
         after=("timing", "simulate", "fuzz", *same_lab),
         environment={
             "LAB_IMAGE": image,
+            "SCOPE": request.scope_of(run),
             "NO_COLOR": "1",
             "MOLECULE_JUNIT": str(request.logs / run.replace(":", "-")),
             "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / ".cache" / "molecule" / name),
@@ -216,10 +222,15 @@ def interruptions(request: Request) -> List[Stage]:
     """Runs that are killed: six of a pair, or at every moment with each layout. A layout's cycles share its lab."""
     cycles = CYCLES if request.full else QUICK_CYCLES
     names = [run for run in request.runs if run in KILLED] or ["interruptions:" + cycle for cycle in cycles]
-    return [_interruptions(request, name, tuple(names[:at])) for at, name in enumerate(names)]
+    return [_interruptions(request, name, tuple(names[:at]), request.full) for at, name in enumerate(names)]
 
 
-def _interruptions(request: Request, name: str, earlier: Tuple[str, ...]) -> Stage:
+def sampled_interruptions(request: Request) -> List[Stage]:
+    """Runs of each cycle that are killed: one there, and one back. A stage for every moment takes hours."""
+    return [_interruptions(request, name, KILLED[:at], False) for at, name in enumerate(KILLED)]
+
+
+def _interruptions(request: Request, name: str, earlier: Tuple[str, ...], every_moment: bool) -> Stage:
     _interruptions, layout, cycle = name.split(":")
     same_lab = tuple(other for other in earlier if f":{layout}:" in other)
     stage = Stage(
@@ -230,7 +241,7 @@ def _interruptions(request: Request, name: str, earlier: Tuple[str, ...]) -> Sta
         after=("timing", "simulate", "fuzz", *same_lab),
         limit_s=LONG_LIMIT_S,
     )
-    moments = () if request.full else ("--moments", "1")
+    moments = () if every_moment else ("--moments", "1")
     logs = ("--logs", str(stage.folder(request.logs)))
     return replace(stage, command=(request.python, "tests/interruptions", layout, cycle, *moments, *logs))
 
@@ -256,7 +267,7 @@ def test(request: Request) -> List[Stage]:
         molecule,
         cores,
         controllers,
-        interruptions,
+        sampled_interruptions,
     ]
     return [stage for part in parts for stage in part(request)] if request.full else quick_test(request)
 

@@ -13,7 +13,7 @@ import stress
 from interruptions.operations import LAYOUTS
 from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Request, for_group, read_runs
 from support.paths import ROOT
-from support.scenarios import EVERY
+from support.scenarios import EVERY, IMAGE_OF, IMAGES
 
 REQUEST = Request(
     full=False, privilege="root", lab_refusal="", programs=Path("bin"), python="python3", logs=Path("logs")
@@ -70,12 +70,34 @@ def test_the_full_scope_has_the_slow_checks_and_the_random_tests():
     assert set(names("test")) < set(names("test", request(full=True)))
 
 
-def test_runs_are_killed_in_the_full_scope_at_every_moment_and_never_in_the_quick_test():
-    assert not [name for name in names("test") if name.startswith("interruptions")]
-    full = [one for one in for_group("test", request(full=True)) if one.name.startswith("interruptions")]
+def killed(group, where):
+    return [one for one in for_group(group, where) if one.name.startswith("interruptions")]
+
+
+@pytest.mark.parametrize("group", ["test", "interruptions"])
+def test_runs_of_each_cycle_are_killed_in_the_full_scope(group):
+    full = killed(group, request(full=True))
     assert {one.command[2:4] for one in full} == {(name, each) for name in LAYOUTS for each in LAYOUTS[name].cycles()}
-    assert not [one for one in full if "--moments" in one.command]
     assert full[1].after[-1] == full[0].name and full[-1].after[-1] != full[0].name
+
+
+def test_runs_are_killed_at_every_moment_by_themselves_at_one_in_the_matrix_and_never_in_the_quick_test():
+    assert not killed("test", REQUEST)
+    assert {one.command[4:6] for one in killed("test", request(full=True))} == {("--moments", "1")}
+    assert not [one for one in killed("interruptions", request(full=True)) if "--moments" in one.command]
+    chosen = request(full=True, runs=("interruptions:ipi:change",))
+    assert [one.command[2:5] for one in killed("molecule", chosen)] == [("ipi", "change", "--logs")]
+
+
+def test_the_matrix_plays_each_scenario_in_full_on_one_image_and_in_quick_on_the_other():
+    scopes = {run: stage("test", run, request(full=True)).environment["SCOPE"] for run in EVERY}
+    for name, image in IMAGE_OF.items():
+        assert {run: scope for run, scope in scopes.items() if run.startswith(name + ":")} == {
+            f"{name}:{each}": "full" if each == image else "quick" for each in IMAGES
+        }
+    for scope, full in (("quick", False), ("full", True)):
+        chosen = request(full=full, runs=EVERY)
+        assert {stage("molecule", run, chosen).environment["SCOPE"] for run in EVERY} == {scope}
 
 
 def test_by_themselves_six_runs_are_killed_in_the_quick_scope():
