@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..runtime.forked import Forked, RestartDelay
 from ..runtime.ipc import Channel, Message
@@ -17,6 +17,7 @@ from .settings import INTERFACE, SCRIPT, Check
 
 FLUSH_TIMEOUT = 1.0  # seconds for the process to receive what is still unsent
 MAX_WAITING = 64  # messages that are read before the results among them are reported
+MAX_CALLS = 1000  # of notify programs that have not ended; beyond it the oldest is not made again
 END_TIMEOUT = 6.0  # seconds until it has ended: a little more than the notify programs have
 
 
@@ -74,6 +75,7 @@ class ChecksProcess:
         self._results: Dict[int, Result] = {}
         self._newest: Dict[int, Result] = {}  # those that are not reported yet
         self._waiting = 0  # messages since the first of them
+        self._calls: Dict[int, Tuple[Sequence[str], str]] = {}  # of notify programs that have not ended, in their order
         self._serial = 0
         self._process: Optional[Forked] = None
         self._channel: Optional[Channel] = None
@@ -94,6 +96,8 @@ class ChecksProcess:
         self._watchdog = Watchdog(self._loop, self._process_hangs, MAX_SILENCE)
         for numbered in self._checks.values():
             self._add(numbered)
+        for number, call in self._calls.items():
+            self._send(server.RUN, number, *call)
         return None
 
     @property
@@ -127,8 +131,16 @@ class ChecksProcess:
             self._send(server.SUSPECT, self._checks[name].number)
 
     def run(self, command: Sequence[str], user: str) -> None:
-        """Run a notify program; calls of the same program run one after the other. A failure becomes a message."""
-        self._send(server.RUN, command, user)
+        """Run a notify program; calls of the same program run one after the other. A failure becomes a message.
+
+        A call that the process has not seen to its end when it is replaced is made again: the last call says what is
+        true, and whoever is told must not miss it.
+        """
+        self._serial += 1
+        self._calls[self._serial] = (command, user)
+        if len(self._calls) > MAX_CALLS:
+            del self._calls[next(iter(self._calls))]
+        self._send(server.RUN, self._serial, command, user)
 
     def stop(self) -> None:
         """End the process. Waits, some seconds at most, until the notify programs have run."""
@@ -175,6 +187,9 @@ class ChecksProcess:
             self._on_message(*rest)
             return
         number, *found = rest
+        if kind == server.NOTIFIED:
+            self._calls.pop(number, None)
+            return
         name = self._names.get(number)
         if name is None:  # it was removed while the message was under way
             return

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Callable, Deque, Dict, Sequence, Tuple
+from typing import Callable, Deque, Dict, NamedTuple, Sequence, Tuple
 
 from ..runtime.loop import MILLION, Loop
 from .outcome import in_words, seconds
@@ -14,13 +14,19 @@ from .subprocesses import Child, Children
 LIMIT = 30 * MILLION
 MAX_QUEUED = 100  # calls of a program that hangs; the oldest is dropped first
 
-Call = Tuple[Sequence[str], str]  # a command, and the user that runs it
 
 
-def _subject(call: Call) -> Call:
-    """Return what a call is about: all but the state and the priority, which end its arguments."""
-    command, user = call
-    return command[:-2], user
+class Call(NamedTuple):
+    """One call of a program, and what to do once it need not be made any more."""
+
+    command: Sequence[str]
+    user: str
+    over: Callable[[], None]
+
+    @property
+    def subject(self) -> Tuple[Sequence[str], str]:
+        """What it is about: all but the state and the priority, which end its arguments."""
+        return self.command[:-2], self.user
 
 
 class Notifications:
@@ -32,17 +38,23 @@ class Notifications:
         self._running: Dict[str, Child] = {}
         self._when_idle: Callable[[], None] = lambda: None
 
-    def add(self, command: Sequence[str], user: str) -> None:
-        """Run a program, or queue the call; unless the last one in the queue that is about the same says the same."""
-        program = command[0]
+    def add(self, command: Sequence[str], user: str, over: Callable[[], None] = lambda: None) -> None:
+        """Run a program, or queue the call; unless the last one in the queue that is about the same says the same.
+
+        :param over: called once it has run, failed or been left out
+        """
+        program, new = command[0], Call(command, user, over)
         calls = self._waiting.setdefault(program, deque())
-        if (command, user) in [call for call in calls if _subject(call) == _subject((command, user))][-1:]:
-            return
+        if [call.command for call in calls if call.subject == new.subject][-1:] == [command]:
+            return over()
         if len(calls) == MAX_QUEUED:
-            self._log(f"notify: {' '.join(calls.popleft()[0])} is left out: {MAX_QUEUED} later calls wait.")
-        calls.append((command, user))
+            oldest = calls.popleft()
+            self._log(f"notify: {' '.join(oldest.command)} is left out: {MAX_QUEUED} later calls wait.")
+            oldest.over()
+        calls.append(new)
         if program not in self._running:
             self._next(program)
+        return None
 
     def finish(self, when_idle: Callable[[], None]) -> None:
         """Call ``when_idle`` once no program is running or queued."""
@@ -52,28 +64,29 @@ class Notifications:
 
     def _next(self, program: str) -> None:
         while self._waiting[program]:
-            if self._start(program, *self._waiting[program].popleft()):
+            if self._start(program, self._waiting[program].popleft()):
                 return
         del self._waiting[program]
         if not self._running:
             self._when_idle()
 
-    def _start(self, program: str, command: Sequence[str], user: str) -> bool:
+    def _start(self, program: str, call: Call) -> bool:
         def ended(fault: str) -> None:
             timer.cancel()
             late = self._running.pop(program).stopping
-            self._report(command, f"no end within {seconds(self._limit)}" if late else fault)
+            self._report(call, f"no end within {seconds(self._limit)}" if late else fault)
             self._next(program)
 
         try:
-            child = self._children.start(command, user, ended)
+            child = self._children.start(call.command, call.user, ended)
         except OSError as fault:
-            self._report(command, in_words(fault))
+            self._report(call, in_words(fault))
             return False
         timer = self._loop.after(self._limit, child.stop)
         self._running[program] = child
         return True
 
-    def _report(self, command: Sequence[str], fault: str) -> None:
+    def _report(self, call: Call, fault: str) -> None:
         if fault:
-            self._log(f"notify: {' '.join(command)}: {fault}.")
+            self._log(f"notify: {' '.join(call.command)}: {fault}.")
+        call.over()

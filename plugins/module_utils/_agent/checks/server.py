@@ -19,10 +19,12 @@ from .subprocesses import Children
 
 # From the parent: a check with its number and its known state, the end of a check, a check to run at once, and a
 # notify program to run.
-ADD, DROP, SUSPECT, RUN = "add", "drop", "suspect", "run"  # number, check, up | number | number | command, user
-# To the parent: the state of a check, the outcome of one run, a line for the log, and a heartbeat.
+ADD, DROP, SUSPECT = "add", "drop", "suspect"  # number, check, up | number | number
+RUN = "run"  # number, command, user
+# To the parent: the state of a check, the outcome of one run, a notify program that need not run again, a line for the
+# log, and a heartbeat.
 RESULT, RAN = "result", "ran"  # number, up, value, detail | number, success, detail, duration
-LOG, ALIVE = "say", "alive"  # text | nothing
+NOTIFIED, LOG, ALIVE = "notified", "say", "alive"  # number | text | nothing
 
 LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the parent is gone
 
@@ -91,9 +93,9 @@ class Server:
         if number in self._runners:
             self._runners[number].suspect()
 
-    def _run(self, command: List[str], user: str) -> None:
+    def _run(self, number: int, command: List[str], user: str) -> None:
         self._check_user(user)
-        self._notifications.add(command, user)
+        self._notifications.add(command, user, lambda: self._channel.send(NOTIFIED, number))
 
     def _check_user(self, user: str) -> None:
         """Log once that only root can switch to another user."""

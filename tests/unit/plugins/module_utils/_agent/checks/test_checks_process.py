@@ -195,6 +195,27 @@ def test_while_the_last_notify_programs_run_nothing_is_checked_any_more(vrrp, tm
     assert text(first) == text(second) != ""
 
 
+@pytest.mark.parametrize("lost", ["unread", "under way", "while there is none"])
+def test_a_notify_program_that_a_lost_process_has_not_run_runs_in_the_next_one(vrrp, tmp_path, lost):
+    news, began, first = tmp_path / "news", tmp_path / "began", vrrp.checks.pid
+    once = f"test -e {began} || {{ echo $$ >{began}; exec sleep 60; }}" if lost == "under way" else "true"
+    vrrp.checks.run(shell(f"echo before >>{news}"), ME)
+    run_until(vrrp.loop, lambda: text(news) and not vrrp.checks._local._calls)
+    if lost == "unread":
+        os.kill(first, signal.SIGSTOP)
+    if lost == "while there is none":
+        vrrp.checks._local._process_hangs()
+        assert vrrp.checks.pid == 0
+    for state in ("MASTER", "BACKUP"):
+        vrrp.checks.run(shell(f"{once}; echo {state} >>{news}"), ME)
+    if lost == "under way":
+        run_until(vrrp.loop, lambda: pids(began))
+    if lost != "while there is none":
+        os.kill(first, signal.SIGKILL)
+    run_until(vrrp.loop, lambda: text(news).endswith("BACKUP\n"))
+    assert text(news).split() == ["before", "MASTER", "BACKUP"]
+
+
 def test_after_the_end_nothing_runs_and_nothing_is_started_again(loop, tmp_path):
     vrrp = Vrrp(loop)
     mark = tmp_path / "pid"
