@@ -21,6 +21,7 @@ import uuid
 
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import boolean
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
@@ -120,6 +121,26 @@ def _forecast(given, layout, left_out, drills):
 def layout_faults(given, layout, left_out=()):
     """Return what is wrong with the variables, without what only a forecast finds."""
     return several.draw(LAYOUTS[layout], _read(given), planner.draft, left_out).faults
+
+
+def layout_drafts(given, layout, left_out=()):
+    """Return of each plan, without a forecast, what the status compares with the members; nothing of a faulty one."""
+    members = _read(given)
+    closing = [each["name"] for each in members if boolean(each["settings"].get("firewall", True))[0] is False]
+    return [
+        {
+            "targets": plan.targets,
+            "members": {
+                name: {
+                    "balancer": {key: as_data(member.balancer)[key] for key in ("redirect", "services")},
+                    "opens": [] if name in closing else member.firewall.every_port,
+                    "left_to_user": f"{layout}_firewall" if name in closing else "",
+                }
+                for name, member in plan.members.items()
+            },
+        }
+        for plan in several.draw(LAYOUTS[layout], members, planner.draft, left_out).plans
+    ]
 
 
 def _read(given):
@@ -336,6 +357,7 @@ class FilterModule:
     def filters(self):
         return {
             "layout_components": layout_components,
+            "layout_drafts": with_faults(layout_drafts, lambda _faults: []),
             "layout_departed": layout_departed,
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),
