@@ -123,13 +123,13 @@ servers:
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}
 firewall:
   description:
-    - What the rules of nftables refuse for certain here, of the VIPs and ports at which the balancer listens those that
-      are C(closed), and the others as C(open); the peers whose C(vrrp) is refused, with an empty peer for all of them by
-      multicast; and the first C(chain) that does so.
+    - What the rules of nftables refuse for certain here. Of the VIPs and ports at which the balancer listens those that
+      are C(closed), and the others, which are C(open); the peers whose C(vrrp) is refused, with an empty one for all of
+      them by multicast; and the first C(chain) that refuses.
     - Why that is C(unknown), or not the whole of it.
   type: dict
   returned: success
-  sample: {"closed": [["192.0.2.10", 443]], "open": [], "vrrp": ["192.0.2.2"], "chain": "inet filter input", "unknown": ""}
+  sample: {"closed": [["192.0.2.10", 443]], "open": [], "vrrp": [], "chain": "inet filter input", "unknown": ""}
 full:
   description: A sentence for each file system that has no room for what the daemons and the next run write.
   type: list

@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support import recorded_plays
-from support.members import VIP, seen
+from support.members import NAMES, VIP, seen
 from support.paths import PLAYBOOKS
 from support.playbooks import PAIR, play, printed
 
@@ -69,7 +69,7 @@ WEB = {"name": "web", "port": 443, "check": {"type": "https"}, "servers": [{"add
 def asking(heard, tried, **variables):
     """Play the status of a pair with a host that is no member."""
     known = {"pair_vips": [VIP], "pair_services": [WEB], **variables}
-    groups = {"pair": {name: known for name in ("lb1", "lb2")}, "probe": {"client": {}}}
+    groups = {"pair": dict.fromkeys(NAMES, known), "probe": {"client": {}}}
     return recorded_plays.run("status", groups, {**HOLDERS, "layout_info": heard, "vip_probe": tried})
 
 
@@ -106,9 +106,10 @@ def test_what_the_plan_opens_is_compared_with_what_each_member_lets_in():
     firewall = {"closed": [[VIP, 443]], "open": [[VIP, 8080]], "vrrp": [], "chain": "inet filter input", "unknown": ""}
     answers = {"member_info": lambda call: seen(int(call.on[-1]), [VIP] * (call.on == "lb1"), firewall=firewall)}
     known = {"pair_vips": [VIP], "pair_services": [WEB]}
-    done = recorded_plays.run("status", {"pair": {name: known for name in ("lb1", "lb2")}}, answers)
-    assert done.code == 2 and f"lb2 could not take over: Its firewall (chain inet filter input) lets in no client at port 443 of {VIP}" in str(done.faults())
-    done = recorded_plays.run("status", {"pair": {name: {**known, "pair_firewall": False} for name in ("lb1", "lb2")}}, answers)
+    done = recorded_plays.run("status", {"pair": dict.fromkeys(NAMES, known)}, answers)
+    sentence = f"lb2 could not take over: Its firewall (chain inet filter input) lets in no client at port 443 of {VIP}"
+    assert done.code == 2 and sentence in str(done.faults())
+    done = recorded_plays.run("status", {"pair": dict.fromkeys(NAMES, {**known, "pair_firewall": False})}, answers)
     assert done.code == 0, done.faults()
 
 

@@ -66,7 +66,9 @@ def _ends(ruleset: Ruleset, packet: Packet) -> Iterator[Tuple[ChainName, Set[str
 def redirects(ruleset: Ruleset) -> bool:
     """Whether this collection sends connections on to other ports, after which no rule of a port sees the first one."""
     rules = [rule for name, chain in ruleset.items() if name[1].startswith("onprem_lb_") for rule in chain.rules]
-    return any(kind in statement for rule in rules for statement in rule.get("expr", []) for kind in ("redirect", "dnat"))
+    return any(
+        kind in statement for rule in rules for statement in rule.get("expr", []) for kind in ("redirect", "dnat")
+    )
 
 
 def _walk(ruleset: Ruleset, name: ChainName, packet: Packet, depth: int = 0) -> FrozenSet[str]:

@@ -26,7 +26,7 @@ Instances = Sequence[Mapping[str, Any]]
 
 
 def read(reader: Reader, ports: Mapping[str, Sequence[int]], instances: Instances) -> Dict[str, Any]:
-    """Return ``{closed, open, vrrp, chain, unknown}``: what is refused for certain, by which chain, or why nobody knows.
+    """Return ``{closed, open, vrrp, chain, unknown}``: what is refused for certain, and why not all is known.
 
     :param ports: at which its balancer listens, for each VIP
     :param instances: of its router

@@ -47,9 +47,7 @@ def lines(plan: Plan, members: Members, wanted: Sequence[str], send: str, seen: 
     return [chance.line for chance in _chances(plan, members, wanted, send, seen) if not chance.why]
 
 
-def refusals(
-    plans: Sequence[Plan], members: Members, wanted: Sequence[str], send: str, seen: Seen = ()
-) -> List[str]:
+def refusals(plans: Sequence[Plan], members: Members, wanted: Sequence[str], send: str, seen: Seen = ()) -> List[str]:
     """Return why no VIP can have a wanted event: a sentence for each VIP. One that another VIP can have is drilled."""
     every = [chance for plan in plans for chance in _chances(plan, members, wanted, send, seen)]
     possible = {chance.event for chance in every if not chance.why}
@@ -72,7 +70,7 @@ def _chances(plan: Plan, members: Members, wanted: Sequence[str], send: str, see
 def _serving(service: Optional[questions.Service], holder: str, seen: Seen) -> Optional[questions.Service]:
     """Return a service with those of its servers that the balancer of its VIP's holder gives connections to now.
 
-    It gives them to late ones only while no other is up. Those of which it knows nothing yet count as up, as for itself.
+    It gives them to late ones only while no other is up. Those that it has not checked yet count as up, as for itself.
     """
     if service is None:
         return None

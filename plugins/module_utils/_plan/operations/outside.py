@@ -18,6 +18,7 @@ SILENT = f"see 'The VIP is held but nothing answers' in {SYMPTOMS}."
 NO_SERVER, LATE = "unavailable", "slow"  # of the failures of `vip_probe`, those that are answers, too
 TIMEOUT, PATIENCE_S = "timeout", 3  # for which the playbook has an answer waited for
 
+Plans = Sequence[Mapping[str, Any]]
 Target = Sequence[Any]  # ``[VIP, port]``
 Said = Tuple[List[str], List[str]]  # lines, and faults
 
@@ -32,8 +33,8 @@ class Answer(NamedTuple):
     is_silent: bool = False  # nothing ever came back
 
 
-def asked(plans: Sequence[Mapping[str, Any]], targets: Sequence[Target], heard: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    """Return what to ask through each VIP that accepts connections, as `vip_probe` takes it: nothing where nobody knows.
+def asked(plans: Plans, targets: Sequence[Target], heard: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """Return what to ask through each VIP that accepts connections, as `vip_probe` takes it, where that is known.
 
     :param plans: as `layout_drafts` returns them
     :param heard: what `layout_info` has returned on the host that asks

@@ -60,7 +60,10 @@ def questions(given: List[Dict[str, Any]]) -> Dict[str, Any]:
     return {"vips": [], "services": [], "units": [], "programs": [], "targets": targets}
 
 
-def status(given: List[Dict[str, Any]], beside: Beside = Beside()) -> Status:
+NOTHING_BESIDE = Beside()
+
+
+def status(given: List[Dict[str, Any]], beside: Beside = NOTHING_BESIDE) -> Status:
     """Return the status.
 
     :param given: the hosts of the play, as `members` describes them

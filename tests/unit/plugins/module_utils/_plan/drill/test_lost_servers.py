@@ -40,8 +40,12 @@ def lines(members, layout=_pair):
 
 def seen(**states):
     """What `member_info` returned of the holder, whose balancer has these servers in other states than up."""
-    others = [{"service": "web", "name": name.replace("_", "."), "state": state} for name, state in states.items()]
-    return [{"item": "lb1", "servers": {"others": others}}, {"item": "lb2", "servers": {"others": []}}, {"failed": True}]
+    others = [{"service": "web", "name": name, "state": state} for name, state in states.items()]
+    return [
+        {"item": "lb1", "servers": {"others": others}},
+        {"item": "lb2", "servers": {"others": []}},
+        {"failed": True},
+    ]
 
 
 THREE = {**HTTP, "servers": [{"name": name, "address": f"192.0.2.3{at}"} for at, name in enumerate("abc", 1)]}

@@ -39,12 +39,15 @@ def words(plans, targets, heard=None):
 def test_what_is_asked_is_what_the_plan_says_of_the_ports_that_accept_a_connection():
     plans = drafts(HTTP, OPAQUE)
     assert words(plans, [[VIP, 80], [VIP, 5000]]) == ["HTTP at 80"]
-    assert words(plans, [[VIP, 5000]]) == words(plans, [[VIP, 80]], {"reached": []}) == words(plans, [[VIP, 80]], {}) == []
+    assert (
+        words(plans, [[VIP, 5000]]) == words(plans, [[VIP, 80]], {"reached": []}) == words(plans, [[VIP, 80]], {}) == []
+    )
 
 
 def test_without_a_plan_the_usual_ports_are_asked_as_usual():
     assert words([], TARGETS) == ["HTTP at 80"]
-    assert words([], [[VIP, 443], [SECOND, 6443]]) == [f"{kind} at {port}" for port in (443, 6443) for kind in ("TLS", "HTTP")]
+    both = [f"{kind} at {port}" for port in (443, 6443) for kind in ("TLS", "HTTP")]
+    assert words([], [[VIP, 443], [SECOND, 6443]]) == both
     assert words(drafts(HTTP), [[SECOND, 9000]]) == []
 
 

@@ -70,6 +70,7 @@ def planned(*ports, variable=""):
 
 CLOSED = {"closed": [[VIP, 443]], "open": [[VIP, 80]]}
 ALL = {"closed": [[VIP, 80], [VIP, 443]], "open": []}
+BOTH = f"{VIP} and {SECOND}"
 AGAIN = "onprem.lb.site opens it again."
 
 
@@ -85,7 +86,11 @@ AGAIN = "onprem.lb.site opens it again."
             planned(variable="pair_firewall"),
             f"no client at ports 80 and 443 of {VIP}: open it, as no run does (pair_firewall: false).",
         ),
-        ({"closed": [[VIP, 443], [SECOND, 443]], "open": []}, [], f"no client at port 443 of {VIP} and {SECOND}: {AGAIN}"),
+        (
+            {"closed": [[VIP, 443], [SECOND, 443]], "open": []},
+            [],
+            f"no client at port 443 of {BOTH}: {AGAIN}",
+        ),
         ({"vrrp": ["192.0.2.1"]}, planned(80), f"no VRRP from 192.0.2.1: {AGAIN}"),
         ({"vrrp": [""]}, planned(80), f"no VRRP: {AGAIN}"),
         ({**CLOSED, "vrrp": [""]}, planned(443), f"no client at port 443 of {VIP} and no VRRP: {AGAIN}"),
