@@ -246,11 +246,11 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 def _member_data(member: Member) -> Dict[str, Any]:
     kept = ("engine", "written_by", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
-    kept += ("firewall", "full")
+    asked = ("firewall", "full")
     return {
         "name": member.name,
         "was_read": not member.problem,
         "could_take_over": None if member.problem else not member.reasons,
         "reasons": [member.problem] if member.problem else member.reasons,
-        **{key: member.seen[key] for key in kept if key in member.seen},
+        **{key: member.seen[key] for key in (*kept, *asked) if key in member.seen},
     }
