@@ -107,6 +107,7 @@ def test_what_the_plan_opens_is_compared_with_what_each_member_lets_in():
     answers = {"member_info": lambda call: seen(int(call.on[-1]), [VIP] * (call.on == "lb1"), firewall=firewall)}
     known = {"pair_vips": [VIP], "pair_services": [WEB]}
     done = recorded_plays.run("status", {"pair": dict.fromkeys(NAMES, known)}, answers)
+    assert [call.given["asks_firewall"] for call in done.of("member_info")] == [True, True]
     sentence = f"lb2 could not take over: Its firewall (chain inet filter input) lets in no client at port 443 of {VIP}"
     assert done.code == 2 and sentence in str(done.faults())
     done = recorded_plays.run("status", {"pair": dict.fromkeys(NAMES, {**known, "pair_firewall": False})}, answers)

@@ -72,11 +72,18 @@ class Own(NamedTuple):
 Daemons = Dict[str, in_force.InForce]  # by unit
 
 
-def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_start: bool = False) -> Dict[str, Any]:
+def read(
+    reader: Reader,
+    vips: Sequence[Any],
+    members_record: str = "",
+    asks_start: bool = False,
+    asks_firewall: bool = False,
+) -> Dict[str, Any]:
     """Return what `member_info` returns.
 
     :param vips: those of the inventory, as a user writes them
     :param asks_start: whether its programs are asked if they could start again, which takes a moment
+    :param asks_firewall: whether its firewall is read, which may have many thousands of rules
     :raises PermissionError: without the right to open raw sockets
     """
     engine, units, daemons, own = _own(reader)
@@ -103,7 +110,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "ports": answering_ports,
         "ports_of_vips": ports_of_vips(listeners, engine, every, answering_ports),
         "servers": balancer.summary(own.servers),
-        "firewall": let_in.read(reader, listening, own.instances),
+        "firewall": let_in.read(reader, listening, own.instances) if asks_firewall else {},
         "full": obstacles.of_folders(FOLDERS),
         "held_back": record,
         "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],

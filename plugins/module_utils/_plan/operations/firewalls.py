@@ -22,14 +22,14 @@ def closed(member: Member, plans: Sequence[Mapping[str, Any]]) -> str:
     :param plans: as `layout_drafts` returns them
     """
     seen, planned = member.seen.get("firewall", {}), _planned(member, plans)
+    variable = planned.get("left_to_user", "")
     some_open = {vip for vip, _port in seen.get("open", [])}
-    shut = [
-        [vip, port] for vip, port in seen.get("closed", []) if port in planned.get("opens", []) or vip not in some_open
-    ]
+    closed_ports = [] if variable else seen.get("closed", [])  # whom a user's own firewall lets in is the user's choice
+    opens = planned.get("opens", [])
+    shut = [[vip, port] for vip, port in closed_ports if port in opens or vip not in some_open]
     refused = [*_clients(shut), *_routers(seen.get("vrrp", []))]
     if not refused:
         return ""
-    variable = planned.get("left_to_user", "")
     mend = f"open it, as no run does ({variable}: false)." if variable else "onprem.lb.site opens it again."
     return f"Its firewall (chain {seen['chain']}) lets in {' and '.join(refused)}: {mend}"
 

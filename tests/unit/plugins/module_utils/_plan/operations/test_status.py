@@ -71,6 +71,7 @@ def planned(*ports, variable=""):
 CLOSED = {"closed": [[VIP, 443]], "open": [[VIP, 80]]}
 ALL = {"closed": [[VIP, 80], [VIP, 443]], "open": []}
 BOTH = f"{VIP} and {SECOND}"
+OWN = "open it, as no run does (pair_firewall: false)."
 AGAIN = "onprem.lb.site opens it again."
 
 
@@ -81,11 +82,8 @@ AGAIN = "onprem.lb.site opens it again."
         (CLOSED, planned(80), ""),
         (CLOSED, [], ""),
         (ALL, [], f"no client at ports 80 and 443 of {VIP}: {AGAIN}"),
-        (
-            ALL,
-            planned(variable="pair_firewall"),
-            f"no client at ports 80 and 443 of {VIP}: open it, as no run does (pair_firewall: false).",
-        ),
+        (ALL, planned(variable="pair_firewall"), ""),
+        ({**ALL, "vrrp": [""]}, planned(variable="pair_firewall"), f"no VRRP: {OWN}"),
         (
             {"closed": [[VIP, 443], [SECOND, 443]], "open": []},
             [],
