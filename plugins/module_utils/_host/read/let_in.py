@@ -8,10 +8,10 @@ The kernel's own ruleset is asked, whoever has loaded it: firewalld, nftables.se
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
-from ..firewall import passage, ruleset
-from ..firewall.model import FirewallError
+from ..firewall import passage, ruleset, ufw
+from ..firewall.model import FirewallError, Opening
 from ..firewall.nftables import LIST
 from ..firewall.passage import Packet
 from .reader import Reader
@@ -40,13 +40,14 @@ def read(reader: Reader, ports: Mapping[str, Sequence[int]], instances: Instance
     routers = [packet for instance in instances for packet in _of_vrrp(instance)]
     refused = [(packet, passage.refusing(rules, packet)) for packet in [*clients, *routers]]
     chains = [" ".join(name) for _packet, name in refused if name]
-    opaque = any(passage.is_unknown(rules, packet) for packet, name in refused if not name)
+    opaque = [packet for packet, name in refused if not name and passage.is_unknown(rules, packet)]
+    opened = _opened_with_ufw(reader) if opaque else set()
     return {
         "closed": [[packet.target, packet.port] for packet, name in refused if name and packet.port],
         "open": [[packet.target, packet.port] for packet, name in refused if not name and packet.port],
         "vrrp": list(dict.fromkeys(packet.source for packet, name in refused if name and not packet.port)),
         "chain": next(iter(chains), ""),
-        "unknown": unknown or (NOT_SHOWN if opaque else ""),
+        "unknown": unknown or ("" if all(_is_opened(packet, opened) for packet in opaque) else NOT_SHOWN),
     }
 
 
@@ -60,6 +61,20 @@ def _of_vrrp(instance: Mapping[str, Any]) -> List[Packet]:
     own, link = instance["source"] or "", instance["interface"]
     peers = [Packet(own if (":" in own) == (":" in peer) else "", 0, peer, link) for peer in instance["peers"]]
     return peers or [Packet(MULTICAST[is_v6], 0, "", link)]
+
+
+def _opened_with_ufw(reader: Reader) -> Set[Opening]:
+    """Return what this collection has opened with an active ufw, which loads its rules with iptables."""
+    program = reader.find("ufw")
+    if not program or not reader.run([program, "status"])[1].startswith("Status: active"):
+        return set()
+    return ufw.parse_added(reader.run([program, "show", "added"])[1]).ours
+
+
+def _is_opened(packet: Packet, opened: Set[Opening]) -> bool:
+    """Whether a packet is let in: a client from somewhere at least, and VRRP by multicast from one peer at least."""
+    found = [opening for opening in opened if opening.port == packet.port]
+    return any(opening.source == packet.source or not packet.source for opening in found)
 
 
 def _ruleset(reader: Reader) -> Tuple[ruleset.Ruleset, str]:

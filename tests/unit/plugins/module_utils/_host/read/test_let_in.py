@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import co
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import apply, wanted_openings
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import let_in
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
-from support.firewalls import FakeNft, accepting, dropping
+from support.firewalls import FakeHost, FakeNft, FakeUfw, accepting, dropping
 
 V4, V6, PEER = "192.0.2.10", "2001:db8::10", "192.0.2.2"
 PORTS = {V4: [80, 443]}
@@ -74,3 +74,22 @@ def test_what_is_not_known_is_not_called_closed(no_iptables):
     found = read(dropping())
     assert found["unknown"] == let_in.NOT_SHOWN and found["vrrp"] == [PEER]
     assert let_in.read(reader(), PORTS, [instance()]) == {**KNOWS, "unknown": let_in.NOT_SHOWN}
+
+
+def test_of_ufw_it_is_known_what_this_collection_has_opened():
+    """Its chains have rules of iptables, as those that it has recorded on a host."""
+    xt = {"xt": {"type": "match", "name": "conntrack"}}
+    ruled = FakeNft({("ip", "filter"): {"INPUT": ("drop", [[xt, {"accept": None}]])}})
+
+    def asked(host, **given):
+        both = {"nft": ruled, "ufw": host}
+        run = Reader(lambda command: both[command[0]].run(command), lambda name: name if name in both else None)
+        return let_in.read(run, PORTS, [instance(**given)])["unknown"]
+
+    host = FakeUfw()
+    assert asked(host) == let_in.NOT_SHOWN
+    apply(core.plan(host, "ufw", wanted_openings([80, 443], [PEER])).actions, host)
+    assert asked(host) == asked(host, peers=[]) == ""
+    assert asked(host, peers=[PEER, "192.0.2.3"]) == asked(FakeHost()) == let_in.NOT_SHOWN
+    apply(core.plan(host, "ufw", wanted_openings([80], [PEER])).actions, host)
+    assert asked(host) == let_in.NOT_SHOWN
