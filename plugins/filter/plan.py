@@ -21,7 +21,6 @@ import uuid
 
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
-from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import boolean
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
@@ -126,7 +125,8 @@ def layout_faults(given, layout, left_out=()):
 def layout_drafts(given, layout, left_out=()):
     """Return of each plan, without a forecast, what the status compares with the members; nothing of a faulty one."""
     members = _read(given)
-    closing = [each["name"] for each in members if boolean(each["settings"].get("firewall", True))[0] is False]
+    opens = planner.TASKS["firewall"].check
+    closing = [each["name"] for each in members if opens(each["settings"].get("firewall", True))[0] is False]
     return [
         {
             "targets": plan.targets,

@@ -32,8 +32,8 @@ def reader(host=None, answer=None):
     return Reader(run, lambda name: f"/usr/sbin/{name}" if host or answer else None)
 
 
-def read(host, *instances, ports=PORTS):
-    return let_in.read(reader(host), ports, instances or [instance()])
+def read(host, *instances, ports=None):
+    return let_in.read(reader(host), PORTS if ports is None else ports, instances or [instance()])
 
 
 def opened(*ports, peers=(PEER,)):
