@@ -123,12 +123,14 @@ def layout_faults(given, layout, left_out=()):
 
 
 def layout_drafts(given, layout, left_out=()):
-    """Return of each plan, without a forecast, what the status compares with the members; nothing of a faulty one."""
+    """Return of each plan, without a forecast, what the status compares with the members; of faulty ones the faults."""
     members = _read(given)
     opens = planner.TASKS["firewall"].check
     closing = [each["name"] for each in members if opens(each["settings"].get("firewall", True))[0] is False]
-    return [
+    found = several.draw(LAYOUTS[layout], members, planner.draft, left_out)
+    return no_drafts(found.faults) or [
         {
+            "faults": [],
             "targets": plan.targets,
             "members": {
                 name: {
@@ -139,8 +141,12 @@ def layout_drafts(given, layout, left_out=()):
                 for name, member in plan.members.items()
             },
         }
-        for plan in several.draw(LAYOUTS[layout], members, planner.draft, left_out).plans
+        for plan in found.plans
     ]
+
+
+def no_drafts(faults):
+    return [{"faults": faults, "targets": [], "members": {}}] if faults else []
 
 
 def _read(given):
@@ -357,7 +363,7 @@ class FilterModule:
     def filters(self):
         return {
             "layout_components": layout_components,
-            "layout_drafts": with_faults(layout_drafts, lambda _faults: []),
+            "layout_drafts": with_faults(layout_drafts, no_drafts),
             "layout_departed": layout_departed,
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),

@@ -19,6 +19,7 @@ from .outside import SYMPTOMS, heard_through
 
 HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
 MINUTE, HOUR, DAY = 60, 3600, 86400
+UNPLANNED = "What the inventory plans was not compared with firewalls and answers: {}"
 COMPARED = (
     "Only the inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares everything."
 )
@@ -39,7 +40,7 @@ class Beside(NamedTuple):
     :ivar probe: the host that is no member and has asked through the VIPs, if there is one
     :ivar heard: what `layout_info` has returned there
     :ivar asked: the results of `vip_probe` there, as `outside.heard_through` takes them
-    :ivar plans: what the inventory plans, as `layout_drafts` returns it; none where it plans nothing, or wrong things
+    :ivar plans: what the inventory plans, as `layout_drafts` returns it; none where nobody knows
     """
 
     drill: Mapping[str, Any] = {}
@@ -77,7 +78,8 @@ def status(given: List[Dict[str, Any]], beside: Beside = NOTHING_BESIDE) -> Stat
     faults += silent
     data = {"layouts": [_data(layout) for layout in every], "faults": faults}
     data.update({"drill": beside.drill} if beside.drill else {})
-    return Status([*lines, *outside, *drilled, COMPARED], data, faults)
+    unplanned = [UNPLANNED.format(fault) for plan in beside.plans for fault in plan["faults"][:1]]
+    return Status([*lines, *outside, *drilled, *unplanned, COMPARED], data, faults)
 
 
 def _with_firewalls(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> Layout:

@@ -57,8 +57,10 @@ def test_the_user_says_who_opens_the_firewall():
     assert [left["members"]["lb1"]["opens"], left["members"]["lb1"]["left_to_user"]] == [[], "pair_firewall"]
 
 
-def test_a_plan_with_faults_is_none():
-    assert layout_drafts(unread(["pair_vipz is no variable."]), "pair") == []
+def test_of_a_plan_with_faults_the_faults_are_told():
+    (found,) = layout_drafts(unread(["pair_vipz is no variable."]), "pair")
+    assert found == {"faults": ["pair_vipz is no variable."], "targets": [], "members": {}}
+    assert words([found], [[VIP, 80]]) == ["HTTP at 80"]
 
 
 def tried(words, failures, good=0, port=443, vip=VIP):

@@ -65,7 +65,7 @@ def firewall(**found):
 
 def planned(*ports, variable=""):
     member = {"opens": ports, "left_to_user": variable}
-    return [{"targets": [], "members": dict.fromkeys(("lb1", "lb2"), member)}]
+    return [{"faults": [], "targets": [], "members": dict.fromkeys(("lb1", "lb2"), member)}]
 
 
 CLOSED = {"closed": [[VIP, 443]], "open": [[VIP, 80]]}
@@ -100,6 +100,14 @@ def test_a_member_whose_firewall_refuses_what_the_plan_opens_could_not_take_over
     lines, faults = said(pair(HOLDS, seen(2, **firewall(**found))), plans=plans)
     sentence = f"lb2 could not take over: Its firewall (chain inet filter input) lets in {reason}"
     assert faults == ([sentence] if reason else []) and (sentence in lines) == bool(reason)
+
+
+def test_a_plan_with_faults_is_not_compared_and_the_first_one_is_said():
+    plans = [{"faults": ["pair_vips is wrong.", "So is this."], "targets": [], "members": {}}]
+    lines, faults = said(pair(HOLDS, seen(2)), plans=plans)
+    assert faults == [] and lines[1:] == [
+        "What the inventory plans was not compared with firewalls and answers: pair_vips is wrong."
+    ]
 
 
 def test_a_firewall_that_nobody_can_read_is_said_to_be_unknown_once_for_all_members():
