@@ -13,6 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
     backup,
     locking,
     maintenance,
+    outside,
     rollback,
     status,
     steps,
@@ -20,14 +21,21 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
 )
 
 
-def members_status(given, drill=None, probe="", heard=None):
+def members_status(given, **beside):
     """Return ``{lines, data, faults}``: who holds each VIP, and who could take over.
 
-    :param drill: the report of the last drill, with ``at``, when it ended, in seconds since 1970
-    :param probe: the host that is no member and has asked through the VIPs, if there is one
+    :param beside: what `status.Beside` names
+    """
+    return status.status(given, status.Beside(**beside))._asdict()
+
+
+def status_asked(given, plans, heard):
+    """Return what the host that is no member asks through each VIP, as `outside.asked` does.
+
+    :param plans: as `layout_drafts` returns them
     :param heard: what `layout_info` has returned there
     """
-    return status.status(given, drill, probe, heard)._asdict()
+    return outside.asked(plans, status.questions(given)["targets"], heard)
 
 
 def switchover_steps(given, to="", back=False):
@@ -125,6 +133,7 @@ class FilterModule:
             "members_backup": members_backup,
             "members_locked": members_locked,
             "members_status": members_status,
+            "status_asked": status_asked,
             "status_questions": status.questions,
             "members_to_lock": locking.to_lock,
             "rollback_steps": rollback_steps,

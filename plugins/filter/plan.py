@@ -122,6 +122,33 @@ def layout_faults(given, layout, left_out=()):
     return several.draw(LAYOUTS[layout], _read(given), planner.draft, left_out).faults
 
 
+def layout_drafts(given, layout, left_out=()):
+    """Return of each plan, without a forecast, what the status compares with the members; of faulty ones the faults."""
+    members = _read(given)
+    opens = planner.TASKS["firewall"].check
+    closing = [each["name"] for each in members if opens(each["settings"].get("firewall", True))[0] is False]
+    found = several.draw(LAYOUTS[layout], members, planner.draft, left_out)
+    return no_drafts(found.faults) or [
+        {
+            "faults": [],
+            "targets": plan.targets,
+            "members": {
+                name: {
+                    "balancer": {key: as_data(member.balancer)[key] for key in ("redirect", "services")},
+                    "opens": [] if name in closing else member.firewall.every_port,
+                    "left_to_user": f"{layout}_firewall" if name in closing else "",
+                }
+                for name, member in plan.members.items()
+            },
+        }
+        for plan in found.plans
+    ]
+
+
+def no_drafts(faults):
+    return [{"faults": faults, "targets": [], "members": {}}] if faults else []
+
+
 def _read(given):
     """Return the members with their settings, which the lookup `layout_member` returns as JSON."""
     return [
@@ -336,6 +363,7 @@ class FilterModule:
     def filters(self):
         return {
             "layout_components": layout_components,
+            "layout_drafts": with_faults(layout_drafts, no_drafts),
             "layout_departed": layout_departed,
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),

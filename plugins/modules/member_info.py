@@ -33,6 +33,11 @@ options:
     description: Whether its programs are asked if they would start again, which takes a moment.
     type: bool
     default: false
+  asks_firewall:
+    description: Whether to find out what the rules of nftables refuse here, which may be many thousands.
+    type: bool
+    default: false
+    version_added: 1.1.0
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 seealso:
@@ -121,6 +126,20 @@ servers:
   type: dict
   returned: success
   sample: {"total": 4, "up": 3, "others": [{"service": "web", "name": "app1", "state": "down"}]}
+firewall:
+  description:
+    - What the rules of nftables refuse for certain here. Of the VIPs and ports at which the balancer listens those that
+      are C(closed), and the others, which are C(open); the peers whose C(vrrp) is refused, with an empty one for all of
+      them by multicast; and the first C(chain) that refuses.
+    - Why that is C(unknown), or not the whole of it. Empty without O(asks_firewall).
+  type: dict
+  returned: success
+  sample: {"closed": [["192.0.2.10", 443]], "open": [], "vrrp": [], "chain": "inet filter input", "unknown": ""}
+full:
+  description: A sentence for each file system that has no room for what the daemons and the next run write.
+  type: list
+  elements: str
+  returned: success
 resigns_when_killed:
   description: Whether keepalived has the hook by which its host resigns for it when it is killed. An older version of
     this collection has not written it. True with the agent and with static pods.
@@ -194,13 +213,15 @@ def main():
             "members_record": {"type": "path"},
             "asks_reboot": {"type": "bool", "default": False},
             "asks_start": {"type": "bool", "default": False},
+            "asks_firewall": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     reader = Reader.of(module)
     given = module.params
     try:
-        found = member.read(reader, given["vips"], given["members_record"] or "", given["asks_start"])
+        asks = [given["asks_start"], given["asks_firewall"]]
+        found = member.read(reader, given["vips"], given["members_record"] or "", *asks)
     except PermissionError:
         module.fail_json(msg="There is no permission to open raw sockets: use become, or give the container NET_RAW.")
     if given["asks_reboot"]:

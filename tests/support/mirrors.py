@@ -31,6 +31,7 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/restore": "playbooks/rollback",
     "playbooks/rollback": """
         layout/undo/heartbeat layout/undo/confirm layout/unlock playbooks/tasks/read""",
+    "playbooks/status": "pair/draft ipi/draft layout/members playbooks/tasks/begin",
     "playbooks/switchover": "playbooks/tasks/move playbooks/tasks/read",
     "roles/check_before_change": "layout/check haproxy/check keepalived/check agent/check",
     "roles/components": """

@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support import recorded_plays
-from support.members import VIP, seen
+from support.members import NAMES, VIP, seen
 from support.paths import PLAYBOOKS
 from support.playbooks import PAIR, play, printed
 
@@ -27,6 +27,7 @@ ipi_api_vips=["192.0.2.5"]
 """
 
 
+LIVING = ("status", "switchover", "maintenance")
 REFUSED = ("-e", "ansible_ssh_executable=ssh ansible_host=127.0.0.1 ansible_port=1")
 
 
@@ -60,22 +61,63 @@ def test_a_pair_and_a_cluster_are_shown_in_one_run(tmp_path):
     assert text.count('"not_asked"') == 2 and '"192.0.2.5"' in text
 
 
+REACHED = {"reached": [f"{VIP} 443"]}
+HOLDERS = {"member_info": lambda call: seen(int(call.on[-1]), [VIP] * (call.on == "lb1"))}
+WEB = {"name": "web", "port": 443, "check": {"type": "https"}, "servers": [{"address": "192.0.2.21"}]}
+
+
+def asking(heard, tried, **variables):
+    """Play the status of a pair with a host that is no member."""
+    known = {"pair_vips": [VIP], "pair_services": [WEB], **variables}
+    groups = {"pair": dict.fromkeys(NAMES, known), "probe": {"client": {}}}
+    return recorded_plays.run("status", groups, {**HOLDERS, "layout_info": heard, "vip_probe": tried})
+
+
 @pytest.mark.parametrize(
-    "heard, code, sentence",
+    "heard, tried, code, sentence",
     [
-        ({"reached": [f"{VIP} 443"]}, 0, f"{VIP} accepts connections from client."),
-        ({"reached": []}, 2, f"{VIP} accepts no connection from client: see "),
-        ({"unreachable": True}, 0, "client cannot be reached: no route to host. Nothing was asked through the VIPs."),
+        (REACHED, {}, 0, f"{VIP} answers client (TLS at 443)."),
+        (REACHED, {"timeout": 5}, 2, f"{VIP} accepts connections from client at port 443, and does not answer TLS "),
+        ({"reached": []}, {}, 2, f"{VIP} accepts no connection from client: see "),
+        (
+            {"unreachable": True},
+            {},
+            0,
+            "client cannot be reached: no route to host. Nothing was asked through the VIPs.",
+        ),
     ],
 )
-def test_the_host_that_is_no_member_asks_through_the_vips(heard, code, sentence):
-    groups = {"pair": {name: {"pair_vips": [VIP]} for name in ("lb1", "lb2")}, "probe": {"client": {}}}
-    answers = {"member_info": lambda call: seen(int(call.on[-1]), [VIP] * (call.on == "lb1")), "layout_info": heard}
-    done = recorded_plays.run("status", groups, answers)
-    (asked,) = done.of("layout_info")
-    assert (asked.on, asked.given["plan"]["targets"]) == ("client", [[VIP, 443]])
+def test_the_host_that_is_no_member_asks_through_the_vips(heard, tried, code, sentence):
+    done = asking(heard, {"tried": 5, "failed_attempts": sum(tried.values()), "failures": tried})
+    (connected,), asked = done.of("layout_info"), done.of("vip_probe")
+    assert (connected.on, connected.given["plan"]["targets"]) == ("client", [[VIP, 443]])
+    assert [(each.on, each.given["address"], each.given["tls"]) for each in asked] == (
+        [("client", VIP, True)] if heard == REACHED else []
+    )
     assert done.code == code and sentence in str(done.said), done.faults()
-    assert recorded_plays.run("status", {"pair": groups["pair"]}, answers).of("layout_info") == []
+
+
+def test_without_such_a_host_nothing_is_asked():
+    done = recorded_plays.run("status", {"pair": {name: {"pair_vips": [VIP]} for name in ("lb1", "lb2")}}, HOLDERS)
+    assert done.of("layout_info", "vip_probe") == [] and done.code == 0, done.faults()
+
+
+def test_what_the_plan_opens_is_compared_with_what_each_member_lets_in():
+    firewall = {"closed": [[VIP, 443]], "open": [[VIP, 8080]], "vrrp": [], "chain": "inet filter input", "unknown": ""}
+    answers = {"member_info": lambda call: seen(int(call.on[-1]), [VIP] * (call.on == "lb1"), firewall=firewall)}
+    known = {"pair_vips": [VIP], "pair_services": [WEB]}
+    done = recorded_plays.run("status", {"pair": dict.fromkeys(NAMES, known)}, answers)
+    assert [call.given["asks_firewall"] for call in done.of("member_info")] == [True, True]
+    sentence = f"lb2 could not take over: Its firewall (chain inet filter input) lets in no client at port 443 of {VIP}"
+    assert done.code == 2 and sentence in str(done.faults())
+    done = recorded_plays.run("status", {"pair": dict.fromkeys(NAMES, {**known, "pair_firewall": False})}, answers)
+    assert done.code == 0, done.faults()
+
+
+@pytest.mark.parametrize("services", [[{"name": "web"}], "{{ nothing }}"])
+def test_a_plan_that_cannot_be_made_keeps_the_status_from_nothing(services):
+    done = asking(REACHED, {"tried": 5, "failed_attempts": 0, "failures": {}}, pair_services=services)
+    assert done.code == 0 and f"{VIP} answers client (TLS at 443)." in str(done.said), done.faults()
 
 
 def test_the_last_drill_is_read_where_its_report_is(tmp_path):
@@ -94,6 +136,7 @@ def test_the_last_drill_is_read_where_its_report_is(tmp_path):
             "status_fromat=json",
             "status_fromat is not a variable of the playbook: did you mean status_format?",
         ),
+        *((each, "pair_vipz=x", "pair_vipz is not a variable of the role: did you mean pair_vips?") for each in LIVING),
         ("status", "status_format=yaml", "status_format is 'yaml': one of text, json is required."),
         (
             "switchover",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterable, List, Mapping, Sequence
 
-from ..._shared.engines import NATIVE, UNITS
 from ..._shared.events import SERVER_CUT, SERVER_ENDED, SERVER_HUNG
 from ..read.balancer import SERVING, Server
 from .backend import DELETE_TABLE, TABLE
@@ -43,8 +42,6 @@ def lost(event: str, unit: str, server: Mapping[str, Any], known: Iterable[Serve
     states = list(known)
     for service, names in server["services"].items():
         _require_another(event, service, names, states)
-        if event == SERVER_ENDED and unit == UNITS[NATIVE].balancer:
-            _require_forecast(service, names, states)
     text = rules(event, server["address"], server["port"])
     return Script((unit,), f"nft '{text}'", f"nft '{DELETE_TABLE}'", text, needs=NEEDS)
 
@@ -58,18 +55,6 @@ def _require_another(event: str, service: str, names: Sequence[str], known: Sequ
         raise Refused(f"{shown} of {service} is not up ({', '.join(own)}): it cannot be lost.")
     if not any(state in SERVING for name, state in states.items() if name not in names):
         raise Refused(f"No server of {service} is up besides {shown}: a drill never takes the last one away.")
-
-
-def _require_forecast(service: str, names: Sequence[str], known: Sequence[Server]) -> None:
-    """Refuse where one other server is up of several: haproxy may wait for a second before it tries that one."""
-    others = {name: state for of, name, state in known if of == service and name not in names}
-    up = [name for name, state in others.items() if state in SERVING]
-    if len(up) == 1 < len(others):
-        away = " and ".join(name for name in others if name not in up)
-        raise Refused(
-            f"Only {up[0]} of {service} is up besides {' and '.join(names)}, and the forecast counts on "
-            f"{' and '.join(others)}: start {away}, or take it out of {service}."
-        )
 
 
 def rules(event: str, address: str, port: int) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 from ..._agent.follow import show
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.runtime.text_table import problems
-from ..._shared import versions
+from ..._shared import paths, versions
 from ..._shared.engines import (
     AGENT,
     CONFIGS,
@@ -31,7 +31,19 @@ from ..._shared.engines import (
     is_own,
 )
 from ..._shared.pods import FOLLOW as FOLLOW_POD
-from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, starting, unconfirmed
+from . import (
+    balancer,
+    facts,
+    held_back,
+    in_force,
+    let_in,
+    obstacles,
+    pod_programs,
+    pods,
+    reboot,
+    starting,
+    unconfirmed,
+)
 from .reader import Reader
 
 FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
@@ -39,6 +51,7 @@ ASK = "onprem.lb.site starts onprem-lb-answers.service again, which writes it"
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 FIRST_CHECKS_PAUSE = 0.2  # seconds between two looks at a balancer that has just started
 CONNECT_TIMEOUT = 1.0  # seconds for the balancer to accept a connection of its own host
+FOLDERS = ("/run", "/etc", paths.STATE)  # in which the daemons, and the next run, write
 WILDCARDS = ("0.0.0.0", "::")
 ACTIVE = "Active"
 NOT_SET_UP = "nothing of this collection is set up here: run onprem.lb.site."
@@ -59,11 +72,18 @@ class Own(NamedTuple):
 Daemons = Dict[str, in_force.InForce]  # by unit
 
 
-def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_start: bool = False) -> Dict[str, Any]:
+def read(
+    reader: Reader,
+    vips: Sequence[Any],
+    members_record: str = "",
+    asks_start: bool = False,
+    asks_firewall: bool = False,
+) -> Dict[str, Any]:
     """Return what `member_info` returns.
 
     :param vips: those of the inventory, as a user writes them
     :param asks_start: whether its programs are asked if they could start again, which takes a moment
+    :param asks_firewall: whether its firewall is read, which may have many thousands of rules
     :raises PermissionError: without the right to open raw sockets
     """
     engine, units, daemons, own = _own(reader)
@@ -74,6 +94,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
     every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
     listeners = facts.listeners()
     answering_ports = ports(listeners, engine, every, own_address(addresses, own))
+    listening = ports_of_vips(listeners, engine, every, sorted({each["port"] for each in listeners}))
     return {
         "booted": reboot.booted(reader),
         "engine": engine,
@@ -89,6 +110,8 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "ports": answering_ports,
         "ports_of_vips": ports_of_vips(listeners, engine, every, answering_ports),
         "servers": balancer.summary(own.servers),
+        "firewall": let_in.read(reader, listening, own.instances) if asks_firewall else {},
+        "full": obstacles.of_folders(FOLDERS),
         "held_back": record,
         "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
         "would_not_start": list(starting.faults(reader, units)) if asks_start else [],

@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from typing import Dict, Iterable
+from typing import Dict, Iterable, List, Tuple
 
 from ..._shared.pods import MANIFESTS
 
@@ -53,6 +53,28 @@ def _of_file(path: str) -> str:
     except OSError as error:
         mend = MENDS.get(error.errno or 0, "make it writable")
         return f"{path} cannot be written ({os.strerror(error.errno or 0)}): {mend}."
+
+
+def of_folders(folders: Iterable[str]) -> List[str]:
+    """Return a sentence for each file system that has no room for what is written in these folders. Writes nothing."""
+    found: Dict[Tuple[int, int], List[str]] = {}
+    for folder in folders:
+        place = _existing_folder(f"{folder}/")
+        wrong = _of_file_system(os.statvfs(place))
+        if wrong:
+            found.setdefault((wrong, os.stat(place).st_dev), []).append(folder)
+    return [
+        f"{' and '.join(names)} cannot be written ({os.strerror(wrong)}): {MENDS[wrong]}."
+        for (wrong, _device), names in found.items()
+    ]
+
+
+def _of_file_system(seen: os.statvfs_result) -> int:
+    """Return with which error a write would fail; 0 with none. One without blocks, or inodes, does not count them."""
+    if seen.f_flag & os.ST_RDONLY:
+        return errno.EROFS
+    is_full = seen.f_blocks and seen.f_bfree * seen.f_frsize < ROOM or seen.f_files and not seen.f_ffree
+    return errno.ENOSPC if is_full else 0
 
 
 def _existing_folder(path: str) -> str:

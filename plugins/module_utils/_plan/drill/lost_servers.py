@@ -25,6 +25,7 @@ Plan = Mapping[str, Any]
 Members = Sequence[Mapping[str, Any]]  # each ``{name, timeouts}``
 Line = Dict[str, Any]
 Item = Mapping[str, Any]
+Seen = Sequence[Mapping[str, Any]]  # what `member_info` returned of each member, which is its ``item``
 
 
 class Chance(NamedTuple):
@@ -36,33 +37,51 @@ class Chance(NamedTuple):
     why: str
 
 
-def lines(plan: Plan, members: Members, wanted: Sequence[str], send: str) -> List[Line]:
+def lines(plan: Plan, members: Members, wanted: Sequence[str], send: str, seen: Seen = ()) -> List[Line]:
     """Return a line of the forecast for each VIP and event, as those in ``outages``, with ``server`` and ``promise``.
 
     :param wanted: the events; most drills want none of these
     :param send: what the user has the probe send
+    :param seen: what `member_info` returned of each member; without that of a holder all of its servers count as up
     """
-    return [chance.line for chance in _chances(plan, members, wanted, send) if not chance.why]
+    return [chance.line for chance in _chances(plan, members, wanted, send, seen) if not chance.why]
 
 
-def refusals(plans: Sequence[Plan], members: Members, wanted: Sequence[str], send: str) -> List[str]:
+def refusals(plans: Sequence[Plan], members: Members, wanted: Sequence[str], send: str, seen: Seen = ()) -> List[str]:
     """Return why no VIP can have a wanted event: a sentence for each VIP. One that another VIP can have is drilled."""
-    every = [chance for plan in plans for chance in _chances(plan, members, wanted, send)]
+    every = [chance for plan in plans for chance in _chances(plan, members, wanted, send, seen)]
     possible = {chance.event for chance in every if not chance.why}
     return [f"{each.event} is not for {each.vip}: {each.why}." for each in every if each.event not in possible]
 
 
-def _chances(plan: Plan, members: Members, wanted: Sequence[str], send: str) -> List[Chance]:
+def _chances(plan: Plan, members: Members, wanted: Sequence[str], send: str, seen: Seen) -> List[Chance]:
     asked = [event for event in FORECAST_AS if event in wanted]
     holders = {line["vip"]: line["before"] for line in plan["outages"]} if asked else {}
     found = []
     for vip, holder in holders.items():
-        service = questions.service_of(plan, vip, send)
+        service = _serving(questions.service_of(plan, vip, send), holder, seen)
         why = _unfit(plan["members"][holder], service)
         for event in asked:
             chance = Chance(event, vip, {}, why)
             found.append(chance if why or not service else _forecast(chance, plan, members, holder, service))
     return found
+
+
+def _serving(service: Optional[questions.Service], holder: str, seen: Seen) -> Optional[questions.Service]:
+    """Return a service with those of its servers that the balancer of its VIP's holder gives connections to now.
+
+    It gives them to late ones only while no other is up. Those that it has not checked yet count as up, as for itself.
+    """
+    if service is None:
+        return None
+    others = [each for item in seen if item.get("item") == holder for each in item.get("servers", {}).get("others", [])]
+    known = [each for each in others if each["service"] == service["name"] and each["state"] != "not checked yet"]
+    states = {server["name"]: server["state"] for server in known}
+    up = [server for server in service["servers"] if server["name"] not in states]
+    late = [server for server in service["servers"] if states.get(server["name"]) == "late"]
+    total = len(service["servers"])
+    count = f"{len(up or late)} of {total} servers up" if states else ""
+    return {**service, "servers": up or late, "up": count}
 
 
 def _unfit(holder: Mapping[str, Any], service: Optional[questions.Service]) -> str:
@@ -74,7 +93,8 @@ def _unfit(holder: Mapping[str, Any], service: Optional[questions.Service]) -> s
         return f"clients of {service['name']} may reach its servers without a balancer"
     if service["routes"]:
         return f"{service['name']} has routes, each with servers of its own"
-    return "" if len(servers.weights_of(service["servers"])) > 1 else f"{service['name']} has no second active server"
+    second = f"{service['name']} has no second active server" + (f" ({service['up']})" if service["up"] else "")
+    return "" if len(servers.weights_of(service["servers"])) > 1 else second
 
 
 def _forecast(chance: Chance, plan: Plan, members: Members, holder: str, service: questions.Service) -> Chance:
@@ -98,6 +118,7 @@ def _forecast(chance: Chance, plan: Plan, members: Members, holder: str, service
         "two_holders_ms": 0,
         "lasts_ms": round(1000 * seen_after) + promise.worst + BEYOND_MS,
         "promise": {key: getattr(promise, key) for key in ("late", "failed", "worst")},
+        "up": service["up"],
         "server": _server(json.loads(plan["members"][holder]["balancer"]["services"]), service),
     }
     return chance._replace(line=line)
@@ -154,6 +175,7 @@ def words(items: Sequence[Item]) -> str:
 def _round_words(item: Item) -> str:
     promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
     planned = _words("{} %", promise["late"], promise["failed"], promise["worst"])
+    planned += f", with {item['forecast']['up']}" if item["forecast"].get("up") else ""
     if not is_met(item):
         return f"the probe met other servers (plan: {planned})"
     delay = _delay(seen) if seen["late"] else 0

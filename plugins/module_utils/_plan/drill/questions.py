@@ -58,6 +58,18 @@ def questions(plans: Sequence[Mapping[str, Any]], send: str = "") -> List[Dict[s
     return [question._asdict() for question in found]
 
 
+def at(plans: Sequence[Mapping[str, Any]], targets: Sequence[Sequence[Any]]) -> List[Dict[str, Any]]:
+    """Return what to try at targets at which something listens, whether a plan knows it or not.
+
+    :param targets: ``[VIP, port]`` of each
+    """
+    known = {vip: plan["members"] for plan in plans for vip, _port in plan["targets"]}
+    vips = dict.fromkeys(vip for vip, _port in targets)
+    return questions(
+        [{"targets": [each for each in targets if each[0] == vip], "members": known.get(vip, {})} for vip in vips]
+    )
+
+
 def ask(rounds: Sequence[Mapping[str, Any]], tried: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
     """Return the rounds of a drill, each with its question, and whether that shows what the event costs.
 
@@ -147,7 +159,7 @@ def _question(vip: str, port: int, kind: str, service: Optional[Service]) -> Que
         return Question(vip, port, f"TLS at {port}", tls=True, server_name=asked.get("sni") or asked.get("host") or "")
     host = asked.get("host") or (f"[{vip}]" if ":" in vip else vip)
     path = (asked.get("path") or "/").partition("?")[0]  # what follows may be a secret
-    lines = (f"GET {path} HTTP/1.1", f"Host: {host}", "User-Agent: onprem.lb drill", "Connection: close", "", "")
+    lines = (f"GET {path} HTTP/1.1", f"Host: {host}", "User-Agent: onprem.lb", "Connection: close", "", "")
     return Question(vip, port, f"HTTP at {port}", send="\r\n".join(lines))
 
 

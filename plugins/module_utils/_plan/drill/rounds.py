@@ -24,17 +24,25 @@ BOOT_TIMEOUT = 600.0  # seconds that a host may take until it is back from a reb
 
 
 def rounds(
-    plans: List[Dict[str, Any]], members: List[Dict[str, Any]], events: List[str], repeats: int, send: str = ""
+    plans: List[Dict[str, Any]],
+    members: List[Dict[str, Any]],
+    events: List[str],
+    repeats: int,
+    send: str = "",
+    seen: lost_servers.Seen = (),
 ) -> List[Dict[str, Any]]:
     """Return the rounds of a drill: every event on every VIP, ``repeats`` times.
 
     :param plans: of each pair or cluster, as `layout_plans` returns them
     :param members: each ``{name, host, timeouts}``, the host as `host_info` returns it
     :param send: what the user has the probe send
+    :param seen: as `lost_servers.lines` takes it
     """
     macs = [{"name": member["name"], "macs": _macs(member["host"]["addresses"])} for member in members]
     every = [
-        (line, plan) for plan in plans for line in (*plan["outages"], *lost_servers.lines(plan, members, events, send))
+        (line, plan)
+        for plan in plans
+        for line in (*plan["outages"], *lost_servers.lines(plan, members, events, send, seen))
     ]
     served = {address for plan in plans for address, _port in plan["targets"]}
     return [

@@ -331,7 +331,7 @@ def table(
 
 def _block(backend: Dict[str, Any], of_engine: Mapping[str, Timeouts], drilled: Drilled) -> Iterator[str]:
     count = len(backend["servers"])
-    yield f"{count} server{'s' if count > 1 else ''}, check {backend['check']['type']}"
+    yield f"{count} server{'s' if count > 1 else ''}, assumed up, check {backend['check']['type']}"
     found: Dict[str, List[str]] = {}
     for engine, timeouts in of_engine.items():
         for loss in losses_of(backend, engine, timeouts):

@@ -89,6 +89,10 @@ class Firewall(NamedTuple):
     vrrp_peers: List[str]
     interfaces: List[str]
 
+    @property
+    def every_port(self) -> List[int]:
+        return [*self.ports, *(restricted["port"] for restricted in self.restricted_ports)]
+
 
 class Meanwhile(NamedTuple):
     """What takes the place of these parts of a member's plan during the run, as `still_asked` returns it."""

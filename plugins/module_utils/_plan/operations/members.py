@@ -26,6 +26,7 @@ class Member(NamedTuple):
     seen: Dict[str, Any]  # as `member_info` returns it
     problem: str = ""  # why it could not be read; `seen` is then empty
     silent: Sequence[str] = ()  # the members beside it that cannot be reached
+    closed: str = ""  # what its firewall refuses although the plan opens it; for the status alone
 
     @property
     def held(self) -> List[str]:
@@ -51,7 +52,7 @@ class Member(NamedTuple):
     @property
     def reasons(self) -> List[str]:
         """The same, and why it could not do so once its programs have to start again."""
-        return [*self.unable, *self.seen.get("would_not_start", [])]
+        return [*self.unable, *filter(None, [self.closed]), *self.seen.get("would_not_start", [])]
 
     @property
     def unloaded(self) -> List[str]:

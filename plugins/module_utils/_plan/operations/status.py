@@ -8,17 +8,18 @@ It says what was read, and names what was not.
 from __future__ import annotations
 
 import datetime
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent import VERSION
 from ..._shared import markdown
 from ..._shared.engines import AUTO
-from .members import Layout, Member, layouts, problem
+from . import firewalls
+from .members import Layout, Member, layouts
+from .outside import SYMPTOMS, heard_through
 
-SYMPTOMS = "docs/symptoms.md"
 HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
 MINUTE, HOUR, DAY = 60, 3600, 86400
-SILENT = "The VIP is held but nothing answers"
+UNPLANNED = "What the inventory plans was not compared with firewalls and answers: {}"
 COMPARED = (
     "Only the inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares everything."
 )
@@ -32,8 +33,25 @@ class Status(NamedTuple):
     faults: List[str]  # a sentence for each VIP without exactly one holder, and each member that could not take over
 
 
+class Beside(NamedTuple):
+    """What is known beside the members.
+
+    :ivar drill: the last report of a drill, as `report.report` returns it, with ``at``, seconds since 1970
+    :ivar probe: the host that is no member and has asked through the VIPs, if there is one
+    :ivar heard: what `layout_info` has returned there
+    :ivar asked: the results of `vip_probe` there, as `outside.heard_through` takes them
+    :ivar plans: what the inventory plans, as `layout_drafts` returns it; none where nobody knows
+    """
+
+    drill: Mapping[str, Any] = {}
+    probe: str = ""
+    heard: Mapping[str, Any] = {}
+    asked: Sequence[Mapping[str, Any]] = ()
+    plans: Sequence[Mapping[str, Any]] = ()
+
+
 def questions(given: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """Return what a host that is no member asks: a plan for `layout_info` with nothing but targets.
+    """Return where a host that is no member connects: a plan for `layout_info` with nothing but targets.
 
     These are the ports of each VIP that has one holder, as that one listens there.
     """
@@ -43,49 +61,30 @@ def questions(given: List[Dict[str, Any]]) -> Dict[str, Any]:
     return {"vips": [], "services": [], "units": [], "programs": [], "targets": targets}
 
 
-def status(
-    given: List[Dict[str, Any]], drill: Optional[Dict[str, Any]] = None, probe: str = "", heard: Any = None
-) -> Status:
+NOTHING_BESIDE = Beside()
+
+
+def status(given: List[Dict[str, Any]], beside: Beside = NOTHING_BESIDE) -> Status:
     """Return the status.
 
     :param given: the hosts of the play, as `members` describes them
-    :param drill: the last report of a drill, as `report.report` returns it, with ``at``, seconds since 1970
-    :param probe: the host that is no member and has asked `questions`, if there is one
-    :param heard: what `layout_info` has returned there
     """
-    every = layouts(given)
+    every = [_with_firewalls(layout, beside.plans) for layout in layouts(given)]
     faults = [fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)]]
     lines = [line for layout in every for line in _lines(layout)]
-    outside, silent = _outside(questions(given)["targets"], probe, heard or {})
-    drilled = [_drill_line(drill)] if drill else []
+    targets = questions(given)["targets"]
+    outside, silent = heard_through(targets, beside.probe, beside.heard, beside.asked)
+    drilled = [_drill_line(beside.drill)] if beside.drill else []
     faults += silent
-    data = {"layouts": [_data(layout) for layout in every], "faults": faults, **({"drill": drill} if drill else {})}
-    return Status([*lines, *outside, *drilled, COMPARED], data, faults)
+    data = {"layouts": [_data(layout) for layout in every], "faults": faults}
+    data.update({"drill": beside.drill} if beside.drill else {})
+    unplanned = [UNPLANNED.format(fault) for plan in beside.plans for fault in plan["faults"][:1]]
+    return Status([*lines, *outside, *drilled, *unplanned, COMPARED], data, faults)
 
 
-def _outside(targets: List[List[Any]], probe: str, heard: Dict[str, Any]) -> Tuple[List[str], List[str]]:
-    """Say which VIPs accept connections from a host that is no member, and name the silent ones.
-
-    A VIP is silent if none of its ports accepts one: some may be closed to clients on purpose, such as a monitor.
-    """
-    if not probe or heard.get("skipped") or not heard:
-        return [], []
-    unasked = problem(heard, "reached")
-    if unasked:
-        return [f"{probe} {unasked} Nothing was asked through the VIPs."], []
-    closed = [[vip, port] for vip, port in targets if f"{vip} {port}" not in heard["reached"]]
-    vips = dict.fromkeys(vip for vip, port in targets if [vip, port] not in closed)
-    silent = dict.fromkeys(vip for vip, _port in closed if vip not in vips)
-    but = {vip: _but_not([port for each, port in closed if each == vip]) for vip in vips}
-    said = [f"{vip} accepts connections from {probe}{but[vip]}." for vip in vips]
-    mute = [f"{vip} accepts no connection from {probe}: see '{SILENT}' in {SYMPTOMS}." for vip in silent]
-    return said + mute, mute
-
-
-def _but_not(ports: List[int]) -> str:
-    if not ports:
-        return ""
-    return f", but not at port{'s' if len(ports) > 1 else ''} {' and '.join(map(str, ports))}"
+def _with_firewalls(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> Layout:
+    """Return the members with what their firewalls refuse of what the plan opens."""
+    return layout._replace(members=[each._replace(closed=firewalls.closed(each, plans)) for each in layout.members])
 
 
 def _lines(layout: Layout) -> List[str]:
@@ -96,6 +95,8 @@ def _lines(layout: Layout) -> List[str]:
         *_member_faults(layout),
         *(f"{member.name} {member.seen['undo']}" for member in layout.read if member.seen.get("undo")),
         *(line for member in layout.read for line in _servers_down(member)),
+        *firewalls.unknown(layout.read),
+        *(f"{member.name}: {sentence}" for member in layout.read for sentence in member.seen.get("full", [])),
         *(line for member in layout.read for line in _not_following(member)),
         *(f"{name} was not read: it is outside --limit." for name in layout.left_out),
         *differences(layout),
@@ -221,7 +222,7 @@ def differences(layout: Layout) -> List[str]:
     return found
 
 
-def _drill_line(drill: Dict[str, Any]) -> str:
+def _drill_line(drill: Mapping[str, Any]) -> str:
     at = datetime.datetime.fromtimestamp(drill["at"], datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     worst = max((row["worst_ms"] for row in drill["rows"]), default=0)
     judged = f"{len(drill['faults'])} faults" if drill["faults"] else "as planned"
@@ -247,10 +248,11 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 def _member_data(member: Member) -> Dict[str, Any]:
     kept = ("engine", "written_by", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
+    asked = ("firewall", "full")
     return {
         "name": member.name,
         "was_read": not member.problem,
         "could_take_over": None if member.problem else not member.reasons,
         "reasons": [member.problem] if member.problem else member.reasons,
-        **{key: member.seen[key] for key in kept if key in member.seen},
+        **{key: member.seen[key] for key in (*kept, *asked) if key in member.seen},
     }

@@ -16,9 +16,10 @@ def test_it_reads_the_vips_and_changes_nothing_in_either_mode(monkeypatch, check
     monkeypatch.setattr(member, "read", lambda _reader, *given: asked.append(given) or {"engine": "native"})
     given = {"vips": ["192.0.2.10"], "members_record": "/etc/record.json"}
     found = run(member_info, given, check=check)
-    assert asked == [(["192.0.2.10"], "/etc/record.json", False)]
+    assert asked == [(["192.0.2.10"], "/etc/record.json", False, False)]
     run(member_info, {**given, "asks_start": True}, check=check)
-    assert asked[-1][-1] is True
+    run(member_info, {**given, "asks_firewall": True}, check=check)
+    assert [each[2:] for each in asked[1:]] == [(True, False), (False, True)]
     assert found["engine"] == "native" and "changed" not in found
 
 

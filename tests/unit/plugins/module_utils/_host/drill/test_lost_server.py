@@ -53,16 +53,6 @@ def test_the_last_server_that_is_up_is_never_lost(event, state):
     assert said == "No server of web is up besides a: a drill never takes the last one away."
 
 
-@pytest.mark.parametrize("state", ["down", "maint"])
-def test_one_that_ends_leaves_haproxy_two_others_if_the_forecast_counts_on_them(state):
-    """With one other haproxy may wait for a second before it tries that, which the forecast of three leaves out."""
-    known = [("web", "a", "up"), ("web", "b", "up"), ("web", "c", state)]
-    said = refusal(events.SERVER_ENDED, known=known)
-    assert said == "Only b of web is up besides a, and the forecast counts on b and c: start c, or take it out of web."
-    assert script(events.SERVER_ENDED, known=known, engine="agent")
-    assert script(events.SERVER_CUT, known=known) and script(events.SERVER_HUNG, known=known)
-
-
 @each_event
 def test_nor_is_it_where_another_service_has_no_other_one_or_has_it_twice(event):
     other = {"web": ["a"], "shop": ["a1", "a2"]}

@@ -147,6 +147,18 @@ def test_its_programs_are_asked_whether_they_would_start_again_on_request_alone(
     assert host.read(asks_start=True)["would_not_start"] == [f"{unit}.service would not." for unit in units]
 
 
+def test_its_firewall_is_asked_about_the_ports_of_its_balancer_on_request_alone(host, engine, monkeypatch):
+    program = {"native": "haproxy", "agent": "onprem-lb-proxy"}[engine]
+    monkeypatch.setattr(member, "is_own", lambda each, _program: each["program"] == program)
+    found = [{"address": address, "port": port, "program": program} for address, port in (("0.0.0.0", 80), (VIP, 443))]
+    monkeypatch.setattr(facts, "listeners", lambda: [*found, {"address": "0.0.0.0", "port": 22, "program": "sshd"}])
+    monkeypatch.setattr(
+        facts, "reachable", lambda _targets, _timeout: []
+    )  # by its own host, which its firewall may refuse
+    monkeypatch.setattr(member.let_in, "read", lambda _reader, ports, _instances: ports[VIP])
+    assert host.read([VIP])["firewall"] == {} and host.read([VIP], asks_firewall=True)["firewall"] == [80, 443]
+
+
 def test_a_member_that_serves_is_described_the_same_with_both_engines(host, engine):
     found = host.read([f"{VIP}/24", {"address": "192.0.2.20"}])
     assert (found["engine"], found["unable"], found["held_back"]) == (engine, [], {})

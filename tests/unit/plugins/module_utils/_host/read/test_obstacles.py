@@ -8,6 +8,7 @@ import errno
 import os
 import subprocess
 import tempfile
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import records
@@ -140,3 +141,30 @@ def test_a_disk_that_fills_up_while_a_file_is_written_is_said_with_the_file(tmp_
         assert os.listdir(tmp_path) == []
     finally:
         subprocess.run(["umount", tmp_path], check=True)
+
+
+def file_system(**values):
+    usual = {"f_flag": 0, "f_blocks": 100, "f_bfree": 100, "f_frsize": obstacles.ROOM, "f_files": 10, "f_ffree": 10}
+    return SimpleNamespace(**{**usual, **values})
+
+
+NO_ROOM = "cannot be written (No space left on device): make room on its file system."
+
+
+@pytest.mark.parametrize(
+    "seen, sentence",
+    [
+        ({}, ""),
+        ({"f_bfree": 0}, NO_ROOM),
+        ({"f_bfree": 1, "f_frsize": obstacles.ROOM - 1}, NO_ROOM),
+        ({"f_ffree": 0}, NO_ROOM),
+        ({"f_files": 0, "f_ffree": 0}, ""),
+        ({"f_blocks": 0, "f_bfree": 0}, ""),
+        ({"f_flag": os.ST_RDONLY}, "cannot be written (Read-only file system): mount its file system read-write."),
+    ],
+)
+def test_a_file_system_without_room_is_named_once_with_its_mend(tmp_path, monkeypatch, seen, sentence):
+    monkeypatch.setattr(os, "statvfs", lambda _path: file_system(**seen))
+    folders = [str(tmp_path), str(tmp_path / "none" / "deeper")]
+    assert obstacles.of_folders(folders) == ([f"{' and '.join(folders)} {sentence}"] if sentence else [])
+    assert obstacles.of_folders([]) == []

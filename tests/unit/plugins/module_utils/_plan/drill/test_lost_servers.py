@@ -38,6 +38,65 @@ def lines(members, layout=_pair):
     return {line["event"]: line for line in found}
 
 
+def seen(**states):
+    """What `member_info` returned of the holder, whose balancer has these servers in other states than up."""
+    others = [{"service": "web", "name": name, "state": state} for name, state in states.items()]
+    return [
+        {"item": "lb1", "servers": {"others": others}},
+        {"item": "lb2", "servers": {"others": []}},
+        {"failed": True},
+    ]
+
+
+THREE = {**HTTP, "servers": [{"name": name, "address": f"192.0.2.3{at}"} for at, name in enumerate("abc", 1)]}
+
+
+def promised(found, engine=engines.NATIVE, service=THREE):
+    members = of_services(service, engine=engine)
+    plan = planned(members)
+    every = lost_servers.lines(plan, members, events.ON_SERVER, "", found)
+    assert (every == []) == bool(lost_servers.refusals([plan], members, events.ON_SERVER, "", found))
+    return {line["event"]: line for line in every}
+
+
+@both_engines
+@pytest.mark.parametrize(
+    "found, share, up",
+    [
+        ([], 33, ""),
+        ([{"item": "lb1", "unreachable": True}], 33, ""),
+        (seen(), 33, ""),
+        (seen(b="not checked yet"), 33, ""),
+        (seen(c="down"), 50, "2 of 3 servers up"),
+        (seen(c="maint"), 50, "2 of 3 servers up"),
+        (seen(c="late"), 50, "2 of 3 servers up"),
+        (seen(a="late", b="late", c="late"), 33, "3 of 3 servers up"),
+    ],
+)
+def test_the_share_is_one_of_the_servers_that_are_up(engine, found, share, up):
+    line = promised(found, engine)[events.SERVER_CUT]
+    assert (line["promise"]["late"] + line["promise"]["failed"], line["up"]) == (share, up)
+
+
+@both_engines
+def test_the_server_that_is_lost_is_one_that_is_up(engine):
+    heavy = {**THREE, "servers": [{**server, "weight": 9 - at} for at, server in enumerate(THREE["servers"])]}
+    line = promised(seen(a="down"), engine, heavy)[events.SERVER_CUT]
+    assert line["server"]["services"] == {"web": ["b"]} and line["promise"]["late"] == 53
+
+
+def test_haproxy_waits_before_the_only_other_one_that_is_up():
+    ended = [promised(found)[events.SERVER_ENDED]["promise"] for found in (seen(), seen(c="down"))]
+    assert [promise["worst"] for promise in ended] == [0, 1000]
+
+
+def test_the_last_one_that_is_up_is_never_lost():
+    found = seen(b="down", c="drain")
+    members = of_services(THREE)
+    said = lost_servers.refusals([planned(members)], members, [events.SERVER_CUT], "", found)
+    assert said == [f"server_cut is not for {VIP}: web has no second active server (1 of 3 servers up)."]
+
+
 def refusals(*services, wanted=events.ON_SERVER, **settings):
     members = of_services(*services, **settings)
     return lost_servers.refusals([planned(members)], members, wanted, "")

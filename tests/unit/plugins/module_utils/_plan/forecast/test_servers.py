@@ -290,7 +290,7 @@ def test_haproxy_limits_the_connection_of_a_check_by_the_interval_too_and_the_ag
 def test_the_table_says_it_in_a_line_for_each_event():
     lines = table([service(check={"type": "http"})], {engines.NATIVE: Timeouts()})
     assert lines == [
-        "web: 2 servers, check http",
+        "web: 2 servers, assumed up, check http",
         "  server cut           50 % of new connections up to 1050 ms late for 2400 ms; "
         "lasting ones hang until they time out",
         "  process ends         no new connection late; but 1000 ms if refused as the server goes down; "
@@ -328,15 +328,15 @@ def test_a_route_has_servers_of_its_own_and_a_service_without_any_has_no_lines()
     route = {"name": "shop", "paths": ["/shop"], "servers": ["192.0.2.41"]}
     lines = table([service(mode="http", routes=[route])], {engines.NATIVE: Timeouts()})
     assert [line for line in lines if not line.startswith(" ")] == [
-        "web: 2 servers, check tcp",
-        "shop: 1 server, check tcp",
+        "web: 2 servers, assumed up, check tcp",
+        "shop: 1 server, assumed up, check tcp",
     ]
     assert table([{**service(), "servers": []}], {engines.NATIVE: Timeouts()}) == []
 
 
 def test_services_of_which_the_same_is_to_be_said_have_one_block():
     heads = [line for line in table([service(), service(name="api")], {engines.NATIVE: USUAL}) if line[0] != " "]
-    assert heads == ["web, api: 2 servers, check tcp"]
+    assert heads == ["web, api: 2 servers, assumed up, check tcp"]
 
 
 def test_every_event_is_forecast():

@@ -11,6 +11,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import (
     COMPARED,
     SYMPTOMS,
+    Beside,
     duration,
     questions,
     status,
@@ -25,7 +26,7 @@ SEVERAL = "See 'Several members hold the VIP' in docs/symptoms.md."
 
 def said(given, **more):
     """The lines without the table, and the sentences for which the playbook fails."""
-    found = status(given, **more)
+    found = status(given, Beside(**more))
     return [line for line in found.lines if not line.startswith("|") and line != COMPARED], found.faults
 
 
@@ -51,33 +52,77 @@ def test_a_host_that_is_no_member_asks_at_the_ports_of_each_vip_that_has_one_hol
     assert questions(pair(DOWN, DOWN))["targets"] == []
 
 
-MUTE = f"{VIP} accepts no connection from client: see 'The VIP is held but nothing answers' in docs/symptoms.md."
+def test_what_a_host_that_is_no_member_hears_is_said_after_the_members():
+    mute = f"{VIP} accepts no connection from client: see 'The VIP is held but nothing answers' in {SYMPTOMS}."
+    lines, faults = said(pair(HOLDS, seen(2)), probe="client", heard={"reached": []})
+    assert lines[1:] == [mute] == faults
+
+
+def firewall(**found):
+    usual = {"closed": [], "open": [[VIP, 80], [VIP, 443]], "vrrp": [], "chain": "inet filter input", "unknown": ""}
+    return {"firewall": {**usual, **found}}
+
+
+def planned(*ports, variable=""):
+    member = {"opens": ports, "left_to_user": variable}
+    return [{"faults": [], "targets": [], "members": dict.fromkeys(("lb1", "lb2"), member)}]
+
+
+CLOSED = {"closed": [[VIP, 443]], "open": [[VIP, 80]]}
+ALL = {"closed": [[VIP, 80], [VIP, 443]], "open": []}
+BOTH = f"{VIP} and {SECOND}"
+OWN = "open it, as no run does (pair_firewall: false)."
+AGAIN = "onprem.lb.site opens it again."
 
 
 @pytest.mark.parametrize(
-    "heard, line, fault",
+    "found, plans, reason",
     [
-        ({"reached": []}, MUTE, MUTE),
-        ({"reached": [f"{VIP} 443"]}, f"{VIP} accepts connections from client, but not at ports 80 and 9000.", None),
+        (CLOSED, planned(80, 443), f"no client at port 443 of {VIP}: {AGAIN}"),
+        (CLOSED, planned(80), ""),
+        (CLOSED, [], ""),
+        (ALL, [], f"no client at ports 80 and 443 of {VIP}: {AGAIN}"),
+        (ALL, planned(variable="pair_firewall"), ""),
+        ({**ALL, "vrrp": [""]}, planned(variable="pair_firewall"), f"no VRRP: {OWN}"),
         (
-            {"reached": [f"{VIP} 443", f"{VIP} 80"]},
-            f"{VIP} accepts connections from client, but not at port 9000.",
-            None,
+            {"closed": [[VIP, 443], [SECOND, 443]], "open": []},
+            [],
+            f"no client at port 443 of {BOTH}: {AGAIN}",
         ),
-        (
-            {"reached": [f"{VIP} {port}" for port in (80, 443, 9000)]},
-            f"{VIP} accepts connections from client.",
-            None,
-        ),
-        ({"unreachable": True, "msg": "no route"}, "client cannot be reached: no route. " + UNASKED, None),
-        ({"failed": True, "msg": "no python"}, "client cannot be read: no python. " + UNASKED, None),
-        ({"skipped": True, "changed": False}, None, None),
+        ({"vrrp": ["192.0.2.1"]}, planned(80), f"no VRRP from 192.0.2.1: {AGAIN}"),
+        ({"vrrp": [""]}, planned(80), f"no VRRP: {AGAIN}"),
+        ({**CLOSED, "vrrp": [""]}, planned(443), f"no client at port 443 of {VIP} and no VRRP: {AGAIN}"),
+        ({}, planned(80, 443), ""),
+        ({"unknown": "nft says: no"}, planned(80, 443), ""),
     ],
 )
-def test_which_vips_accept_connections_is_said_and_one_that_does_not_fails_the_status(heard, line, fault):
-    holds = seen(1, [VIP], ports_of_vips={VIP: [80, 443, 9000]})
-    lines, faults = said(pair(holds, seen(2)), probe="client", heard=heard)
-    assert lines[1:] == ([line] if line else []) and faults == ([fault] if fault else [])
+def test_a_member_whose_firewall_refuses_what_the_plan_opens_could_not_take_over(found, plans, reason):
+    lines, faults = said(pair(HOLDS, seen(2, **firewall(**found))), plans=plans)
+    sentence = f"lb2 could not take over: Its firewall (chain inet filter input) lets in {reason}"
+    assert faults == ([sentence] if reason else []) and (sentence in lines) == bool(reason)
+
+
+def test_a_plan_with_faults_is_not_compared_and_the_first_one_is_said():
+    plans = [{"faults": ["pair_vips is wrong.", "So is this."], "targets": [], "members": {}}]
+    lines, faults = said(pair(HOLDS, seen(2)), plans=plans)
+    assert faults == [] and lines[1:] == [
+        "What the inventory plans was not compared with firewalls and answers: pair_vips is wrong."
+    ]
+
+
+def test_a_firewall_that_nobody_can_read_is_said_to_be_unknown_once_for_all_members():
+    why = firewall(unknown="nft is missing (package nftables)")
+    lines, faults = said(pair(seen(1, [VIP], **why), seen(2, **why)))
+    assert faults == [] and lines[1:] == [
+        "Whether the firewalls of lb1 and lb2 let in clients and VRRP is not known: nft is missing (package nftables)."
+    ]
+    assert said(pair(HOLDS, seen(2, engine="", unable=["none"], **why)))[0][-1] == "lb2 could not take over: none"
+
+
+def test_a_file_system_without_room_is_said_with_its_mend_and_is_no_fault():
+    full = "/run cannot be written (No space left on device): make room on its file system."
+    lines, faults = said(pair(HOLDS, seen(2, full=[full])))
+    assert lines[1:] == [f"lb2: {full}"] and faults == []
 
 
 def test_the_version_that_has_set_a_member_up_is_shown_and_named_where_it_is_not_this_one():
