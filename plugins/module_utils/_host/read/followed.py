@@ -27,7 +27,7 @@ def read(reader: Reader, path: str = CONFIG) -> Servers:
     :param path: of the unit's configuration; without it there may be that of a static pod
     """
     found = config.parse(reader.text(path))[0] or _of_pod(reader)
-    if found is None or not state.load(found.state_file)[0].servers:
+    if found is None or not any(known.servers for known in state.load(found.state_file)[0].values()):
         return {}
     return {
         target.name: [server._asdict() for server in servers]
