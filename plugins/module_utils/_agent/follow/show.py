@@ -32,7 +32,7 @@ def table(report: Report, now: float) -> str:
 
 def faults(report: Report) -> List[str]:
     """Return what is wrong with the list."""
-    found = [report["problem"], report["api"]["fault"], *map(words.kept, report["kept"])]
+    found = [report["problem"], report["api"]["fault"], *map(words.kept, report.get("kept", []))]
     return [each for each in (*found, words.without_address(report["without_address"])) if each]
 
 
@@ -49,7 +49,7 @@ METRICS = (
     Metric("nodes", "How many nodes have the label.", of_report(lambda r: r["nodes"])),
     Metric("servers", "How many servers there should be.", of_report(lambda r: len(r["servers"]))),
     Metric("list_kept", "Whether servers stay that a list would take away.", of_report(lambda r: bool(r["problem"]))),
-    Metric("servers_kept", "How many servers stay that are none in the API.", of_report(lambda r: len(r["kept"]))),
+    Metric("servers_kept", "How many stay that are none in the API.", of_report(lambda r: len(r.get("kept", [])))),
     Metric("nodes_left_out", "How many nodes have no address.", of_report(lambda r: len(r["without_address"]))),
     Metric("api_answers", "Whether an API server answers.", of_report(lambda r: bool(r["api"]["server"]))),
     Metric("heard_seconds", "When one last answered, since 1970.", of_report(lambda r: r["api"]["heard"] or 0)),

@@ -65,3 +65,9 @@ def test_nothing_heard_yet_is_0():
     api = {"server": None, "heard": None, "fault": None, "errors": 0}
     lines = show.prometheus({**REPORT, "api": api, "last_change": None}).splitlines()
     assert {"onprem_lb_follow_heard_seconds 0", "onprem_lb_follow_changed_seconds 0"} <= set(lines)
+
+
+def test_the_report_of_an_earlier_version_is_shown():
+    old = {key: value for key, value in REPORT.items() if key != "kept"}
+    assert show.table(old, 1100.0) == show.table(REPORT, 1100.0)
+    assert show.prometheus(old) == show.prometheus(REPORT)
