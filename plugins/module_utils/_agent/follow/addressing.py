@@ -3,8 +3,9 @@
 """At which address each node is a server. Pure.
 
 A server keeps its address while the API server says that its node still has it. If the API server says something else,
-the server moves only if another node has its address, or if the balancer's check does not find it there any more: what
-the API server offers instead may be a VIP that nobody knows of. If it offers nothing of use, the server stays.
+the server moves only if the balancer's check does not find it there any more, or if a node that joins or moves has its
+address: what the API server offers instead may be a VIP that nobody knows of. If it offers nothing of use, the server
+stays.
 """
 
 from __future__ import annotations
@@ -42,20 +43,23 @@ def offered(node: Node, about: Nodes) -> Offered:
     return Offered(nodes.candidates(node, about), nodes.own(node, about))
 
 
-def held(servers: Sequence[Server], offers: Mapping[str, Offered], first: Collection[str]) -> Dict[str, str]:
+def held(servers: Sequence[Server], offers: Mapping[str, Offered], heirs: Sequence[str]) -> Dict[str, str]:
     """Return the address of the server that each node is, by node.
 
     A server belongs to the node of its name, or to one that has its address: the node was renamed, or the inventory has
     another name for it.
 
-    :param first: the nodes that are preferred if several have an address
+    :param heirs: the nodes that may be a server of another name, the best first
     """
-    found = {server.name: server.address for server in servers if server.name in offers}
-    order = sorted(offers, key=lambda name: (name not in first, name))
+    found: Dict[str, str] = {}
     for server in servers:
-        if server.name not in offers:
-            heirs = (name for name in order if name not in found and server.address in offers[name].own)
-            found.update(dict.fromkeys(list(heirs)[:1], server.address))
+        if server.name in offers and server.address not in found.values():
+            found[server.name] = server.address
+    for server in servers:
+        if server.name not in offers and server.address not in found.values():
+            heir = next((name for name in heirs if name not in found and server.address in offers[name].own), None)
+            if heir is not None:
+                found[heir] = server.address
     return found
 
 
@@ -93,24 +97,20 @@ class Assignment:
         return self._present[name] not in offer.own and bool(offer.fit)
 
     def _released(self, elsewhere: List[str], new: Sequence[str]) -> List[str]:
-        """Return who may move: whose address does not answer, or is that of a node that joins or moves, too."""
+        """Return who moves: whose address does not answer, or is that of a node that joins or moves itself.
+
+        Where all answer, nodes that have changed their addresses with one another stay: the addresses are the same.
+        """
         answers = self._answering() if elsewhere else {}
-        moving = list(elsewhere)
-        while True:
-            claimed = {
-                name: {each for other in (*new, *moving) if other != name for each in self._offers[other].own}
-                for name in moving
-            }
-            staying = [
-                name
-                for name in moving
-                if self._present[name] not in claimed[name] and (answers is None or answers.get(self._present[name]))
-            ]
-            if not staying:
-                return moving
-            self._waiting += staying
-            self._found.update({name: self._present[name] for name in staying})
-            moving = [name for name in moving if name not in staying]
+        dead = [] if answers is None else [name for name in elsewhere if not answers.get(self._present[name])]
+        moving, claiming = list(dead), [*new, *dead]
+        while claiming:
+            claimed = {each for name in claiming for each in self._offers[name].own}
+            claiming = [name for name in elsewhere if name not in moving and self._present[name] in claimed]
+            moving += claiming
+        self._waiting = [name for name in elsewhere if name not in moving]
+        self._found.update({name: self._present[name] for name in self._waiting})
+        return moving
 
     def _move(self, moving: List[str]) -> None:
         """Move servers to addresses that no other one has; one that finds none stays where it is."""
@@ -129,12 +129,15 @@ class Assignment:
                 return
 
     def _join(self, name: str, yielding: Set[str]) -> None:
+        """Find an address: where the node was a server before, from where it may move, or where it may be one."""
         offer, last = self._offers[name], self._last.get(name, "")
-        wished = [each for each in (last if last in offer.own else "", *offer.fit, last) if each]
+        wished = [each for each in (last, *offer.fit) if each]
         holders = {address: holder for holder, address in self._found.items()}
         free = [each for each in wished if each not in holders]
         taken_over = [each for each in wished if holders.get(each) in yielding]
         if free:
             self._found[name] = free[0]
+            if free[0] not in offer.own and offer.fit:
+                self._waiting.append(name)
         elif taken_over:
             self._found[name] = self._found.pop(holders[taken_over[0]])

@@ -36,6 +36,7 @@ class Groups:
                 settings.nodes._replace(label=label),
                 known[label] if label in known else Known(present(label)),
                 relabelled=changed and label not in known,
+                of_balancer=label not in known,
             )
             for label in every
         }

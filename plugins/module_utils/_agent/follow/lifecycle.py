@@ -43,6 +43,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._last_change: Optional[float] = None
         self._api_fault: Optional[str] = None
         self._errors = 0
+        self._noted: Set[str] = set()  # what was logged of the list
         self._troubles: Dict[int, Set[str]] = {}  # what was logged of each API server that does not answer
 
     def run(self, settings: Settings) -> None:
@@ -88,7 +89,6 @@ class Lifecycle(lifecycle.Lifecycle):
             self.log.warning(fault)
         self._saved = known
         self._listed = False
-        self._noted: Set[str] = set()
         self._balancers = Balancers(self.loop, self.log, settings)
         self._groups = Groups(settings, known, self._balancers.present)
         self._balancers.want({label: known[label].servers for label in labels(settings) if label in known})

@@ -39,8 +39,12 @@ class Kept(NamedTuple):
 class Membership:
     """Mutable: the nodes, and since when which are not ready. Times are microseconds."""
 
-    def __init__(self, about: Nodes, known: Known, relabelled: bool = False) -> None:
-        """:param relabelled: whether the known servers are those of another label, which the user has changed"""
+    def __init__(self, about: Nodes, known: Known, relabelled: bool = False, of_balancer: bool = False) -> None:
+        """
+        :param relabelled: whether the known servers are those of another label, which the user has changed
+        :param of_balancer: whether they are those of the balancer's file, where nodes may have other names
+        """
+        self._of_balancer = of_balancer
         self._about, self._known, self._relabelled = about, known, relabelled
         self._selector = selector.parse(about.label)
         self._nodes: Dict[str, Node] = {}  # all of them
@@ -94,7 +98,7 @@ class Membership:
 
         :param answering: what the balancer's checks say; called if that matters
         """
-        present = addressing.held(self._known.servers, self._offers, self._in_order())
+        present = addressing.held(self._known.servers, self._offers, self._heirs())
         chosen = {*filter(self._is_selected, self._nodes), *present, *self._last}.intersection(self._nodes)
         unwanted = {name for name in chosen if self._is_unwanted(name)}
         troubled = unwanted.union(filter(self._unready_since.__contains__, chosen))
@@ -114,6 +118,7 @@ class Membership:
         self._again = now + ASK_AGAIN if self._waiting else None
         found = [Server(name, address) for name, address in sorted(made.found.items()) if name not in gone]
         self._remember(made.found, unwanted)
+        self._of_balancer = self._of_balancer and not self._nodes
         out = tuple(Server(name, self._last.get(name, "")) for name in sorted(self._left_out))
         self._known = Known(tuple(found) or self._known.servers, out)
         return self._known
@@ -138,7 +143,8 @@ class Membership:
                 return words.all_stay("no node is ready: see `kubectl get nodes`.")
             return words.all_stay("no node has an address that can be a server's.") if self._known.servers else None
         if self._leaving:
-            return words.majority_stays(sorted(self._leaving), self._pool)
+            staying = sorted(server.name for server in self._known.servers if server.name in self._leaving)
+            return words.majority_stays(staying, len(self._leaving), self._pool) if staying else None
         return None
 
     def kept(self) -> List[Kept]:
@@ -182,8 +188,10 @@ class Membership:
         since = self._unready_since.get(name)
         return since is not None and now >= since + self._about.not_ready_for
 
-    def _in_order(self) -> List[str]:
-        return [name for name, node in self._nodes.items() if node.ready and self._is_selected(name)]
+    def _heirs(self) -> List[str]:
+        """Return which nodes may be servers of another name: those with the label, the ready ones first."""
+        every = [name for name in self._nodes if self._is_selected(name) or self._of_balancer]
+        return sorted(every, key=lambda name: (not self._is_selected(name), name in self._unready_since, name))
 
     def _remember(self, found: Dict[str, str], unwanted: Set[str]) -> None:
         """Note where each node is a server; one that the user has taken off comes back by the rule."""

@@ -76,9 +76,9 @@ def candidates(node: Node, about: Nodes) -> List[str]:
 
 def own(node: Node, about: Nodes) -> List[str]:
     """Return every address that the API server says a node has, whatever rule chooses it."""
-    nobodys = {*about.vips, *about.balancers}
+    nobodys = {ipaddress.ip_address(each) for each in (*about.vips, *about.balancers)}
     texts = (*node.internal, *node.annotated)
-    return [str(each) for number in (4, 6) for each in _usable(texts, number) if str(each) not in nobodys]
+    return [str(each) for number in (4, 6) for each in _usable(texts, number) if each not in nobodys]
 
 
 def addresses(node: Node, about: Nodes) -> List[str]:

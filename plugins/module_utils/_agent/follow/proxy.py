@@ -56,7 +56,7 @@ class Balancer:
         """Return whether each server that is checked answers, by its address. Raises Refused."""
         followed = {target.name for target in self._about.services}
         services = [each for each in self._ask()["services"] if each["name"] in followed]
-        known = [server for each in services for server in each["servers"] if server["check"]]
+        known = [server for each in services for server in each["servers"] if server.get("check")]
         return [(changes.canonical(each["address"]), each["state"] != DOWN) for each in known]
 
     def _is_behind(self) -> bool:

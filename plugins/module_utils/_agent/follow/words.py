@@ -55,13 +55,14 @@ def all_stay(why: str) -> str:
     return f"All servers stay: {why}"
 
 
-def majority_stays(names: Sequence[str], count: int) -> str:
+def majority_stays(names: Sequence[str], leaving: int, count: int) -> str:
     """Return why nodes that are there stay servers although they would leave.
 
+    :param leaving: the number of nodes that are not ready or taken off, those too that are no servers any more
     :param count: of the nodes that are there
     """
     return (
-        f"{_some(names)} {'stays a server' if len(names) == 1 else 'stay servers'}: {len(names)} of {count} nodes are "
+        f"{_some(names)} {'stays a server' if len(names) == 1 else 'stay servers'}: {leaving} of {count} nodes are "
         "not ready or taken off, and of more than half none is removed for that: see `kubectl get nodes`."
     )
 

@@ -46,6 +46,8 @@ class Cluster:
     def document(self, name, *addresses, ready=True, labels=(LABEL,)):
         self.version += 1
         self.shown[name] = node(name, *addresses, ready=ready, labels=labels, version=str(self.version))
+        taints = [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]
+        self.shown[name]["spec"] = self.chance.choice([{}, {"unschedulable": True, "taints": taints}])
         self.ready[name] = ready
         return {"type": "MODIFIED", "object": self.shown[name]}
 
@@ -131,7 +133,12 @@ def listed(them, watching, cluster, now):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_there_are_never_fewer_servers_than_nodes_that_are_there_and_ready(seed):
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_there_are_never_fewer_servers_than_nodes_that_are_there_and_ready(seed, is_asked):
+    def answering():
+        """The balancer's checks, of a balancer that can be asked or that cannot."""
+        return dict.fromkeys(map(cluster.address, cluster.shown), True) if is_asked else None
+
     chance = random.Random(seed)
     cluster, them, now = Cluster(chance), Membership(ABOUT, Known()), 0
     watching = listed(them, Watching(1), cluster, now)
@@ -139,11 +146,14 @@ def test_there_are_never_fewer_servers_than_nodes_that_are_there_and_ready(seed)
     for _change in range(CHANGES):
         now += chance.choice([1, MILLION, 61 * MILLION])
         event = cluster.change()
-        if chance.random() < 0.1:  # the watch has missed it
+        if chance.random() < 0.02:  # it is started anew
+            them = Membership(ABOUT, them.decide(now, answering))
+            watching = listed(them, Watching(1), cluster, now)
+        elif chance.random() < 0.1:  # the watch has missed it
             watching = listed(them, Watching(1), cluster, now)
         else:
             take(them, watching.line(event), now)
-        servers = them.decide(now, lambda: dict.fromkeys(map(cluster.address, cluster.shown), True)).servers
+        servers = them.decide(now, answering).servers
         assert len(servers) >= max(1, len(cluster.ready_ones())), (event, servers, cluster.ready_ones())
         assert len({server.address for server in servers}) == len(servers)
         assert {VIP, "127.0.0.1"}.isdisjoint(server.address for server in servers)

@@ -273,7 +273,10 @@ def test_every_node_has_its_name_whatever_its_labels_and_a_changed_address_is_wr
     server.put(node("w", "10.0.0.8", "fd00::8", labels=()))
     moved = ["10.0.0.8 w.lab.example.com w", "fd00::8 w.lab.example.com w"]
     until(lambda: written.read_text().splitlines()[2:] == moved)
+    server.put(node("w", labels=()), node("x", "10.0.0.7", labels=()))
+    until(lambda: written.read_text().splitlines()[2:] == [*moved, "10.0.0.7 x.lab.example.com x"])
     server.remove("w")
+    server.remove("x")
     until(lambda: written.read_text().splitlines()[1:] == NAMED[:1])
     server.remove("a")
     until(lambda: follow.lines("The names of the nodes stay as they are: no node has an address."))

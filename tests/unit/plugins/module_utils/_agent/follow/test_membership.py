@@ -199,11 +199,20 @@ def test_an_address_that_the_node_still_has_stays_whatever_rule_would_choose():
             assert them.decide(0, lambda: {A.address: False}).servers == (A,)
 
 
-def test_two_nodes_that_change_their_addresses_with_one_another_do():
+def test_two_nodes_that_change_their_addresses_with_one_another_do_once_one_of_them_does_not_answer():
     them = Membership(ABOUT, Known((A, B, C)))
     them.replace([up(A, B.address), up(B, A.address), up(C)], 0)
+    answers = dict.fromkeys((A.address, B.address), True)
+    assert them.decide(0, lambda: answers).servers == (A, B, C) and len(them.kept()) == 2
     swapped = (Server("a", B.address), Server("b", A.address), C)
-    assert them.decide(0, lambda: dict.fromkeys((A.address, B.address), True)).servers == swapped
+    assert them.decide(0, lambda: {**answers, A.address: False}).servers == swapped
+
+
+def test_a_node_that_takes_the_address_which_another_one_has_left_gets_it():
+    them = Membership(ABOUT, Known((A, B)))
+    them.replace([up(A, B.address), up(B, "10.0.0.9")], 0)
+    found = them.decide(0, lambda: {A.address: False, B.address: True}).servers
+    assert found == (Server("a", B.address), Server("b", "10.0.0.9"))
 
 
 def test_a_node_whose_address_a_new_node_has_moves_at_once():
@@ -224,9 +233,29 @@ def test_a_renamed_node_stays_whether_its_old_object_is_there_or_not():
 
 def test_the_inventorys_names_are_those_of_the_nodes_with_their_addresses():
     given = tuple(Server(f"first-{each.name}", each.address) for each in (A, B, C))
-    them = members(up(A), up(B)._replace(labels={}), known=Known(given))
+    them = Membership(Nodes(), Known(given), of_balancer=True)
+    them.replace([up(A), up(B)._replace(labels={})], 0)
     assert them.decide(0).servers == (A, B), "c is in no list"
     assert [each.name for each in them.kept()] == ["b"]
+
+
+def test_a_node_of_another_kind_that_gets_the_address_of_one_that_is_gone_is_no_server():
+    worker = up(Server("w", B.address))._replace(labels={})
+    assert members(up(A), worker, known=Known((A, B))).decide(0).servers == (A,)
+
+
+def test_two_servers_of_the_balancers_file_with_one_address_are_one():
+    them = Membership(Nodes(), Known((Server("x", A.address), Server("y", A.address))), of_balancer=True)
+    them.replace([up(A), up(B)], 0)
+    assert them.decide(0).servers == (A, B)
+
+
+def test_who_is_out_already_is_not_said_to_stay():
+    them = members(up(A), unready(B), up(C))
+    assert them.decide(LIMIT).servers == (A, C)
+    them.change(unready(C), LIMIT)
+    assert them.decide(9 * LIMIT).servers == (A, C)
+    assert them.problem().startswith("c stays a server: 2 of 3 nodes are not ready")
 
 
 def test_a_label_that_the_user_has_changed_is_a_reason_to_leave():
