@@ -98,7 +98,9 @@ class Membership:
 
         :param answering: what the balancer's checks say; called if that matters
         """
-        present = addressing.held(self._known.servers, self._offers, self._heirs())
+        nobodys = {*self._about.vips, *self._about.balancers}  # a user may name one that is a server
+        servers = [server for server in self._known.servers if server.address not in nobodys]
+        present = addressing.held(servers, self._offers, self._heirs())
         chosen = {*filter(self._is_selected, self._nodes), *present, *self._last}.intersection(self._nodes)
         unwanted = {name for name in chosen if self._is_unwanted(name)}
         troubled = unwanted.union(filter(self._unready_since.__contains__, chosen))

@@ -76,14 +76,14 @@ def not_at_its_address(internal: Sequence[str], fit: Sequence[str], answers: boo
 
     :param internal: what it has
     :param fit: those at which the node may be a server
-    :param answers: whether the server still answers
+    :param answers: whether the server may still answer
     """
     if not internal:
         return "the API has no address of its node: see the kubelet there, and --node-ip"
     if not fit:
         return f"no address of its node in the API can be a server's ({', '.join(internal)}): see --node-ip"
     if answers:
-        return f"the API has its node at {fit[0]}, and the server still answers where it is: is that a VIP?"
+        return f"the API has its node at {fit[0]}, but no check says that the server is gone: is that a VIP?"
     return f"the API has its node at {fit[0]}, where another node is: see --node-ip"
 
 

@@ -191,6 +191,16 @@ def test_a_node_with_another_address_moves_once_its_server_does_not_answer():
     assert them.due() is None
 
 
+@pytest.mark.parametrize("about", [Nodes(vips=(B.address,)), Nodes(balancers=(B.address,))])
+def test_a_server_at_an_address_that_the_user_says_is_a_vip_leaves_unless_it_is_the_last(about):
+    them = Membership(about, Known((A, B)))
+    them.replace([up(A), up(B)], 0)
+    assert them.decide(0).servers == (A,) and them.without_address() == ["b"]
+    them = Membership(about, Known((B,)))
+    them.replace([up(B)], 0)
+    assert them.decide(0).servers == (B,)
+
+
 def test_an_address_that_the_node_still_has_stays_whatever_rule_would_choose():
     for about in (Nodes(), Nodes(of_several="last"), Nodes(networks=("192.0.2.0/24",))):
         them = Membership(about, Known((A,)))
