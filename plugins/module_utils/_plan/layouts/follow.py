@@ -12,7 +12,6 @@ import ipaddress
 import json
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..._agent.config.fields import Checked
 from ..._agent.config.schema import Faults, Field, boolean, list_of, number, text
 from ..._agent.follow import changes, config, selector
 from ..._agent.follow import settings as follow_settings
@@ -39,7 +38,7 @@ SETTINGS = {
 }
 
 
-def _services(value: Any) -> Checked:
+def _services(value: Any) -> values.Checked:
     """The names of services, or a mapping of them to the labels of their nodes."""
     if not isinstance(value, dict):
         return list_of(text)(value)
