@@ -47,6 +47,7 @@ MAY_IMPORT = {
         "_agent.config.schema",
         # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
         *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.direct.settings"),
+        "_agent.follow.selector",
     ),
     "_plan.change": (
         *("_plan.forecast", "_plan.members", "_plan.model", "_shared"),
@@ -59,7 +60,7 @@ MAY_IMPORT = {
         *("_agent.checks.settings", "_agent.config.schema"),
         *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings"),
-        "_agent.follow.config",
+        *("_agent.follow.config", "_agent.follow.settings"),
     ),
     "_host": ("_shared", "_agent.config.schema"),  # what both those that read and those that write need
     "_host.read": (
@@ -123,7 +124,7 @@ MAY_IMPORT = {
     "_agent.keepalived": (
         *("_agent.checks", "_agent.net", "_agent.runtime", "_agent.vrrp.core.offers", "_agent.vrrp.core.packet"),
     ),
-    "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", *AGENT_PARTS),
+    "_agent.follow": ("_agent.VERSION", "_agent.proxy.config", "_agent.proxy.settings", *AGENT_PARTS),
     "_agent.direct": (
         *("_agent.VERSION", "_agent.direct", *AGENT_PARTS),
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings", "_agent.proxy.views.text"),

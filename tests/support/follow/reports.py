@@ -18,6 +18,7 @@ REPORT = {
     "servers": [{"name": "a", "address": "10.0.0.1"}, {"name": "b", "address": "fd00::2"}],
     "problem": None,
     "without_address": ["c"],
+    "kept": [],
     "last_change": 1090.0,
     "changes": 4,
     "api": {"server": "https://127.0.0.1:6443", "heard": 1095.0, "fault": None, "errors": 2},

@@ -40,12 +40,15 @@ class Haproxy:
     def __init__(self, folder) -> None:
         self.config, self.socket = folder / "haproxy.cfg", str(folder / "haproxy.sock")
         self.config.write_text(HAPROXY.format(folder=folder))
+        self.start()
+
+    def start(self) -> None:
         self._process = subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", str(self.config)])
         until(self.present)
 
-    def present(self):
+    def present(self, backend="masters"):
         try:
-            return {each.name: each.address for each in Runtime(self.socket).servers("masters")}
+            return {each.name: each.address for each in Runtime(self.socket).servers(backend)}
         except Refused:
             return {}
 

@@ -97,7 +97,10 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
             {"sync": True, "vips": ["192.0.2.10", {"address": "192.0.2.11", "vrid": 77}]},
         ],
         "notify": [{"notify": "/usr/local/bin/tell"}],
-        "follow_services": [{**FOLLOWING, "follow_services": ["infra_nodes-80"]}],
+        "follow_services": [
+            {**FOLLOWING, "follow_services": ["infra_nodes-80"]},
+            {**FOLLOWING, "follow_services": {"infra_nodes-80": "node-role.kubernetes.io/infra"}},
+        ],
         "subdomain": [{**DNS, "subdomain": "routes"}],
     },
     "ipi": {

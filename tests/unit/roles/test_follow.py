@@ -21,6 +21,7 @@ UNIT = "onprem-lb-follow.service"
 PLAN = {
     "engine": "native",
     "services": ["masters"],
+    "labels": {},
     "fallbacks": {"masters": "masters-fallback"},
     "hosts": {},
     "api": ["https://127.0.0.1:6443"],

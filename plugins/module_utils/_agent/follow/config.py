@@ -87,6 +87,7 @@ NODES = {
     "label": Field(_selector, _NODES["label"]),
     "families": Field(list_of(one_of(*settings.FAMILIES), at_least=1), list(_NODES["families"])),
     "networks": Field(list_of(fields.network), []),
+    "of_several": Field(one_of(settings.FIRST, settings.LAST), _NODES["of_several"]),
     "vips": Field(list_of(fields.address), []),
     "balancers": Field(list_of(fields.address), []),
     "not_ready_for": fields.duration(0, DAY, _NODES["not_ready_for"]),
@@ -95,6 +96,7 @@ NODES = {
 TARGET = {
     "name": Field(word, required=True),
     "port": Field(port),
+    "label": Field(fields.optional(_selector), _TARGET["label"]),
 }
 BACKEND = {
     **TARGET,

@@ -11,9 +11,7 @@ import threading
 from typing import Any, Callable, Deque, List
 
 from ..runtime.loop import Loop
-from . import selector
 from .api import Client
-from .nodes import EVERY
 from .settings import Settings
 from .watching import News, PageRequest, Wait, Waited, Watching, WatchRequest
 
@@ -26,12 +24,9 @@ class Follower:
     def __init__(self, loop: Loop, settings: Settings, take: Callable[[List[News]], None]) -> None:
         """:param take: is called in the loop with what is new, in its order"""
         self._loop, self._take = loop, take
-        # One watch is enough: where all nodes have names, those with the label are found here.
-        label, own = settings.nodes.label, EVERY
-        if settings.hosts:
-            label, own = "", selector.parse(label)
-        self._client = Client(settings.api, label)
-        self._watching = Watching(len(settings.api.servers), selector=own)
+        # All nodes: a watch of those with a label does not tell a node that has lost it from one that is gone.
+        self._client = Client(settings.api, "")
+        self._watching = Watching(len(settings.api.servers))
         self._stopped = threading.Event()
         self._news: Deque[News] = collections.deque()
         self._room = threading.Semaphore(MOST)

@@ -39,6 +39,14 @@ class Balancer:
         self._loaded.applied(text)
         return Applied(lines, again)
 
+    def written(self) -> List[Server]:
+        """Return the servers of the first backend in the file. Raises Refused."""
+        return list(haproxy_file.read(files.load(self._about.config), self._about.backends[0]).servers)
+
+    def answering(self) -> List[Tuple[str, bool]]:
+        """Return whether each server that is checked answers, by its address. Raises Refused."""
+        return [found for target in self._about.backends for found in self._runtime.answering(target.name)]
+
     def _write(self, wanted: Sequence[Server]) -> None:
         before = text = files.load(self._about.config)
         try:

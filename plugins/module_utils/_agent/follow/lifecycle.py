@@ -17,10 +17,11 @@ from . import config, state, words
 from .balancers import Balancers
 from .changes import Refused
 from .follower import Follower
-from .membership import Known, Membership
+from .groups import Groups, labels
+from .membership import Known
 from .names import Names
 from .settings import Settings
-from .watching import Changed, Connected, Listed, News, Removed, Trouble, of_selected
+from .watching import Changed, Connected, Listed, News, Removed, Trouble
 
 MOST_TROUBLES = 8  # of an API server that are logged until it answers: their texts may be its own
 SETTLE = MILLION // 2  # from an event to what it changes: a storm of events is one change
@@ -42,6 +43,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._last_change: Optional[float] = None
         self._api_fault: Optional[str] = None
         self._errors = 0
+        self._noted: Set[str] = set()  # what was logged of the list
         self._troubles: Dict[int, Set[str]] = {}  # what was logged of each API server that does not answer
 
     def run(self, settings: Settings) -> None:
@@ -50,7 +52,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._status = status_socket.StatusServer(self.loop, settings.status_socket, self.report)
         self._watch_signals()
         self._begin(settings)
-        self.log.info(f"onprem.lb {VERSION} follows {settings.nodes.label} by {self.path}.")
+        self.log.info(f"onprem.lb {VERSION} follows {', '.join(labels(settings))} by {self.path}.")
         self._notify_ready()
         self._feed_watchdog()
         try:
@@ -82,14 +84,14 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _begin(self, settings: Settings) -> None:
         self.settings = settings
-        known, fault = state.load(settings.state_file, settings.nodes.label)
+        known, fault = state.load(settings.state_file)
         if fault:
             self.log.warning(fault)
         self._saved = known
         self._listed = False
-        self._membership = Membership(settings.nodes, known)
         self._balancers = Balancers(self.loop, self.log, settings)
-        self._balancers.want(known.servers)
+        self._groups = Groups(settings, known, self._balancers.present)
+        self._balancers.want({label: known[label].servers for label in labels(settings) if label in known})
         self._follower = Follower(self.loop, settings, self._take)
         self._follower.start()
         self._names = Names(self.loop, self.log, settings, settings.hosts) if settings.hosts else None
@@ -115,7 +117,7 @@ class Lifecycle(lifecycle.Lifecycle):
             else:
                 if self._names:
                     self._names.take(each)
-                self._change(of_selected(each), now)
+                self._change(each, now)
 
     def _connected(self, server: int) -> None:
         self._answers, self._heard, self._api_fault = server, time.time(), None
@@ -136,47 +138,46 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _change(self, news: News, now: int) -> None:
         self._heard = time.time()
-        if isinstance(news, Removed) and news.name not in self._membership:
-            return  # a node without the label
-        self._last_change = self._heard
         if isinstance(news, Listed):
-            self._membership.replace(news.nodes, now)
-            self._listed = True
+            self._groups.replace(news.nodes, now)
+            self._listed = counts = True
         elif isinstance(news, Changed):
-            self._membership.change(news.node, now)
-        elif isinstance(news, Removed):
-            self._membership.remove(news.name)
-        self._next_decision.at(now + SETTLE)
+            counts = self._groups.change(news.node, now)
+        else:
+            counts = isinstance(news, Removed) and self._groups.remove(news.name)
+        if counts:  # the others are no servers, or say only that they live
+            self._last_change = self._heard
+            self._next_decision.at(now + SETTLE)
 
     # -- what follows from it
 
     def _decide(self) -> None:
-        known = self._membership.decide(self.loop.now())
+        known = self._groups.decide(self.loop.now(), lambda label: lambda: self._balancers.answering(label))
         self._note_problem()
         if known != self._saved:
             self._save(known)
-        self._balancers.want(known.servers)
-        due = self._membership.due()
+        self._balancers.want({label: each.servers for label, each in known.items()})
+        due = self._groups.due()
         if due is not None:
             self._next_decision.at(due)
 
     def _note_problem(self) -> None:
-        problem = words.no_servers(self._membership.problem())
-        if problem:
-            self.log.fault("list", problem)
-        else:
-            self.log.cured("list", "The list has servers again.")
-        without = self._membership.without_address()
-        if without:
-            self.log.fault(
-                "address", f"Nodes without an address of the configured families are not servers: {', '.join(without)}."
-            )
-        else:
-            self.log.cured("address", "Each node has an address.")
+        """Log what is wrong with the list, each once, and its end."""
+        about = self._groups.report()
+        found = {
+            "list": self._groups.problem() or "",
+            "address": words.without_address(about["without_address"]),
+            **{f"kept {each['name']}": words.kept(each) for each in about["kept"]},
+        }
+        for key in self._noted.difference(key for key, sentence in found.items() if sentence):
+            self.log.cured(key, words.MENDED.get(key) or f"{key.partition(' ')[2]} is a server as the API has it.")
+        self._noted = {key for key, sentence in found.items() if sentence}
+        for key in self._noted:
+            self.log.fault(key, found[key])
 
-    def _save(self, known: Known) -> None:
+    def _save(self, known: Dict[str, Known]) -> None:
         try:
-            state.save(self.settings.state_file, known, self.settings.nodes.label)
+            state.save(self.settings.state_file, known)
         except Refused as refused:
             self.log.fault("state", f"The list will not survive a restart: {refused}")
             return
@@ -187,11 +188,9 @@ class Lifecycle(lifecycle.Lifecycle):
         servers = self.settings.api.servers
         return {
             **self.describe(),
-            "label": self.settings.nodes.label,
-            "nodes": len(self._membership),
-            "servers": [server._asdict() for server in self._balancers.wanted],
-            "problem": words.no_servers(self._membership.problem()) if self._listed else None,
-            "without_address": self._membership.without_address(),
+            **self._groups.report(),
+            "servers": [server._asdict() for each in self._balancers.wanted.values() for server in each],
+            "problem": self._groups.problem() if self._listed else None,
             "last_change": self._last_change,
             "changes": self._balancers.changes,
             "api": {

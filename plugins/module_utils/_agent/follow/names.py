@@ -29,6 +29,7 @@ class Names:
     def __init__(self, loop: Loop, log: Any, settings: Settings, about: Hosts) -> None:
         self._loop, self._log, self._about, self._settings = loop, log, about, settings
         self._nodes: Dict[str, Node] = {}
+        self._named: Dict[str, List[str]] = {}  # the last addresses of each
         self._writing = Earliest(loop, self._write)
 
     def stop(self) -> None:
@@ -48,7 +49,9 @@ class Names:
 
     def _write(self) -> None:
         found = {name: nodes.addresses(node, self._settings.nodes) for name, node in self._nodes.items()}
-        named = {name: addresses for name, addresses in found.items() if addresses}
+        # A node that is there keeps its name although the API server has no address of it.
+        self._named = {name: each or self._named.get(name, []) for name, each in found.items()}
+        named = {name: addresses for name, addresses in self._named.items() if addresses}
         if named:
             self._write_files(named)
         else:

@@ -7,17 +7,16 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple, Union
 
 from ..config import fields
-from .selector import Selector
-from .settings import FAMILIES, IPV6, Nodes
+from .settings import FAMILIES, IPV6, LAST, Nodes
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
 # Where OVN-Kubernetes lists the addresses of a node, the newer annotation first.
 ANNOTATIONS = ("k8s.ovn.org/host-cidrs", "k8s.ovn.org/host-addresses")
-EVERY = Selector()
+EXCLUDED = ("onprem.lb/server", "false")  # the label of a node that is to be no server
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")  # a DNS subdomain, RFC 1123
 
 
@@ -32,10 +31,14 @@ class Node(NamedTuple):
     internal: Tuple[str, ...] = ()  # its InternalIPs
     annotated: Tuple[str, ...] = ()  # its addresses as OVN-Kubernetes has annotated them
     ready: bool = False
-    selected: bool = True  # whether it has the label of those that are servers
+    labels: Mapping[str, str] = {}
+
+    @property
+    def excluded(self) -> bool:
+        return self.labels.get(EXCLUDED[0]) == EXCLUDED[1]
 
 
-def read(document: Any, selector: Selector = EVERY) -> Node:
+def read(document: Any) -> Node:
     """Return a node from its JSON. Raises Malformed."""
     metadata, status = _mapping(document, "metadata"), _mapping(document, "status")
     name = metadata.get("name")
@@ -43,8 +46,8 @@ def read(document: Any, selector: Selector = EVERY) -> Node:
         raise Malformed("a node without a name")
     annotations = _mapping(metadata, "annotations")
     annotated = next((annotations[key] for key in ANNOTATIONS if annotations.get(key)), "[]")
-    selected = selector.matches(_mapping(metadata, "labels"))
-    return Node(name, tuple(_internal(status)), tuple(_annotated(annotated)), _ready(status), selected)
+    labels = {key: value for key, value in _mapping(metadata, "labels").items() if isinstance(value, str)}
+    return Node(name, tuple(_internal(status)), tuple(_annotated(annotated)), _ready(status), labels)
 
 
 def version(document: Any) -> str:
@@ -53,28 +56,34 @@ def version(document: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def address(node: Node, about: Nodes) -> Optional[str]:
-    """Return the address at which a node is a server, None if it has none that fits.
+def candidates(node: Node, about: Nodes) -> List[str]:
+    """Return the addresses at which a node may be a server, the best first; none if none fits.
 
-    Of each family: an InternalIP in the machine networks, then any InternalIP, then an annotated address in the machine
-    networks. Of several the last one counts, as for OpenShift's own balancer.
+    Of each family: the InternalIPs in the machine networks, then the other InternalIPs, then the annotated addresses in
+    the machine networks. Of several the first counts in Kubernetes (GetNodeHostIPs), the last in OpenShift.
     """
     networks = [ipaddress.ip_network(each) for each in about.networks]
     nobodys = {ipaddress.ip_address(each) for each in (*about.vips, *about.balancers)}
+    found: List[str] = []
     for family in about.families:
         number = 6 if family == IPV6 else 4
         internal = [each for each in _usable(node.internal, number) if each not in nobodys]
         annotated = [each for each in _usable(node.annotated, number) if each not in nobodys]
-        for candidates in (_inside(internal, networks), internal, _inside(annotated, networks)):
-            if candidates:
-                return str(candidates[-1])
-    return None
+        for group in (_inside(internal, networks), internal, _inside(annotated, networks)):
+            found += map(str, reversed(group) if about.of_several == LAST else group)
+    return list(dict.fromkeys(found))
+
+
+def own(node: Node, about: Nodes) -> List[str]:
+    """Return every address that the API server says a node has, whatever rule chooses it."""
+    nobodys = {ipaddress.ip_address(each) for each in (*about.vips, *about.balancers)}
+    texts = (*node.internal, *node.annotated)
+    return [str(each) for number in (4, 6) for each in _usable(texts, number) if each not in nobodys]
 
 
 def addresses(node: Node, about: Nodes) -> List[str]:
     """Return the addresses of a node, at most one of each family."""
-    found = [address(node, about._replace(families=(family,))) for family in FAMILIES]
-    return [each for each in found if each]
+    return [each for family in FAMILIES for each in candidates(node, about._replace(families=(family,)))[:1]]
 
 
 def _inside(addresses: List[Address], networks: List[Any]) -> List[Address]:

@@ -8,10 +8,11 @@ A reload drains: old sessions stay with the workers that have them, new ones go 
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..config import host
 from ..proxy import config
+from ..proxy.settings import DOWN
 from ..runtime import status_socket
 from . import changes, files
 from .changes import Applied, Refused
@@ -43,6 +44,20 @@ class Balancer:
         if lines or self._is_behind():
             self._reload()
         return Applied(lines)
+
+    def written(self) -> List[Server]:
+        """Return the servers of the first service in the file. Raises Refused."""
+        try:
+            return servers(json.loads(files.load(self._about.config)), self._about.services[0])
+        except (ValueError, RecursionError) as fault:
+            raise Refused(f"{self._about.config} is not JSON.") from fault
+
+    def answering(self) -> List[Tuple[str, bool]]:
+        """Return whether each server that is checked answers, by its address. Raises Refused."""
+        followed = {target.name for target in self._about.services}
+        services = [each for each in self._ask()["services"] if each["name"] in followed]
+        known = [server for each in services for server in each["servers"] if server.get("check")]
+        return [(changes.canonical(each["address"]), each["state"] != DOWN) for each in known]
 
     def _is_behind(self) -> bool:
         """Whether the proxy has other servers than its file, because a reload has failed."""

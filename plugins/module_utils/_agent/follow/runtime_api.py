@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import socket
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
 from ..checks.outcome import in_words
 from . import changes
@@ -14,7 +14,11 @@ from .changes import Refused
 from .settings import Server
 
 TIMEOUT = 5.0  # seconds of each step
-STATE = re.compile(r"(?P<number>[0-9]+) \S+ [0-9]+ (?P<name>\S+) (?P<address>\S+) .*")
+STATE = re.compile(
+    r"(?P<number>[0-9]+) \S+ [0-9]+ (?P<name>\S+) (?P<address>\S+) (?P<operation>[0-9]+)"
+    r"(?: \S+){7} (?P<check>[0-9]+) .*"
+)
+STOPPED, CHECKED = 0, 0x04  # of the operation, and in the state of the check
 
 
 class Runtime:
@@ -42,13 +46,24 @@ class Runtime:
 
     def servers(self, backend: str) -> List[Server]:
         """Return the servers of a backend."""
+        return [Server(line["name"], changes.canonical(line["address"])) for line in self._states(backend)]
+
+    def answering(self, backend: str) -> List[Tuple[str, bool]]:
+        """Return whether each server of a backend that is checked is up, by its address."""
+        return [
+            (changes.canonical(line["address"]), int(line["operation"]) != STOPPED)
+            for line in self._states(backend)
+            if int(line["check"]) & CHECKED
+        ]
+
+    def _states(self, backend: str) -> List[re.Match[str]]:
         answer = self.ask(f"show servers state {backend}")
         found = [line for line in map(STATE.fullmatch, answer.splitlines()) if line]
         if not answer.startswith("1"):
             raise Refused(f"HAProxy has no backend {backend}: {answer} Reload it, or correct haproxy.backends.")
         if found:
             self._numbers[backend] = found[0]["number"]
-        return [Server(line["name"], changes.canonical(line["address"])) for line in found]
+        return found
 
     def sessions(self, backend: str, name: str) -> int:
         """Return how many sessions a server has, and how many wait for it."""

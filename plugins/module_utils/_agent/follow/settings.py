@@ -12,6 +12,7 @@ MILLION = 1_000_000
 
 IPV4, IPV6 = "ipv4", "ipv6"
 FAMILIES = (IPV4, IPV6)
+FIRST, LAST = "first", "last"  # of several addresses
 STATUS_SOCKET = "/run/onprem-lb-follow/status.sock"
 
 
@@ -40,6 +41,7 @@ class Nodes(NamedTuple):
     label: str = "node-role.kubernetes.io/control-plane"
     families: Tuple[str, ...] = (IPV4,)  # the first one of which a node has an address
     networks: Tuple[str, ...] = ()  # the machine networks, whose addresses are preferred
+    of_several: str = FIRST  # which of several addresses counts: as in Kubernetes, or LAST as in OpenShift
     vips: Tuple[str, ...] = ()  # which are nobody's address
     balancers: Tuple[str, ...] = ()  # neither are these: the addresses of balancers that are no nodes
     not_ready_for: int = 60 * MILLION
@@ -52,6 +54,7 @@ class Target(NamedTuple):
     port: int = 0  # that of its first server if 0
     options: str = ""  # of HAProxy's server lines; those of its first server if empty
     fallback: str = ""  # a second backend of HAProxy's with the same servers, if its file has that
+    label: str = ""  # of the nodes that are its servers; that of `Nodes` if empty
 
 
 class Haproxy(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Iterable, List
 
 from ..runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, of_report
 from ..runtime.text_table import ago, columns, heading, problems
+from . import words
 
 PREFIX = "onprem_lb_follow"
 
@@ -31,9 +32,8 @@ def table(report: Report, now: float) -> str:
 
 def faults(report: Report) -> List[str]:
     """Return what is wrong with the list."""
-    found = [each for each in (report["problem"], report["api"]["fault"]) if each]
-    without = report["without_address"]
-    return found + ([f"Nodes without an address of the configured families: {', '.join(without)}."] if without else [])
+    found = [report["problem"], report["api"]["fault"], *map(words.kept, report.get("kept", []))]
+    return [each for each in (*found, words.without_address(report["without_address"])) if each]
 
 
 def prometheus(report: Report) -> str:
@@ -48,7 +48,9 @@ METRICS = (
     *PROCESS,
     Metric("nodes", "How many nodes have the label.", of_report(lambda r: r["nodes"])),
     Metric("servers", "How many servers there should be.", of_report(lambda r: len(r["servers"]))),
-    Metric("list_kept", "Whether a list was read that is rejected.", of_report(lambda r: bool(r["problem"]))),
+    Metric("list_kept", "Whether servers stay that a list would take away.", of_report(lambda r: bool(r["problem"]))),
+    Metric("servers_kept", "How many stay that are none in the API.", of_report(lambda r: len(r.get("kept", [])))),
+    Metric("nodes_left_out", "How many nodes have no address.", of_report(lambda r: len(r["without_address"]))),
     Metric("api_answers", "Whether an API server answers.", of_report(lambda r: bool(r["api"]["server"]))),
     Metric("heard_seconds", "When one last answered, since 1970.", of_report(lambda r: r["api"]["heard"] or 0)),
     Metric("changed_seconds", "When a node last changed, since 1970.", of_report(lambda r: r["last_change"] or 0)),

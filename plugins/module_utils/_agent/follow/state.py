@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ..checks.outcome import in_words
 from ..config import fields, file
@@ -17,29 +17,31 @@ from .membership import Known
 from .settings import Server
 
 SERVER = {"name": Field(word, required=True), "address": Field(fields.address, required=True)}
+LEFT = {"name": Field(word, required=True), "address": Field(fields.optional(fields.address), "")}
 STATE = {
     "label": Field(anything, "", required=True),
     "servers": Field(anything, [], required=True),
-    "unready": Field(list_of(word), []),
+    "unready": Field(anything, []),
 }
+WHOLE = {**STATE, "others": Field(list_of(anything), [])}  # the first label and those that follow
 
 
-def load(path: str, label: Optional[str] = None) -> Tuple[Known, Optional[str]]:
-    """Return what was known, and why a file is of no use. One of another label counts as none, if a label is given."""
+def load(path: str) -> Tuple[Dict[str, Known], Optional[str]]:
+    """Return what was known of each label, and why a file is of no use."""
     if not os.path.exists(path):
-        return Known(), None
+        return {}, None
     text, faults = file.load(path)
     data, faults = (None, faults) if faults else file.parse(text, path)
-    known = Known() if faults else _known(data, label, faults)
+    known = {} if faults else _known(data, faults)
     if faults:
-        return Known(), f"The state_file cannot be used, and is rewritten: {' '.join(faults)}"
+        return {}, f"The state_file cannot be used, and is rewritten: {' '.join(faults)}"
     return known, None
 
 
-def save(path: str, known: Known, label: str) -> None:
+def save(path: str, known: Mapping[str, Known]) -> None:
     """Write what is known. Raises Refused."""
-    servers: List[Dict[str, Any]] = [server._asdict() for server in known.servers]
-    text = json.dumps({"label": label, "servers": servers, "unready": list(known.unready)}, indent=2) + "\n"
+    first, *others = [_written(label, each) for label, each in known.items()]
+    text = json.dumps({**first, **({"others": others} if others else {})}, indent=2) + "\n"
     try:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     except OSError as fault:
@@ -47,9 +49,21 @@ def save(path: str, known: Known, label: str) -> None:
     files.replace(path, text, lambda _path: None)
 
 
-def _known(data: Any, label: Optional[str], faults: Faults) -> Known:
-    whole = read(STATE, data, "state", faults)
-    servers = read_list(SERVER, whole["servers"], "servers", faults)
-    if faults or label not in (None, whole["label"]):
-        return Known()
-    return Known(tuple(Server(each["name"], each["address"]) for each in servers), tuple(whole["unready"]))
+def _written(label: str, known: Known) -> Dict[str, Any]:
+    unready = [each._asdict() if each.address else each.name for each in known.unready]
+    return {"label": label, "servers": [each._asdict() for each in known.servers], "unready": unready}
+
+
+def _known(data: Any, faults: Faults) -> Dict[str, Known]:
+    whole = read(WHOLE, data, "state", faults)
+    others = [read(STATE, each, f"others[{at}]", faults) for at, each in enumerate(whole["others"])]
+    parts = [{key: whole[key] for key in STATE}, *others]
+    return {each["label"]: _of_label(each, faults) for each in parts if isinstance(each["label"], str)}
+
+
+def _of_label(part: Dict[str, Any], faults: Faults) -> Known:
+    servers = read_list(SERVER, part["servers"], "servers", faults)
+    written = part["unready"]
+    named = [{"name": each} if isinstance(each, str) else each for each in written] if isinstance(written, list) else 7
+    unready = read_list(LEFT, named, "unready", faults)
+    return Known(*(tuple(Server(each["name"], each["address"]) for each in found) for found in (servers, unready)))

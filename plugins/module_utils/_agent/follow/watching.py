@@ -15,7 +15,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import nodes
 from .nodes import Malformed, Node
-from .selector import Selector
 
 PAGE = 50  # nodes; one of them may have tens of kilobytes
 WATCH = 900  # seconds that a watch is to last
@@ -96,7 +95,7 @@ class Changed(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """News: a node is gone, or has lost the label."""
+    """News: a node is gone."""
 
     name: str
 
@@ -117,15 +116,6 @@ class Trouble(NamedTuple):
 News = Union[Listed, Changed, Removed, Connected, Trouble]
 
 
-def of_selected(news: News) -> News:
-    """Return what news of all nodes say of those with the label: a node that has lost it is gone."""
-    if isinstance(news, Listed):
-        return Listed(tuple(node for node in news.nodes if node.selected))
-    if isinstance(news, Changed) and not news.node.selected:
-        return Removed(news.node.name)
-    return news
-
-
 class Unusable(Exception):
     """A line after which a watch must end."""
 
@@ -137,14 +127,9 @@ class Unusable(Exception):
 class Watching:
     """The state of one client. Give it each outcome, and each line of a watch; it returns what follows."""
 
-    def __init__(
-        self, servers: int, chance: Callable[[], float] = random.random, selector: Selector = nodes.EVERY
-    ) -> None:
-        """
-        :param chance: returns a number from 0 to 1, for the back-off
-        :param selector: of the nodes that are servers, where the API server is asked for all of them
-        """
-        self._servers, self._chance, self._selector = servers, chance, selector
+    def __init__(self, servers: int, chance: Callable[[], float] = random.random) -> None:
+        """:param chance: returns a number from 0 to 1, for the back-off"""
+        self._servers, self._chance = servers, chance
         self._version = ""  # where the next watch begins; '' if a list is needed
         self._listed: List[Node] = []  # of the pages so far
         self._failures = 0  # since an API server has last been of use
@@ -195,7 +180,7 @@ class Watching:
 
     def _node(self, thing: Any) -> Node:
         try:
-            return nodes.read(thing, self._selector)
+            return nodes.read(thing)
         except Malformed as fault:
             self._version = ""
             raise Unusable(Failed(f"the watch has {fault}")) from fault
@@ -205,7 +190,7 @@ class Watching:
 
     def _after_page(self, server: int, page: Page) -> List[News]:
         try:
-            self._listed += [nodes.read(item, self._selector) for item in page.items]
+            self._listed += [nodes.read(item) for item in page.items]
         except Malformed as fault:
             return self._after_failure(server, Failed(f"the list has {fault}"))
         if page.page:

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Mapping, Sequence
 
 from .settings import Api
 from .watching import FORBIDDEN, UNAUTHORIZED, Failed, Refused, Trouble
 
 NOT_FOUND = 404
 KEPT = "The last list stays in force."
+MOST_NAMES = 5  # in a sentence
+MENDED = {"list": "The servers are those of the list again.", "address": "Each node has an address."}
 
 
 def sentence(trouble: Trouble, api: Api, expired: bool) -> str:
@@ -49,6 +51,53 @@ def _renewal(api: Api, expired: bool) -> str:
     return "set api.certificate or api.token"
 
 
-def no_servers(problem: Optional[str]) -> Optional[str]:
-    """Return why a list is not taken."""
-    return f"The last list stays in force: {problem}" if problem else None
+def all_stay(why: str) -> str:
+    return f"All servers stay: {why}"
+
+
+def majority_stays(names: Sequence[str], leaving: int, count: int) -> str:
+    """Return why nodes that are there stay servers although they would leave.
+
+    :param leaving: the number of nodes that are not ready or taken off, those too that are no servers any more
+    :param count: of the nodes that are there
+    """
+    return (
+        f"{_some(names)} {'stays a server' if len(names) == 1 else 'stay servers'}: {leaving} of {count} nodes are "
+        "not ready or taken off, and of more than half none is removed for that: see `kubectl get nodes`."
+    )
+
+
+def without_label(label: str) -> str:
+    return f"its node does not have the label {label}: label it, or take it off with `onprem.lb/server=false`"
+
+
+def not_at_its_address(internal: Sequence[str], fit: Sequence[str], answers: bool) -> str:
+    """Return why a server stays at an address that the API server does not have.
+
+    :param internal: what it has
+    :param fit: those at which the node may be a server
+    :param answers: whether the server may still answer
+    """
+    if not internal:
+        return "the API has no address of its node: see the kubelet there, and --node-ip"
+    if not fit:
+        return f"no address of its node in the API can be a server's ({', '.join(internal)}): see --node-ip"
+    if answers:
+        return f"the API has its node at {fit[0]}, but no check says that the server is gone: is that a VIP?"
+    return f"the API has its node at {fit[0]}, where another node is: see --node-ip"
+
+
+def kept(server: Mapping[str, str]) -> str:
+    """Return why a server stays although the API server does not say that it is one."""
+    return f"{server['name']} stays a server at {server['address']}: {server['why']}."
+
+
+def without_address(names: Sequence[str]) -> str:
+    """Return which nodes are no servers for want of an address; '' if none is."""
+    if not names:
+        return ""
+    return f"Nodes without an address of their own that can be a server's are not servers: {_some(names)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:MOST_NAMES])}{f' and {len(names) - MOST_NAMES} more' if len(names) > MOST_NAMES else ''}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Dict, List, Optional
 
-from ..._agent.follow import config, haproxy_file, proxy, state
+from ..._agent.follow import config, groups, haproxy_file, proxy, state
 from ..._agent.follow.changes import Refused
 from ..._agent.follow.settings import Server, Settings, Target
 from ..._shared.engines import FOLLOW, HAPROXY, PROXY
@@ -27,12 +27,14 @@ def read(reader: Reader, path: str = CONFIG) -> Servers:
     :param path: of the unit's configuration; without it there may be that of a static pod
     """
     found = config.parse(reader.text(path))[0] or _of_pod(reader)
-    if found is None or not state.load(found.state_file)[0].servers:
+    if found is None:
         return {}
+    answered = {label for label, known in state.load(found.state_file)[0].items() if known.servers}
+    is_changed = bool(answered.difference(groups.labels(found)))
     return {
         target.name: [server._asdict() for server in servers]
         for target, servers in ((target, _servers(reader, found, target)) for target in _targets(found))
-        if servers
+        if servers and (is_changed or (target.label or found.nodes.label) in answered)
     }
 
 

@@ -271,25 +271,29 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
             *ipi_cluster.warnings(cluster, faults),
             *checked.at_once(cluster.preset.preempt),
             *ipi_direct.warnings(ipi.direct, settings["preset"]),
+            *follow.warnings(settings, "ipi", cluster.preset.kind),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
         asked=ipi.asked,
         answers=ipi_services.answers(cluster),
         snippet=ipi_api.snippet(cluster),
-        follow=_follow(cluster, services, faults),
+        follow=_follow(cluster, services, members, faults),
         resolver=resolver.of_cluster(settings, members, cluster.placements, faults),
         direct=ipi.direct,
     )
 
 
-def _follow(cluster: Cluster, services: List[Dict[str, Any]], faults: Faults) -> Optional[follow.Follow]:
+def _follow(
+    cluster: Cluster, services: List[Dict[str, Any]], members: List[Member], faults: Faults
+) -> Optional[follow.Follow]:
     """Return what the masters follow. Each asks the API server on itself first, which needs no VIP."""
     if not services:
         return None  # which is a fault already
     api = [f"https://127.0.0.1:{cluster.settings['api_port']}"]
     vips = [vip.address for vip in cluster.vips]
     names = [service["name"] for service in services]
-    return follow.read(cluster.settings, "ipi", services, names, api, vips, faults)
+    kind = cluster.preset.kind
+    return follow.read(cluster.settings, "ipi", services, names, api, vips, faults, members=members, kind=kind)
 
 
 def _checked(cluster: Cluster, members: List[Member], faults: Faults) -> CheckedVips:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
-from ..model import pace
+from ..model import kinds, pace
 
 NODE_PORTS = range(30000, 32768)  # kube-apiserver's --service-node-port-range
 EPHEMERAL = range(32768, 61000)  # net.ipv4.ip_local_port_range
@@ -62,6 +62,7 @@ class Preset(NamedTuple):
     former_pace: Mapping[str, float] = {}  # of its server check
     bootstrap_priority: int = 0  # of the bootstrap host; 0: the lowest of all
     bootstrap_checks: Tuple[Check, ...] = ()  # of the bootstrap host; none: those of the masters
+    kind: kinds.Kind = kinds.KUBERNETES
 
 
 CURRENT_PORTS = {"lb": 9445, "machine_config": 9446, "ready": 9444, "monitor": 9454, "stats": 29445}
@@ -143,6 +144,7 @@ PRESETS = {
             Check("chk_default_ingress", ((ROUTER_LIVE,),), interval=5, rise=3, fall=2, weight=50),
         ),
         server_check={"type": "https", "path": "/readyz", "interval": 5, "fall": 3, "rise": 1},
+        kind=kinds.OPENSHIFT_IPI,
         server_weight=1,
         timeouts={**TIMEOUTS, "tunnel": "5m", "fin": "1s"},
         haproxy_lines=UPSTREAM_LINES,
@@ -164,6 +166,7 @@ PRESETS = {
         ),
         ingress_checks=(Check("chk_ingress", ((ROUTER_LIVE,),), interval=1, rise=1, fall=1, weight=50),),
         server_check={"type": "https", "path": "/readyz", "interval": 3, "fall": 2, "rise": 3},
+        kind=kinds.OPENSHIFT_IPI_45,
         server_weight=1,
         timeouts={**TIMEOUTS, "http_request": "10s"},
         haproxy_lines=UPSTREAM_LINES,

@@ -8,14 +8,15 @@ those of the first run, and their options are those of the nodes.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults, Field, boolean, list_of, number, text
-from ..._agent.follow import changes, config
+from ..._agent.follow import changes, config, selector
 from ..._agent.follow import settings as follow_settings
 from ..._shared import engines, paths
-from ..model import fallback, pace, values
+from ..model import fallback, kinds, pace, values
 from ..model.kubeconfig import SECRETS, Credentials
 from ..model.services import countable
 
@@ -31,12 +32,24 @@ UNIT = paths.FOLLOWING
 SETTINGS = {
     "follow": Field(boolean, False),
     "follow_kubeconfig": Field(values.optional(values.plain_path), ""),
-    "follow_label": Field(config.NODES["label"].check, follow_settings.Nodes().label),
+    "follow_label": Field(values.optional(config.NODES["label"].check), ""),  # that of the kind of cluster
     "follow_not_ready_for": Field(number(0, DAY, " seconds"), 60),
     "follow_drain_for": Field(number(0, DAY, " seconds"), 300),
 }
+
+
+def _services(value: Any) -> values.Checked:
+    """The names of services, or a mapping of them to the labels of their nodes."""
+    if not isinstance(value, dict):
+        return list_of(text)(value)
+    for name, label in value.items():
+        if not isinstance(name, str) or SETTINGS["follow_label"].check(label)[1]:
+            return None, f"a label selector is required for {name}, such as {kinds.CONTROL_PLANE}."
+    return value, None
+
+
 # The services of a pair may be anything, so a user may name those whose servers are nodes.
-OF_PAIR = {"follow_services": Field(list_of(text), [])}
+OF_PAIR = {"follow_services": Field(_services, [])}
 Servers = Mapping[str, List[Dict[str, str]]]  # ``{service: [{name, address}]}``
 
 
@@ -48,6 +61,7 @@ class Follow(NamedTuple):
     :ivar api: the URLs of API servers that are asked before the kubeconfig's
     :ivar balancers: the addresses of members that are no nodes
     :ivar fallbacks: the names of HAProxy's second backends of services that may have one
+    :ivar networks: the machine networks, the user's or those of the inventory's servers
     """
 
     services: List[str]
@@ -57,6 +71,8 @@ class Follow(NamedTuple):
     balancers: List[str]
     settings: Dict[str, Any]
     fallbacks: Dict[str, str]
+    networks: List[str]
+    kind: kinds.Kind
 
 
 def read(
@@ -68,6 +84,8 @@ def read(
     vips: Sequence[str],
     faults: Faults,
     balancers: Iterable[str] = (),
+    members: Iterable[Mapping[str, Any]] = (),
+    kind: kinds.Kind = kinds.KUBERNETES,
 ) -> Optional[Follow]:
     """Return what is followed; None where nothing is, or where it cannot be.
 
@@ -84,7 +102,46 @@ def read(
     servers = list(known[names[0]]["servers"])
     fallbacks = {name: fallback.name_of(name) for name in names if pace.may_have_second_backend(known[name])}
     others = sorted(set(balancers))
-    return Follow(list(dict.fromkeys(names)), servers, list(api), list(vips), others, settings, fallbacks)
+    addresses = [server["address"] for name in names for server in known[name]["servers"]]
+    networks = settings["machine_networks"] or _networks(addresses, members)
+    services_of = list(dict.fromkeys(names))
+    return Follow(services_of, servers, list(api), list(vips), others, settings, fallbacks, networks, kind)
+
+
+def _networks(addresses: Iterable[str], members: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Return the networks of the inventory's servers: the members' subnets, else the addresses alone."""
+    known = [
+        ipaddress.ip_interface(f"{each['address']}/{each['prefix']}").network
+        for member in members
+        for each in member["host"]["addresses"]
+        if each["interface"] != "lo"
+    ]
+    found = set()
+    for address in map(ipaddress.ip_address, addresses):
+        near = [network for network in known if address in network and network.num_addresses > 1]
+        found.add(max(near, key=lambda network: network.prefixlen, default=ipaddress.ip_network(address)))
+    families: List[List[Any]] = [[each for each in found if each.version == version] for version in (4, 6)]
+    return [str(network) for family in families for network in ipaddress.collapse_addresses(family)]
+
+
+def labels(settings: Mapping[str, Any], kind: kinds.Kind) -> Dict[str, str]:
+    """Return the labels of the nodes that are followed, by the variable that has them."""
+    services = settings.get("follow_services", [])
+    own = services if isinstance(services, dict) else {}
+    found = {f"follow_services ({name})": label for name, label in own.items() if label}
+    return {"follow_label": settings["follow_label"] or kind.label, **found}
+
+
+def warnings(settings: Mapping[str, Any], prefix: str, kind: kinds.Kind) -> List[str]:
+    """Return a sentence for each label that nodes of the cluster do not have."""
+    if not settings["follow"]:
+        return []
+    return [
+        f"{prefix}_{place} is {label}, and {kind.lacks[each.key]}: follow {kind.label}."
+        for place, label in labels(settings, kind).items()
+        for each in selector.parse(label).requirements
+        if each.key in kind.lacks and not each.negated
+    ]
 
 
 def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], names: Sequence[str]) -> Faults:
@@ -191,18 +248,21 @@ def planned(about: Optional[Follow], engine: str, balances: bool, hosts: Dict[st
     if about is None or not (balances or hosts):
         return {}
     settings = about.settings
+    own = settings.get("follow_services")
     families = [_family(server["address"]) for server in about.servers]
     return {
         "engine": engine,
         "services": about.services if balances else [],
+        "labels": own if balances and isinstance(own, dict) else {},
         "fallbacks": about.fallbacks,
         "api": about.api if balances else [],  # the first one is on a balancer's own host
         "hosts": hosts,
         "kubeconfig": settings["follow_kubeconfig"],
         "nodes": {
-            "label": settings["follow_label"],
+            "label": settings["follow_label"] or about.kind.label,
             "families": list(dict.fromkeys(families)),
-            "networks": settings["machine_networks"],
+            "networks": about.networks,
+            "of_several": about.kind.of_several,
             "vips": about.vips,
             "balancers": about.balancers,
             "not_ready_for": settings["follow_not_ready_for"],
@@ -236,10 +296,10 @@ def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str,
         **inside,
         "server_name": credentials.server_name,
     }
-    targets = [{"name": name} for name in plan["services"]]
+    targets = [_target(name, plan["labels"].get(name)) for name in plan["services"]]
     balancer: Dict[str, Any] = {"proxy": {"services": targets}}
     if plan["engine"] == engines.NATIVE:
-        backends = [{"name": name, "fallback": plan["fallbacks"].get(name, "")} for name in plan["services"]]
+        backends = [{**target, "fallback": plan["fallbacks"].get(target["name"], "")} for target in targets]
         balancer = {"haproxy": {"backends": backends, **paths, "reload": RELOAD, "loaded": "/run/haproxy.loaded"}}
     names = {"hosts": plan["hosts"]} if plan["hosts"] else {}
     fed = {**(balancer if targets else {}), **names}
@@ -261,6 +321,10 @@ def files(plan: Mapping[str, Any], credentials: Credentials, paths: Mapping[str,
         ],
         secrets=[line for line in secret if line and not line.startswith(BORDER)],
     )
+
+
+def _target(name: str, label: Optional[str]) -> Dict[str, str]:
+    return {"name": name, **({"label": label} if label else {})}
 
 
 def refused_by_the_agent(made: Files) -> Faults:

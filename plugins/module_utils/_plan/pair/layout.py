@@ -242,6 +242,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *pair_api.certificate_warnings(presets.names(settings), members),
             *checked.at_once(settings["preempt"]),
             *pair_direct.warnings(plane, ranks),
+            *follow.warnings(settings, "pair", presets.kind(settings)),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
         asked=lambda _name: pair.asked,
@@ -299,7 +300,7 @@ def _follow(
 ) -> Optional[follow.Follow]:
     """Return what the pair follows: the services that the user names, or those of the preset's masters."""
     masters = presets.of_masters(settings)
-    names = settings["follow_services"] or [front.name for front in masters]
+    names = list(settings["follow_services"]) or [front.name for front in masters]
     # No check shows which port of okd3's masters is the API's; they have one.
     asked = [front.name for front in masters if front.is_api] or [front.name for front in masters[:1]]
     api = [
@@ -311,7 +312,8 @@ def _follow(
     ]
     addresses = [vip.address for vip in vips]
     balancers = set(loops.own_addresses(members)).difference(addresses)
-    return follow.read(settings, "pair", services, names, api, addresses, faults, balancers)
+    kind = presets.kind(settings)
+    return follow.read(settings, "pair", services, names, api, addresses, faults, balancers, members, kind)
 
 
 def _checked(

@@ -8,7 +8,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..._agent.config.schema import Faults
-from ..model import nft_guard
+from ..model import kinds, nft_guard
 from ..model.values import is_name
 from . import api
 
@@ -59,10 +59,11 @@ class Preset(NamedTuple):
 
     fronts: Tuple[Front, ...]
     names: Optional[api.Names] = None
+    kind: kinds.Kind = kinds.KUBERNETES
 
 
 PRESETS = {
-    "okd3": Preset((Front("masters", 8443, balance="source"), *_ingress())),
+    "okd3": Preset((Front("masters", 8443, balance="source"), *_ingress()), kind=kinds.OPENSHIFT_3),
     "openshift_upi": Preset(
         (
             Front("masters", 6443, {**API, "status": 200}, bootstrap=True),
@@ -70,8 +71,9 @@ PRESETS = {
             *_ingress(check=ROUTER),
         ),
         api.OPENSHIFT,
+        kinds.OPENSHIFT,
     ),
-    "kubeadm": Preset((Front("masters", 6443, API), *_ingress(optional=True)), api.KUBEADM),
+    "kubeadm": Preset((Front("masters", 6443, API), *_ingress(optional=True)), api.KUBEADM, kinds.KUBEADM),
     "rke2": Preset(
         (Front("masters", 6443, API), Front("masters", 9345, RKE2_JOIN), *_ingress(optional=True)),
         api.rancher("rke2", 9345, "restart rke2-server"),
@@ -87,6 +89,11 @@ NAMED = [name for name, preset in PRESETS.items() if preset.names]  # whose API 
 def names(settings: Dict[str, Any]) -> Optional[api.Names]:
     """Return by what the cluster of the settings' preset calls its API."""
     return PRESETS[settings["preset"]].names if settings["preset"] else None
+
+
+def kind(settings: Dict[str, Any]) -> kinds.Kind:
+    """Return the kind of cluster; any Kubernetes where the user's own services replace the default."""
+    return PRESETS[settings["preset"] or DEFAULT].kind if fronts(settings) else kinds.KUBERNETES
 
 
 def fronts(settings: Dict[str, Any]) -> List[Front]:

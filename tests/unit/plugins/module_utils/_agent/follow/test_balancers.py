@@ -10,6 +10,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import bal
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Applied, Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import (
     Api,
+    Nodes,
     Proxy,
     Server,
     Settings,
@@ -17,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings i
 )
 from support.agent.loops import SECOND, Time
 
+LABEL = Nodes().label
 A, B = Server("a", "10.0.0.1"), Server("b", "10.0.0.2")
 
 
@@ -25,6 +27,15 @@ class Balancer:
 
     def __init__(self, time) -> None:
         self.time, self.calls, self.wrong, self.draining = time, [], None, False
+        self.checked = []
+
+    def written(self):
+        return self.calls[-1][1] if self.calls else []
+
+    def answering(self):
+        if self.wrong:
+            raise Refused(self.wrong)
+        return self.checked
 
     def apply(self, wanted):
         self.calls.append((self.time.now() // SECOND, list(wanted)))
@@ -52,12 +63,17 @@ class Log:
 
 
 class Case:
-    def __init__(self, monkeypatch) -> None:
+    def __init__(self, monkeypatch, *more) -> None:
         self.time, self.log = Time(), Log()
         self.balancer = Balancer(self.time)
-        monkeypatch.setattr(balancers.proxy, "Balancer", lambda about: self.balancer)
-        settings = Settings(Api(("https://x",)), proxy=Proxy((Target("web"),)))
+        self.routers = Balancer(self.time)
+        services = {"web": self.balancer, "routers": self.routers}
+        monkeypatch.setattr(balancers.proxy, "Balancer", lambda about: services[about.services[0].name])
+        settings = Settings(Api(("https://x",)), proxy=Proxy((Target("web"), *more)))
         self.balancers = balancers.Balancers(self.time, self.log, settings)
+
+    def want(self, *servers):
+        self.balancers.want({LABEL: servers})
 
     def moments(self):
         return [moment for moment, _wanted in self.balancer.calls]
@@ -69,23 +85,23 @@ def case(monkeypatch):
 
 
 def test_a_new_list_is_applied_at_once_and_each_minute(case):
-    case.balancers.want([A, B])
+    case.want(A, B)
     case.time.advance(130 * SECOND)
     assert case.balancer.calls == [(0, [A, B]), (60, [A, B]), (120, [A, B])]
     assert case.log.lines == ["2 servers"] and case.balancers.changes == 1
 
 
 def test_the_same_list_again_and_no_list_are_nothing_to_do(case):
-    case.balancers.want([])
-    case.balancers.want([A])
-    case.balancers.want([A])
-    case.balancers.want([])
-    assert case.balancer.calls == [(0, [A])] and case.balancers.wanted == (A,)
+    case.want()
+    case.want(A)
+    case.want(A)
+    case.want()
+    assert case.balancer.calls == [(0, [A])] and case.balancers.wanted == {LABEL: (A,)}
 
 
 def test_a_fault_is_logged_once_tried_again_less_and_less_often_and_cured(case):
     case.balancer.wrong = "it is away."
-    case.balancers.want([A])
+    case.want(A)
     case.time.advance(100 * SECOND)
     assert case.moments() == [0, 2, 6, 14, 30, 62]
     assert case.balancers.report() == [{"name": "proxy", "fault": "it is away."}]
@@ -101,21 +117,39 @@ def test_a_fault_is_logged_once_tried_again_less_and_less_often_and_cured(case):
 
 def test_a_new_list_is_applied_although_a_fault_is_waited_for(case):
     case.balancer.wrong = "it is away."
-    case.balancers.want([A])
+    case.want(A)
     case.time.advance(SECOND)
-    case.balancers.want([A, B])
+    case.want(A, B)
     assert case.balancer.calls[1:] == [(1, [A, B])]
 
 
 def test_a_server_that_drains_is_looked_at_each_second(case):
     case.balancer.draining = True
-    case.balancers.want([A])
+    case.want(A)
     case.time.advance(3 * SECOND)
     assert case.moments() == [0, 1, 2, 3]
 
 
 def test_nothing_is_done_after_its_end(case):
-    case.balancers.want([A])
+    case.want(A)
     case.balancers.stop()
     case.time.advance(100 * SECOND)
     assert case.moments() == [0]
+
+
+def test_masters_and_routers_are_servers_of_their_own_services(monkeypatch):
+    case = Case(monkeypatch, Target("routers", label="role=router"))
+    case.balancers.want({LABEL: (A,), "role=router": (B,)})
+    assert (case.balancer.calls, case.routers.calls) == ([(0, [A])], [(0, [B])])
+    case.routers.wrong = "it is away."
+    case.balancers.want({LABEL: (A,), "role=router": (A, B)})
+    assert case.balancers.report() == [{"name": "proxy", "fault": "it is away."}], "one for each balancer"
+    assert case.balancers.present(LABEL) == (A,) and case.balancers.present("role=router") == (A, B)
+    assert case.balancers.present("none") == ()
+
+
+def test_a_server_answers_if_any_service_finds_it_and_nobody_knows_of_a_balancer_that_is_away(case):
+    case.balancer.checked = [("10.0.0.1", True), ("10.0.0.2", False), ("10.0.0.1", False)]
+    assert case.balancers.answering(LABEL) == {"10.0.0.1": True, "10.0.0.2": False}
+    case.balancer.wrong = "it is away."
+    assert case.balancers.answering(LABEL) is None

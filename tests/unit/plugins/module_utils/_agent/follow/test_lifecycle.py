@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.runtime_api import Runtime
 from support.follow.nodes import node
 from support.follow.running import Follow, Haproxy
 from support.waiting import stays, until
@@ -55,8 +56,32 @@ def test_a_node_that_joins_becomes_a_server_and_one_that_leaves_goes(server, fol
     server.remove("c")
     until(lambda: haproxy.present() == BOTH)
     until(lambda: len(follow.lines("masters: c at 10.0.0.3 leaves: 2 servers.")) == 1)
-    server.put(node("b", "10.0.0.2", labels=()))
+    server.remove("b")
     until(lambda: haproxy.present() == {"first": "10.0.0.1"})
+
+
+def test_a_node_that_is_there_and_ready_stays_a_server_and_it_is_said_why(server, follow, haproxy):
+    server.put(node("b", "10.0.0.2", labels=()))
+    server.put(node("a", labels=()))
+    until(lambda: follow.lines("a stays a server at 10.0.0.1: its node does not have the label"))
+    assert len(follow.lines("b stays a server at 10.0.0.2: its node does not have the label")) == 1
+    assert [each["name"] for each in follow.report()["kept"]] == ["a", "b"] and haproxy.present() == BOTH
+    server.put(node("a", "10.0.0.1"), node("b", "10.0.0.2"))
+    until(lambda: follow.lines("b is a server as the API has it."))
+    assert follow.report()["kept"] == []
+
+
+def test_the_first_list_moves_no_server_to_another_of_its_nodes_addresses(server, start, haproxy):
+    server.put(node("a", "203.0.113.1", "10.0.0.1"), node("b", "10.0.0.2", "203.0.113.2"))
+    start()
+    until(lambda: haproxy.present() == BOTH)
+
+
+def test_the_servers_of_the_file_stay_although_one_node_alone_has_the_label(server, start, haproxy):
+    server.put(node("a", "10.0.0.1", labels=()), node("b", "10.0.0.2"))
+    found = start()
+    until(lambda: haproxy.present() == BOTH)
+    assert [each["name"] for each in found.report()["kept"]] == ["a"]
 
 
 def test_a_node_that_is_not_ready_for_long_goes_and_comes_back(server, follow, haproxy):
@@ -72,6 +97,8 @@ def test_a_renamed_node_touches_nothing_and_a_changed_address_is_followed(server
     server.put(node("c", "10.0.0.3"))
     until(lambda: haproxy.present() == THREE)
     server.put(node("c", "10.0.0.4"))
+    until(lambda: follow.lines("c stays a server at 10.0.0.3: the API has its node at 10.0.0.4, but no check says"))
+    Runtime(haproxy.socket).ask("set server masters/c health down")
     until(lambda: haproxy.present() == {**THREE, "c": "10.0.0.4"})
     assert haproxy.written()["c"] == "10.0.0.4:6443"
     assert len(follow.lines("leaves")) == 0
@@ -81,9 +108,9 @@ def test_no_nodes_and_nodes_of_the_wrong_family_leave_the_last_list(server, foll
     server.remove("b")
     until(lambda: haproxy.present() == {"first": "10.0.0.1"})
     server.put(node("a", "fd00::1"))
-    until(lambda: follow.lines("The last list stays in force: no node has an address of IPv4"))
+    until(lambda: follow.lines("a stays a server at 10.0.0.1: no address of its node in the API can be a server's"))
     server.remove("a")
-    until(lambda: "no node has the label" in (follow.report()["problem"] or ""))
+    until(lambda: follow.lines("All servers stay: the list has no node."))
     assert haproxy.present() == {"first": "10.0.0.1"}
 
 
@@ -182,13 +209,13 @@ def test_nothing_is_asked_twice_while_nothing_is_wrong(server, follow):
 
 
 def test_a_reload_takes_the_new_file_and_one_with_a_fault_changes_nothing(server, follow, haproxy):
-    server.put(node("w", "10.0.0.9", labels=("worker",)))
+    server.put(*(node(f"w{at}", f"10.0.0.3{at}", labels=("worker",)) for at in range(2)))
     follow.write({**follow.configuration, "nodes": {"label": 7}})
     follow.process.send_signal(signal.SIGHUP)
     until(lambda: follow.lines("The reload is refused, and nothing is changed: nodes.label is 7"))
     follow.write({**follow.configuration, "nodes": {"label": "worker"}})
     follow.process.send_signal(signal.SIGHUP)
-    until(lambda: haproxy.present() == {"w": "10.0.0.9"})
+    until(lambda: haproxy.present() == {"w0": "10.0.0.30", "w1": "10.0.0.31"})
     assert follow.report()["config_fault"] is None
 
 
@@ -198,6 +225,25 @@ def test_a_haproxy_that_is_away_is_a_sentence_and_gets_its_servers_later(server,
     until(lambda: follow.lines("haproxy does not have the servers of the cluster: HAProxy cannot be reached"))
     assert "c" in haproxy.written()
     assert follow.report()["balancers"][0]["fault"]
+
+
+def test_masters_and_routers_are_followed_by_their_own_labels_even_after_a_restart(server, start, haproxy):
+    text = haproxy.config.read_text()
+    haproxy.close()
+    haproxy.config.write_text(text + text[text.index("backend masters") :].replace("masters", "routers"))
+    haproxy.start()
+    server.put(node("a", "10.0.0.1"), node("w", "10.0.0.9", labels=("worker",)))
+    backends = [{"name": "masters"}, {"name": "routers", "label": "worker"}]
+    found = start(haproxy={"backends": backends, "config": str(haproxy.config), "socket": haproxy.socket})
+    until(lambda: haproxy.present("routers") == {"first": "10.0.0.1", "w": "10.0.0.9"}, lambda: found.log)
+    assert haproxy.present() == {"first": "10.0.0.1"} and found.report()["nodes"] == 2
+    server.remove("w")
+    server.put(node("v", "10.0.0.8", labels=("worker",)))
+    until(lambda: haproxy.present("routers") == {"first": "10.0.0.1", "v": "10.0.0.8"}, lambda: found.log)
+    server.away()
+    found.stop()
+    found.start()
+    until(lambda: len(found.report()["servers"]) == 3)
 
 
 def test_its_memory_is_small(server, start, haproxy):
@@ -227,7 +273,10 @@ def test_every_node_has_its_name_whatever_its_labels_and_a_changed_address_is_wr
     server.put(node("w", "10.0.0.8", "fd00::8", labels=()))
     moved = ["10.0.0.8 w.lab.example.com w", "fd00::8 w.lab.example.com w"]
     until(lambda: written.read_text().splitlines()[2:] == moved)
+    server.put(node("w", labels=()), node("x", "10.0.0.7", labels=()))
+    until(lambda: written.read_text().splitlines()[2:] == [*moved, "10.0.0.7 x.lab.example.com x"])
     server.remove("w")
+    server.remove("x")
     until(lambda: written.read_text().splitlines()[1:] == NAMED[:1])
     server.remove("a")
     until(lambda: follow.lines("The names of the nodes stay as they are: no node has an address."))
@@ -252,6 +301,8 @@ def test_with_names_one_watch_is_enough_and_those_with_the_label_alone_are_serve
     follow = start(hosts={"domain": "lab.example.com", "file": str(written), "local": ""})
     until(lambda: haproxy.present() == {"first": "10.0.0.1", "b": "10.0.0.2"} and server.watches, lambda: follow.log)
     assert (server.watches, follow.report()["nodes"]) == (1, 2)
-    server.put(node("b", "10.0.0.2", labels=()), node("w", "10.0.0.9"))
+    server.put(node("w", "10.0.0.9"))
+    server.remove("b")
     until(lambda: haproxy.present() == {"first": "10.0.0.1", "w": "10.0.0.9"}, lambda: follow.log)
-    assert len(written.read_text().splitlines()[1:]) == 3 and server.watches == 1
+    until(lambda: len(written.read_text().splitlines()[1:]) == 2)
+    assert server.watches == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import nodes
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import IPV4, IPV6, Nodes
-from support.follow.nodes import node
+from support.follow.nodes import LABEL, node
 
 NET = ("10.0.0.0/24", "fd00::/64")
 BOTH = ("10.0.0.34", "fd00::34")
@@ -16,7 +16,7 @@ CIDRS, ADDRESSES = nodes.ANNOTATIONS
 
 
 def address(document, **about):
-    return nodes.address(nodes.read(document), Nodes(**about))
+    return next(iter(nodes.candidates(nodes.read(document), Nodes(**about))), None)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,20 @@ def test_a_node_of_the_wrong_family_has_no_address():
 
 def test_an_address_in_the_machine_network_is_preferred():
     assert address(node("a", "10.0.0.34", "192.0.2.34"), networks=NET) == "10.0.0.34"
-    assert address(node("a", "10.0.0.34", "192.0.2.34")) == "192.0.2.34"
+    assert address(node("a", "192.0.2.34", "10.0.0.34"), networks=NET) == "10.0.0.34"
+
+
+@pytest.mark.parametrize("of_several, expected", [("first", "10.0.0.34"), ("last", "10.0.0.35")])
+def test_of_several_addresses_the_first_counts_as_in_kubernetes_or_the_last_as_in_openshift(of_several, expected):
+    for networks in ((), NET):
+        document = node("a", "fd00::34", "10.0.0.34", "10.0.0.35")
+        assert address(document, networks=networks, of_several=of_several) == expected
+
+
+def test_every_address_that_a_node_has_is_its_own_but_a_vip():
+    document = node("a", "192.0.2.34", "fd00::34", "10.0.0.200", annotations={CIDRS: ["172.16.0.1/16"]})
+    found = nodes.own(nodes.read(document), Nodes(networks=NET, vips=("10.0.0.200",)))
+    assert found == ["192.0.2.34", "172.16.0.1", "fd00::34"]
 
 
 def test_a_vip_outside_all_machine_networks_leaves_any_internal_address():
@@ -74,7 +87,7 @@ def test_no_server_is_at_an_address_that_other_hosts_cannot_reach(local):
 @pytest.mark.parametrize("zone", ["%1", "%1\n10.6.6.6 quay.io", "%1]:6443\n    server evil 10.6.6.6:6443 #"])
 def test_what_follows_a_percent_sign_reaches_no_file(zone):
     found = nodes.read(node("a", f"fd00::66{zone}"))
-    assert nodes.address(found, Nodes(families=(IPV6,))) is None
+    assert nodes.candidates(found, Nodes(families=(IPV6,))) == []
     assert nodes.addresses(found, Nodes()) == []
 
 
@@ -87,7 +100,13 @@ def test_no_node_takes_the_address_of_a_balancer():
 def test_an_annotation_that_makes_no_sense_is_none(annotation):
     document = node("a", "10.0.0.34")
     document["metadata"]["annotations"][CIDRS] = annotation
-    assert nodes.read(document) == nodes.Node("a", ("10.0.0.34",), (), True)
+    assert nodes.read(document) == nodes.Node("a", ("10.0.0.34",), (), True, {LABEL: ""})
+
+
+def test_a_label_that_is_no_text_is_none():
+    document = node("a", "10.0.0.34")
+    document["metadata"]["labels"]["role"] = {"a": 1}
+    assert nodes.read(document).labels == {LABEL: ""}
 
 
 @pytest.mark.parametrize(

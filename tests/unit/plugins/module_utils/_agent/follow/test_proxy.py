@@ -112,3 +112,10 @@ def test_an_empty_list_changes_nothing(case):
     with pytest.raises(Refused):
         case.balancer.apply([])
     assert set(case.present()) == {"a"}
+
+
+def test_it_says_which_servers_answer_and_which_the_file_has(case):
+    case.balancer.apply([A, B, Server("gone", "127.0.0.9")])
+    assert [each.name for each in case.balancer.written()] == ["a", "b", "gone"]
+    wanted = {"127.0.0.1": True, "127.0.0.2": True, "127.0.0.9": False}
+    until(lambda: dict(case.balancer.answering()) == wanted)

@@ -15,7 +15,7 @@ def test_the_table_has_all_that_an_operator_asks():
         "",
         "3 nodes with master=, last change 10s ago; https://127.0.0.1:6443, heard 5s ago",
         "",
-        "Nodes without an address of the configured families: c.",
+        "Nodes without an address of their own that can be a server's are not servers: c.",
         "",
         "SERVER  ADDRESS",
         "a       10.0.0.1",
@@ -29,7 +29,11 @@ def test_the_table_has_all_that_an_operator_asks():
 
 def test_what_is_wrong_stands_in_the_table():
     api = {"server": None, "heard": None, "fault": "https://x: connection refused.", "errors": 1}
-    lines = show.table({**REPORT, "api": api, "problem": "No list.", "config_fault": "Bad."}, 1100.0).splitlines()
+    kept = [{"name": "a", "address": "10.0.0.1", "why": "it is so"}]
+    report = {**REPORT, "api": api, "problem": "No list.", "config_fault": "Bad.", "kept": kept}
+    lines = show.table(report, 1100.0).splitlines()
+    assert "a stays a server at 10.0.0.1: it is so." in lines
+    assert "onprem_lb_follow_servers_kept 1" in show.prometheus(report).splitlines()
     assert "3 nodes with master=, last change 10s ago; no API server answers" in lines
     assert "The last change of the configuration was refused: Bad." in lines
     assert "No list." in lines and "https://x: connection refused." in lines
@@ -45,6 +49,8 @@ def test_the_metrics_have_the_same():
         "onprem_lb_follow_nodes 3",
         "onprem_lb_follow_servers 2",
         "onprem_lb_follow_list_kept 0",
+        "onprem_lb_follow_servers_kept 0",
+        "onprem_lb_follow_nodes_left_out 1",
         "onprem_lb_follow_api_answers 1",
         "onprem_lb_follow_heard_seconds 1095",
         "onprem_lb_follow_changed_seconds 1090",
@@ -59,3 +65,9 @@ def test_nothing_heard_yet_is_0():
     api = {"server": None, "heard": None, "fault": None, "errors": 0}
     lines = show.prometheus({**REPORT, "api": api, "last_change": None}).splitlines()
     assert {"onprem_lb_follow_heard_seconds 0", "onprem_lb_follow_changed_seconds 0"} <= set(lines)
+
+
+def test_the_report_of_an_earlier_version_is_shown():
+    old = {key: value for key, value in REPORT.items() if key != "kept"}
+    assert show.table(old, 1100.0) == show.table(REPORT, 1100.0)
+    assert show.prometheus(old) == show.prometheus(REPORT)

@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes im
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.membership import Known
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Server
 
-KNOWN = Known((Server("a", "10.0.0.1"), Server("b", "fd00::2")), ("c",))
+KNOWN = Known((Server("a", "10.0.0.1"), Server("b", "fd00::2")), (Server("c", "10.0.0.3"), Server("d", "")))
 
 
 @pytest.fixture
@@ -23,18 +23,21 @@ def path(tmp_path):
 
 
 def test_what_is_saved_is_loaded(path):
-    state.save(path, KNOWN, "x=")
-    assert state.load(path, "x=") == (KNOWN, None)
+    for known in ({"x=": KNOWN}, {"x=": KNOWN, "y=": Known((Server("w", "10.0.0.9"),))}):
+        state.save(path, known)
+        assert state.load(path) == (known, None)
     assert os.listdir(os.path.dirname(path)) == ["servers.json"]
 
 
 def test_without_a_file_nothing_is_known(path):
-    assert state.load(path, "x=") == (Known(), None)
+    assert state.load(path) == ({}, None)
 
 
-def test_the_list_of_another_label_counts_as_none(path):
-    state.save(path, KNOWN, "x=")
-    assert state.load(path, "y=") == (Known(), None)
+def test_a_file_of_an_earlier_version_is_read(path):
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"label": "x=", "servers": [{"name": "a", "address": "10.0.0.1"}], "unready": ["c"]}, file)
+    assert state.load(path) == ({"x=": Known((Server("a", "10.0.0.1"),), (Server("c", ""),))}, None)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,8 @@ def test_the_list_of_another_label_counts_as_none(path):
         json.dumps({"label": "x=", "servers": [{"name": "a", "address": "nonsense"}]}),
         json.dumps({"label": "x=", "servers": [{"name": "a b", "address": "10.0.0.1"}]}),
         json.dumps({"label": "x=", "servers": [], "unready": 7}),
+        json.dumps({"label": "x=", "servers": [], "unready": [7]}),
+        json.dumps({"label": "x=", "servers": [], "others": 7}),
         json.dumps({"label": "x=", "servers": [{"name": "a", "address": "10.0.0.1"}] * 2}),
     ],
 )
@@ -55,12 +60,12 @@ def test_a_file_that_is_of_no_use_is_a_sentence_and_no_list(path, text):
     os.makedirs(os.path.dirname(path))
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
-    known, sentence = state.load(path, "x=")
-    assert known == Known()
+    known, sentence = state.load(path)
+    assert known == {}
     assert sentence.startswith("The state_file cannot be used, and is rewritten: ")
 
 
 def test_a_folder_that_cannot_be_had_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="cannot be written: "):
-        state.save(str(tmp_path / "file" / "servers.json"), KNOWN, "x=")
+        state.save(str(tmp_path / "file" / "servers.json"), {"x=": KNOWN})

@@ -88,3 +88,13 @@ def test_the_servers_of_a_static_pod_are_those_of_its_file_on_the_host(host, mon
 
 def test_a_host_that_never_followed_says_nothing(tmp_path):
     assert followed.read(READER, str(tmp_path / "none")) == {}
+
+
+def test_a_service_of_another_label_counts_once_there_was_a_list_for_that(tmp_path):
+    host = Host(tmp_path, "haproxy")
+    whole = json.loads(host.config.read_text())
+    whole["haproxy"]["backends"].append({"name": "others", "label": "role=router"})
+    host.config.write_text(json.dumps(whole))
+    assert host.read() == FOLLOWED
+    host.remember(others=[{"label": "role=router", "servers": NODES}])
+    assert host.read() == {**FOLLOWED, "others": [{"name": "app", "address": "192.0.2.31"}]}

@@ -82,6 +82,78 @@ def test_a_pair_follows_the_services_that_its_user_names():
     assert found.nodes.label == "node-role.kubernetes.io/infra"
 
 
+BOTH = {"masters-6443": "", "infra_nodes-443": "node-role.kubernetes.io/infra"}
+
+
+@pytest.mark.parametrize("engine", ["native", "agent"])
+def test_a_pair_follows_masters_and_routers_each_service_with_its_own_label(engine):
+    _files, found = written(planned(follow_services=BOTH, engine=engine))
+    targets = found.haproxy.backends if found.haproxy else found.proxy.services
+    assert {target.name: target.label for target in targets} == BOTH
+    assert found.nodes.label == "node-role.kubernetes.io/control-plane"
+
+
+MASTER, CONTROL_PLANE = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
+UPI = {"preset": "openshift_upi", "machine_networks": ["192.0.2.0/24"]}
+
+
+@pytest.mark.parametrize(
+    "settings, label",
+    [
+        (UPI, MASTER),
+        ({"preset": "okd3"}, MASTER),
+        ({"preset": ""}, MASTER),
+        *(({"preset": preset}, CONTROL_PLANE) for preset in ("kubeadm", "rke2", "k3s")),
+        ({**UPI, "follow_label": "role=x"}, "role=x"),
+    ],
+)
+def test_a_pair_follows_the_label_that_its_kind_of_cluster_has(settings, label):
+    nodes = planned(**settings)["nodes"]
+    assert (nodes["label"], nodes["of_several"]) == (label, "first")
+
+
+@pytest.mark.parametrize(
+    "preset, label, of_several",
+    [("default", CONTROL_PLANE, "first"), ("upstream", MASTER, "last"), ("ocp45", MASTER, "last")],
+)
+def test_a_cluster_follows_as_its_preset_does(preset, label, of_several):
+    found = ipi.plan(cluster(follow=True, follow_kubeconfig=KUBECONFIG, preset=preset))
+    nodes = found.members["master-0"].follow["nodes"]
+    assert (nodes["label"], nodes["of_several"], nodes["networks"]) == (label, of_several, ["10.0.0.0/24"])
+
+
+def test_a_label_that_nodes_do_not_have_is_a_warning():
+    def said(plan):
+        return [line for line in plan.warnings if "follow" in line]
+
+    (old,) = said(
+        ipi.plan(cluster(follow=True, follow_kubeconfig=KUBECONFIG, preset="ocp45", follow_label=CONTROL_PLANE))
+    )
+    assert old == (
+        f"ipi_follow_label is {CONTROL_PLANE}, and the masters of so old an OpenShift do not have it: follow {MASTER}."
+    )
+    (upgraded,) = said(_pair.plan(pair(**{**FOLLOW, **UPI, "follow_label": f"{CONTROL_PLANE},!x"})))
+    assert "OpenShift does not add it to the masters of a cluster that was upgraded" in upgraded
+    (own,) = said(_pair.plan(pair(**{**FOLLOW, "follow_services": {"masters-6443": MASTER}})))
+    assert own.startswith(f"pair_follow_services (masters-6443) is {MASTER}, and kubeadm has not set it since")
+    for settings in ({}, UPI, {"follow": False, "follow_label": MASTER}):
+        assert said(_pair.plan(pair(**{**FOLLOW, **settings}))) == []
+
+
+@pytest.mark.parametrize(
+    "settings, networks",
+    [
+        ({}, ["192.0.2.0/24"]),
+        ({"masters": ["192.0.2.21", "203.0.113.7"]}, ["192.0.2.0/24", "203.0.113.7/32"]),
+        ({"masters": ["2001:db8::21"], "infra_nodes": []}, ["2001:db8::/64"]),
+        ({"machine_networks": ["198.51.100.0/24"]}, ["198.51.100.0/24"]),
+        ({"infra_nodes": ["203.0.113.8"], "follow_services": BOTH}, ["192.0.2.0/24", "203.0.113.8/32"]),
+    ],
+)
+def test_the_machine_networks_are_those_of_the_inventorys_servers_unless_the_user_names_them(settings, networks):
+    assert planned(**settings)["nodes"]["networks"] == networks
+
+
 def test_a_cluster_follows_its_masters_and_asks_the_api_server_on_each_of_them_first():
     nodes = cluster(follow=True, follow_kubeconfig=KUBECONFIG)
     found = ipi.plan(nodes)
@@ -139,6 +211,11 @@ def test_ipv6_servers_are_followed_by_their_ipv6_addresses():
         ({"follow_kubeconfig": ""}, "pair_follow_kubeconfig is empty, and pair_follow asks the cluster's API: name a"),
         ({"follow_kubeconfig": "config"}, "pair_follow_kubeconfig is 'config': an absolute path"),
         ({"follow_label": "a b;c"}, "pair_follow_label is 'a b;c': a label selector is required"),
+        (
+            {"follow_services": {"masters-6443": "a b;c"}},
+            "pair_follow_services is a mapping: a label selector is",
+        ),
+        ({"follow_services": {"web": ""}}, "pair_follow_services names web, which is no service of this layout: mas"),
         ({"follow": "maybe"}, "pair_follow is 'maybe'"),
         ({"follow_not_ready_for": -1}, "pair_follow_not_ready_for is -1"),
         (

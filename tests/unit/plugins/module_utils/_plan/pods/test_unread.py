@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
@@ -69,6 +70,8 @@ def test_a_kubeconfig_is_wanted_of_those_that_follow_their_cluster():
     assert found.faults == []
     assert "/etc/kubernetes/manifests/onprem-lb-follow.yaml" in found.members["master-0"].manifests
     assert "/etc/kubernetes/manifests/onprem-lb-follow.yaml" not in found.members["worker-0"].manifests
+    written = next(each.content for each in found.members["master-0"].configurations if "follow.json" in each.path)
+    assert json.loads(written)["nodes"]["networks"] == ["10.0.0.0/24"], "which has the masters and the VIP"
 
 
 def test_a_plan_that_does_not_fail_over_has_no_pods():
