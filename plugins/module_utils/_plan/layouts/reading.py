@@ -74,7 +74,8 @@ def parameters(
 
 def _units_of(settings: Mapping[str, Any], in_pods: bool) -> List[str]:
     """Return what of a member systemd has to run: in pods the resolver alone."""
-    return ([] if in_pods else ["the balancer", "the router"]) + (["the resolver"] if boolean(settings.get("dns"))[0] else [])
+    resolver = ["the resolver"] if boolean(settings.get("dns"))[0] else []
+    return [*([] if in_pods else ["the balancer", "the router"]), *resolver]
 
 
 def obstacles(

@@ -64,7 +64,7 @@ def test_what_is_not_permitted_is_said_and_no_memory_is_locked_up_to_a_limit(ref
 
 
 def test_a_group_without_a_budget_is_not_asked(tmp_path, monkeypatch):
-    """With CONFIG_RT_GROUP_SCHED the kernel refuses it there, whatever the capabilities, as it does in most containers."""
+    """With CONFIG_RT_GROUP_SCHED the kernel refuses it there, whatever the capabilities: in most containers."""
     asked = []
     monkeypatch.setattr(realtime.os, "sched_setscheduler", lambda *arguments: asked.append(arguments))
     monkeypatch.setattr(realtime, "GROUP", str(tmp_path))
