@@ -88,7 +88,7 @@ def cluster_of(tmp_path):
         cluster = Pods(plan, tmp_path / "members", threading.Event())
         made.append(cluster)
         cluster.__enter__()
-        assert cluster.settle({vip: "lb1" for vip in settings.get("vips", [VIP])}), cluster.logs()
+        assert cluster.settle(dict.fromkeys(settings.get("vips", [VIP]), "lb1")), cluster.logs()
         return cluster
 
     yield start
@@ -100,7 +100,7 @@ def cluster_of(tmp_path):
 def test_one_that_is_stopped_lets_go_once_another_has_taken_over(kind, cluster_of):
     cluster = cluster_of(**KINDS[kind])
     cluster.signal("lb1", signal.SIGSTOP)
-    assert cluster.settle({vip: "lb2" for vip in KINDS[kind].get("vips", [VIP])}), cluster.logs()
+    assert cluster.settle(dict.fromkeys(KINDS[kind].get("vips", [VIP]), "lb2")), cluster.logs()
     assert cluster.says("lb1", "it is ended"), cluster.logs()
 
 

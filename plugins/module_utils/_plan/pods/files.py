@@ -24,13 +24,11 @@ EVERY = (
     f"{AGENT}/{paths.ALIVE_SCRIPT}",
     f"{HAPROXY}/haproxy.cfg",
     f"{KEEPALIVED}/keepalived.conf",
-    f"{KEEPALIVED}/{paths.ALIVE_SCRIPT}",  # of 1.0.0
     f"{PROXY}/{PROXY}.json",
     f"{VRRP}/{VRRP}.json",
     f"{SIDECAR}/{SIDECAR}.json",
     f"{SIDECAR}/{configurations.REDIRECT}",
     f"{SIDECAR}/{configurations.GUARD}",
-    f"{SIDECAR}/{paths.ALIVE_SCRIPT}",  # of 1.0.0
     *(f"{FOLLOW}/{name}" for name in follow.EVERY),
 )
 PRIVATE, PUBLIC = "0600", "0644"
