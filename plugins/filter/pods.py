@@ -8,9 +8,16 @@ import json
 import posixpath
 
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files, manifests, paths, unread
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import (
+    files,
+    machine_config,
+    manifests,
+    paths,
+    unread,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._shared import pods
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import FOLLOW, POD
 from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs, templates
@@ -35,33 +42,60 @@ def _text(dumper, text):
 _Dumper.add_representer(str, _text)
 
 
-def layout_pods(given, addresses, options, kubeconfig="", path=""):
-    """Return ``{faults, lines, members, archive, secrets}`` of a cluster whose hosts were not read.
+def layout_pods(given, addresses, options, kubeconfig="", path="", pools=None):
+    """Return ``{faults, lines, members, archive, secrets, machine_configs}`` of a cluster whose hosts were not read.
 
     ``members`` has each one's files as `config_files` takes them, in the order in which they have to be there.
+    ``machine_configs`` are such files too, and ``members`` lacks what is in them.
 
     :param given: the members, as `layout_forecast` takes them
     :param addresses: each member's list of addresses, by name
     :param options: of all pods, as `manifests.Options` has them
     :param kubeconfig: the text of the nodes' kubeconfig, for members that follow their cluster
     :param path: where that is on the nodes
+    :param pools: each member's MachineConfigPool, by name; none without MachineConfigs
     """
-    addresses, options = json.loads(json.dumps([addresses, options]))  # without what Ansible adds to texts
+    addresses, options, pools = json.loads(json.dumps([addresses, options, pools or {}]))  # without what Ansible adds to texts
     credentials, faults = kubeconfigs.read(kubeconfig, path) if kubeconfig else (None, [])
     if faults:
-        return {"faults": faults, "lines": [], "members": {}, "archive": "", "secrets": []}
+        return {"faults": faults, "lines": [], "members": {}, "archive": "", "secrets": [], "machine_configs": []}
     members = [{**each, "settings": json.loads(each["settings"])} for each in given]
     chosen = manifests.Options(**options)
     found = unread.draw(members, addresses, chosen, templates.render, planner.plan, credentials)
-    written = {name: [*_files(made), *_unneeded(made)] for name, made in found.members.items()}
+    shared = machine_config.pools(_of_nodes(found.members), pools) if pools else []
+    common = {name: _common(shared, pools.get(name)) for name in found.members}
+    written = {name: _without([*_files(made), *_unneeded(made)], common[name]) for name, made in found.members.items()}
     secrets = sorted({secret for made in found.members.values() for secret in made.secrets})
     return {
         "faults": found.faults,
-        "lines": found.lines,
+        "lines": [*found.lines, *(pool.line for pool in shared)],
         "members": written,
         "archive": ARCHIVE,
         "secrets": secrets,
+        "machine_configs": [_machine_config(pool) for pool in shared],
     }
+
+
+def _of_nodes(members):
+    """Return the files of each member, with its manifests as texts."""
+    return {
+        name: [*made.configurations, *(files.File(path, _text_of(it)) for path, it in made.manifests.items())]
+        for name, made in members.items()
+    }
+
+
+def _common(shared, name):
+    return {file.path for pool in shared if pool.name == name for file in pool.common}
+
+
+def _without(given, paths):
+    """Return files, of which those at some paths are not to be in the node's own folder."""
+    return [{"path": file["path"], "state": "absent"} if file["path"] in paths else file for file in given]
+
+
+def _machine_config(pool):
+    text = HEAD + as_yaml(machine_config.manifest(pool, ARCHIVE, embedded.build()))
+    return {"path": f"/{pool.file}", "content": text, "mode": "0644", "diff": False}
 
 
 def _files(made):
@@ -74,7 +108,11 @@ def _files(made):
 def _manifest(manifest):
     if manifest is None:
         return {"state": "absent"}
-    return {"content": HEAD + as_yaml(manifest), "mode": "0644"}
+    return {"content": _text_of(manifest), "mode": "0644"}
+
+
+def _text_of(manifest):
+    return HEAD + as_yaml(manifest)
 
 
 def as_yaml(manifest):

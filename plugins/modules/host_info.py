@@ -413,12 +413,13 @@ ARGUMENTS = {
     "listen": {"type": "float", "default": 0.0},
     "layout": {"type": "dict", "default": {}},
 }
-# What a layout may ask for besides: packages that it may remove, programs and a ping that it needs, files to compare,
-# certificates of API servers, and whether it takes VIPs over from static pods.
+# What a layout may ask for besides: packages that it may remove, programs and a ping that it needs, what it runs as
+# units, files to compare, certificates of API servers, and whether it takes VIPs over from static pods.
 OF_LAYOUT = {
     **{name: [] for name in ("removes", "programs", "read_files")},
     "wait": 0.2,
     "pings": False,
+    "runs_units": [],
     "api": {},
     "takes_over": False,
     "take_over_variable": "",

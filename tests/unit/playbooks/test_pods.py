@@ -111,3 +111,27 @@ def test_masters_follow_their_cluster_with_the_credentials_of_a_kubeconfig_that_
     assert (tmp_path / "out/m0" / RESOURCES / "follow/token").read_text() == "a-secret-token"
     assert '"ca": "/etc/lb/ca.crt"' in (tmp_path / "out/m0" / RESOURCES / "follow/follow.json").read_text()
     assert not (tmp_path / "out/w0" / RESOURCES / "follow").exists()
+
+
+def test_what_the_nodes_of_a_pool_have_in_common_is_a_machine_config(tmp_path):
+    pools = CLUSTER.replace("ipi_engine=agent", "").replace(
+        "[all:vars]", "[ipi_workers:vars]\npods_pool=infra\n[all:vars]"
+    )
+    code, said = play(tmp_path, pools, PODS, "-e", "pods_output=out", "-e", "pods_format=machineconfig")
+    assert code == 0, said
+    assert "99-master-onprem-lb.yaml: " in said and "each node has its own" in said
+    out = tmp_path / "out"
+    assert sorted(each.name for each in out.iterdir() if each.is_file()) == [
+        "99-infra-onprem-lb.yaml",
+        "99-master-onprem-lb.yaml",
+    ]
+    config = yaml.safe_load((out / "99-master-onprem-lb.yaml").read_text())
+    paths = {file["path"] for file in config["spec"]["config"]["storage"]["files"]}
+    assert "/etc/kubernetes/manifests/onprem-lb-balancer.yaml" in paths
+    assert f"/{RESOURCES}/agent/agent.pyz" in paths
+    own = {str(each.relative_to(out / "m0")) for each in (out / "m0").rglob("*") if each.is_file()}
+    assert own == {f"{RESOURCES}/keepalived/keepalived.conf", "etc/kubernetes/manifests/onprem-lb-router.yaml"}
+    code, said = play(tmp_path, pools, PODS, "-e", "pods_output=out", "-e", "pods_format=machineconfig")
+    assert code == 0 and "changed=0" in said
+    code, said = play(tmp_path, pools, PODS, "-e", "pods_output=out", "-e", "pods_format=butane")
+    assert code != 0 and "pods_format" in said

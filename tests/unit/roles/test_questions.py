@@ -71,6 +71,13 @@ def test_ping_is_looked_for_where_a_gateway_is_checked(checks, pings):
     assert asked(checks=checks)["pings"] is pings
 
 
+@pytest.mark.parametrize("delivery, runs", [("unit", ["the balancer", "the router"]), ("pod", [])])
+def test_systemd_is_missed_for_what_it_is_to_run(delivery, runs):
+    """The resolver is a unit beside pods, too."""
+    assert asked(delivery=delivery)["runs_units"] == runs
+    assert asked(delivery=delivery, dns="true")["runs_units"] == [*runs, "the resolver"]
+
+
 @pytest.mark.parametrize("preset", presets.NAMED)
 def test_the_certificates_of_api_servers_are_read(preset):
     found = asked(preset=preset, masters=MASTERS, api_names=["api.example.com"])

@@ -34,7 +34,7 @@ OWN = {
         "page",
     ),
     FOLLOW: ("api", "nodes", "haproxy", "proxy", "drain_for", "state_file"),
-    SIDECAR: ("first", "balancer", "router", "alive_file"),
+    SIDECAR: ("first", "balancer", "router"),
     DIRECT: ("interface", "down_file", "stop_pause", "nft"),
 }
 

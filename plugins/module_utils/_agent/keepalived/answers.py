@@ -21,7 +21,7 @@ from ..net import netlink, sockets
 from ..runtime import realtime
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Loop
-from ..runtime.sd_notify import Notifier
+from ..runtime.sd_notify import Notifier, keep_alive
 from . import conf
 from .offers import Offers
 from .senders import reason
@@ -111,12 +111,6 @@ def writer(path: str) -> Callable[[str], None]:
     return write
 
 
-def _keep_alive(loop: Loop, notifier: Notifier) -> None:
-    if notifier.watchdog:
-        notifier.alive()
-        loop.after(notifier.watchdog, lambda: _keep_alive(loop, notifier))
-
-
 def ask(loop: Loop, log: Log, config: str, questions: Iterable[Question]) -> None:
     """Ask for as long as the loop runs.
 
@@ -144,6 +138,6 @@ def main(config: str, *questions: str) -> int:
     missing = realtime.schedule()
     names = ", ".join(each.check.name for each in asked)
     log.info(f"Asks {names}" + (f", without {missing}." if missing else "."))
-    _keep_alive(loop, Notifier())
+    keep_alive(loop, Notifier())
     loop.run()
     return 0

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from .log import Log
 from .loop import Loop
-from .sd_notify import Notifier
+from .sd_notify import Notifier, keep_alive
 from .signals import Signals
 
 
@@ -96,6 +96,4 @@ class Lifecycle:
         self._signals = Signals(self.loop, self._handlers())
 
     def _feed_watchdog(self) -> None:
-        if self.notifier.watchdog:
-            self.notifier.alive()
-            self.loop.after(self.notifier.watchdog, self._feed_watchdog)
+        keep_alive(self.loop, self.notifier)

@@ -7,6 +7,7 @@ Each helps without the others and none is required: the agent reports what is no
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 from typing import List, Optional
@@ -15,7 +16,10 @@ PRIORITY = 10  # above all normal processes, and below the kernel's own threads,
 # PowerPC and SPARC have other values.
 _UNIT = 0x2000 if os.uname().machine.startswith(("ppc", "sparc")) else 1
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = _UNIT, _UNIT * 2, _UNIT * 4
-CAP_IPC_LOCK = 14
+CAP_IPC_LOCK, CAP_SYS_NICE = 14, 23
+GROUP = "/sys/fs/cgroup/cpu"  # of cgroup v1, whose groups have a budget of real-time each (CONFIG_RT_GROUP_SCHED)
+BUDGET = "cpu.rt_runtime_us"
+FORBIDDEN = "with CAP_SYS_NICE: the control group or seccomp"
 
 
 def prepare() -> List[str]:
@@ -34,12 +38,41 @@ def _freeze() -> None:
 
 
 def schedule() -> Optional[str]:
-    """Children are scheduled normally, because of SCHED_RESET_ON_FORK."""
+    """Children are scheduled normally, because of SCHED_RESET_ON_FORK.
+
+    A control group without a budget of real-time is not asked for it: the kernel refuses it there, to root as well.
+    """
+    if _budget() == "0":
+        return f"real-time scheduling: the control group has no budget for it ({BUDGET} is 0)"
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
     except OSError as error:
-        return f"real-time scheduling: {error.strerror} (it needs CAP_SYS_NICE)"
+        return f"real-time scheduling: {error.strerror} ({_lacks()})"
     return None
+
+
+def _lacks() -> str:
+    """Return what is missing: the capability, or what only the host can grant to those who have it."""
+    return f"{FORBIDDEN} forbids it" if _has(CAP_SYS_NICE) else "it needs CAP_SYS_NICE"
+
+
+def _budget() -> str:
+    """Return the microseconds of real-time that the own control group has in each period; '' if that is not known.
+
+    A container may see its own group as the root of the tree, or the tree of its host.
+    """
+    for folder in dict.fromkeys((_own_group(), "")):
+        with contextlib.suppress(OSError), open(f"{GROUP}{folder}/{BUDGET}", encoding="ascii") as file:
+            return file.read().strip()
+    return ""
+
+
+def _own_group() -> str:
+    """Return the path of the own group in the tree of the controller cpu; '' if there is none."""
+    with contextlib.suppress(OSError), open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
+        groups = (line.rstrip("\n").split(":", 2) for line in file)
+        return next((each[2].rstrip("/") for each in groups if "cpu" in each[1].split(",")), "")
+    return ""
 
 
 def _lock_memory() -> Optional[str]:

@@ -1,6 +1,10 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Notifies systemd of the agent's state (sd_notify(3)). Without systemd it does nothing."""
+"""Notifies systemd of the agent's state (sd_notify(3)). Without systemd it does nothing.
+
+A container has no watchdog. There a file says that the process lives: the environment names it, and a probe looks
+whether it was touched again.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,11 @@ import socket
 import time
 from typing import MutableMapping, Optional
 
+from .loop import MILLION, Loop
+
+ALIVE = "ONPREM_LB_ALIVE"  # the variable that names the file
+TOUCH_EVERY = 2 * MILLION  # microseconds
+
 
 class Notifier:
     """Sends to the socket that systemd names in the environment; never blocks and never fails."""
@@ -18,7 +27,9 @@ class Notifier:
         environ = os.environ if environ is None else environ
         # Removed from the environment: programs that the agent starts must not notify systemd.
         name = environ.pop("NOTIFY_SOCKET", "")
-        self.watchdog = _watchdog(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
+        self._alive_file = environ.pop(ALIVE, "")
+        watchdog = _watchdog(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
+        self.watchdog = watchdog or (TOUCH_EVERY if self._alive_file else None)
         # An @ stands for the NUL of an abstract socket's name.
         self._address = "\0" + name[1:] if name.startswith("@") else name
         self._socket: Optional[socket.socket] = None
@@ -40,13 +51,32 @@ class Notifier:
         self._send(f"STATUS={' '.join(text.splitlines())}")
 
     def alive(self) -> None:
-        """Call every ``watchdog`` microseconds, unless that is None."""
+        """Say it once. It is due every ``watchdog`` microseconds, unless that is None."""
         self._send("WATCHDOG=1")
+        if self._alive_file:
+            _touch(self._alive_file)
 
     def _send(self, message: str) -> None:
         if self._socket:
             with contextlib.suppress(OSError):
                 self._socket.sendto(message.encode(errors="backslashreplace"), self._address)
+
+
+def keep_alive(loop: Loop, notifier: Notifier) -> None:
+    """Say that this process lives, for as long as its loop runs."""
+    if notifier.watchdog:
+        notifier.alive()
+        loop.after(notifier.watchdog, lambda: keep_alive(loop, notifier))
+
+
+def _touch(path: str) -> None:
+    """Touch a file. One that cannot be touched is removed: it would say that this process is dead."""
+    try:
+        with open(path, "ab"):
+            os.utime(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _watchdog(time_limit: str, pid: str) -> Optional[int]:

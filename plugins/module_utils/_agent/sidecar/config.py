@@ -38,12 +38,14 @@ class Router(NamedTuple):
 
     :ivar fifo: which its container holds open
     :ivar keepalived: its configuration, if it is keepalived
+    :ivar agent: its configuration, if it is the agent
     :ivar notify_fifo: to which keepalived writes its changes of state (vrrp_notify_fifo)
     :ivar questions: what this member must answer to hold a VIP, which keepalived learns by track files
     """
 
     fifo: str
     keepalived: str = ""
+    agent: str = ""
     notify_fifo: str = ""
     questions: Tuple[Question, ...] = ()
 
@@ -52,13 +54,11 @@ class Settings(NamedTuple):
     """What the sidecar looks after.
 
     :ivar first: the commands that it runs when it starts
-    :ivar alive_file: which it touches for as long as it does not hang; '' for none
     """
 
     first: Tuple[Command, ...] = ()
     balancer: Optional[Balancer] = None
     router: Optional[Router] = None
-    alive_file: str = ""
 
 
 _COMMANDS = Field(list_of(list_of(text, at_least=1)), [])
@@ -73,6 +73,7 @@ BALANCER = {
 ROUTER = {
     "fifo": Field(fields.path, required=True),
     "keepalived": Field(fields.optional(fields.path), ""),
+    "agent": Field(fields.optional(fields.path), ""),
     "notify_fifo": Field(fields.optional(fields.path), ""),
     "questions": Field(list_of(anything), []),
 }
@@ -86,7 +87,6 @@ CONFIGURATION = {
     "first": _COMMANDS,
     "balancer": Field(anything),
     "router": Field(anything),
-    "alive_file": Field(fields.optional(fields.path), ""),
 }
 Parts = Dict[str, Any]
 
@@ -113,7 +113,7 @@ def _settings(found: Parts) -> Settings:
         balancer = Balancer(**{**balancer, **commands})
     if router:
         router = Router(**{**router, "questions": tuple(question(**each) for each in router["questions"])})
-    return Settings(_commands(found["first"]), balancer, router, found["alive_file"])
+    return Settings(_commands(found["first"]), balancer, router)
 
 
 def _commands(given: List[List[str]]) -> Tuple[Command, ...]:

@@ -9,21 +9,21 @@ from typing import Optional
 
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Loop
+from ..runtime.sd_notify import Notifier, keep_alive
 from ..runtime.signals import Signals
 from .balancer import BalancerWatch, run
 from .config import Settings
 from .router import RouterWatch
 
 LOOK_EVERY = MILLION // 20  # microseconds, whether the router has ended
-TOUCH_EVERY = 5 * MILLION
 STOP_WITHIN = 5 * MILLION  # it gets SIGTERM at the same time, and gives its VIPs up
 
 
 class Sidecar:
     """One run."""
 
-    def __init__(self, settings: Settings, log: Log) -> None:
-        self._log, self._settings = log, settings
+    def __init__(self, settings: Settings, log: Log, notifier: Notifier) -> None:
+        self._log, self._settings, self._notifier = log, settings, notifier
         self.loop = Loop()
         self._balancer: Optional[BalancerWatch] = None
         self._router: Optional[RouterWatch] = None
@@ -41,15 +41,9 @@ class Sidecar:
             self._router.start()
         if self._balancer:
             self._balancer.start()
-        self._touch()
+        keep_alive(self.loop, self._notifier)
         self._log.info("The sidecar watches.")
         self.loop.run()
-
-    def _touch(self) -> None:
-        if self._settings.alive_file:
-            with open(self._settings.alive_file, "w", encoding="ascii"):
-                pass
-            self.loop.after(TOUCH_EVERY, self._touch)
 
     def stop(self) -> None:
         """End once the router beside it has ended, or at once if it is asked again.
@@ -79,7 +73,7 @@ def main(settings: Settings) -> int:
     """Return the exit code."""
     log = Log()
     try:
-        Sidecar(settings, log).run()
+        Sidecar(settings, log, Notifier()).run()
     except OSError as error:
         log.warning(f"{error.filename or 'The network'} cannot be used: {error.strerror}.")
         return 1

@@ -81,15 +81,15 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "stale": in_force.unloaded_units(reader, asked["loaded"]),
         "held_back": held_back.in_force(reader),
         "selinux": facts.has_selinux(),
-        "problems": [*of_others, *_lacking(family, addresses is None), *unanswered],
+        "problems": [*of_others, *_lacking(asked, family, addresses is None), *unanswered],
     }
 
 
-def _lacking(family: str, lacks_ip: bool) -> List[str]:
+def _lacking(asked: Asked, family: str, lacks_ip: bool) -> List[str]:
     """Return what this collection needs of a host and this one lacks."""
     found = []
-    if not facts.has_systemd():
-        found.append("systemd does not run here: haproxy and keepalived need it for their units.")
+    if asked["runs_units"] and not facts.has_systemd():
+        found.append(f"systemd does not run here: it is to run {', '.join(asked['runs_units'])}.")
     if lacks_ip:
         found.append("the program ip is missing: install iproute2 (Debian) or iproute (RedHat).")
     if platforms.family_problem(family):

@@ -45,6 +45,7 @@ def parameters(
         **{key: definition[key] for key in ("programs", "takes_over", "take_over_variable")},
         "removes": [HAPROXY, KEEPALIVED],
         "pings": not in_pods and any("gateway" in each for each in _listed(settings["checks"]) if _is_mapping(each)),
+        "runs_units": _units_of(settings, in_pods),
         "read_files": [*programs, *_of_layout(down_file, record), *definition["read_files"], *of_pods],
         "keepalived_config": configs[KEEPALIVED],
         "api": api if settings.get("preset") in presets else {},
@@ -69,6 +70,12 @@ def parameters(
         "loaded": list(ROUTERS),
         "listen": settings["listen"],
     }
+
+
+def _units_of(settings: Mapping[str, Any], in_pods: bool) -> List[str]:
+    """Return what of a member systemd has to run: in pods the resolver alone."""
+    resolver = ["the resolver"] if boolean(settings.get("dns"))[0] else []
+    return [*([] if in_pods else ["the balancer", "the router"]), *resolver]
 
 
 def obstacles(

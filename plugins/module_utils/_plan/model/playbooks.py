@@ -53,8 +53,9 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
     "forecast": {"transition": Field(boolean, False)},
     "maintenance": MAINTENANCE,
     "pods": {
+        "format": Field(one_of("files", "machineconfig"), "files"),
         "pull_policy": Field(one_of("Always", "IfNotPresent", "Never"), "IfNotPresent"),
-        **dict.fromkeys((*IMAGES, "output", "address", "kubeconfig", "namespace"), Field(anything, "")),
+        **dict.fromkeys((*IMAGES, "output", "address", "kubeconfig", "namespace", "pool"), Field(anything, "")),
     },
     "restore": {"file": Field(anything, ""), **RETURN},
     "rollback": {"to": Field(_id, ""), "list": Field(boolean, False), **RETURN},

@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Tuple
 from ..._shared.engines import HAPROXY, NATIVE, PROXY
 from ..._shared.pods import BALANCER as NAME
 from ..model.plan import MemberPlan
-from . import configurations, held, paths
-from .manifests import Container, Manifest, Options, asks, pod
+from . import configurations, held, paths, probes
+from .manifests import Container, Manifest, Options, pod
 from .paths import AGENT, AGENT_COMMAND, PARTS
 
 PRIVILEGED = 1024  # the first port that every user may bind
@@ -35,7 +35,7 @@ def manifest(plan: MemberPlan, config: Dict[str, Any], checksum: str, options: O
         command=held.command(program, paths.BALANCER_FIFO, config_file, held.PAUSE),
         volumes=[*(NATIVE_VOLUMES if native else AGENT_VOLUMES), paths.runtime(plan.engine, bool(plan.follow))],
         capabilities=(*_to_bind(plan), *(TO_DROP if native else ())),
-        alive=asks(ready.port, ready.path),
+        alive=probes.answers(ready.port, ready.path),
         cpu="100m",
         memory="200Mi",
     )

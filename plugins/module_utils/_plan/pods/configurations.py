@@ -108,7 +108,7 @@ def guard(plan: MemberPlan) -> str:
 
 def sidecar(plan: MemberPlan) -> Dict[str, Any]:
     """Return the configuration of the sidecar."""
-    found: Dict[str, Any] = {"alive_file": paths.ALIVE}
+    found: Dict[str, Any] = {}
     if guard(plan):
         found["first"] = [[NFT, "--file", f"{PARTS[SIDECAR].inside}/{GUARD}"]]
     if has_balancer(plan):
@@ -118,6 +118,8 @@ def sidecar(plan: MemberPlan) -> Dict[str, Any]:
         found["router"].update(
             keepalived=paths.KEEPALIVED_CONFIG, notify_fifo=paths.NOTIFY_FIFO, questions=questions(plan)
         )
+    else:
+        found["router"]["agent"] = paths.VRRP_CONFIG
     return found
 
 

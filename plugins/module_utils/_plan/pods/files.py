@@ -15,21 +15,20 @@ from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
 from ..._shared.pods import manifest_of
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
-from . import balancer, configurations, follow, probes, router
+from . import balancer, configurations, follow, paths, probes, router
 from .manifests import Manifest, Options
-from .paths import PARTS, SIDECAR
+from .paths import AGENT, PARTS, SIDECAR
 
 # Below the folder of what the pods read, all that the role may have written there.
 EVERY = (
+    f"{AGENT}/{paths.ALIVE_SCRIPT}",
     f"{HAPROXY}/haproxy.cfg",
     f"{KEEPALIVED}/keepalived.conf",
-    f"{KEEPALIVED}/{probes.NAME}",
     f"{PROXY}/{PROXY}.json",
     f"{VRRP}/{VRRP}.json",
     f"{SIDECAR}/{SIDECAR}.json",
     f"{SIDECAR}/{configurations.REDIRECT}",
     f"{SIDECAR}/{configurations.GUARD}",
-    f"{SIDECAR}/{probes.NAME}",
     *(f"{FOLLOW}/{name}" for name in follow.EVERY),
 )
 PRIVATE, PUBLIC = "0600", "0644"
@@ -88,7 +87,8 @@ def of_member(
         ]
         pods.append(follow.manifest(plan, credentials, _checksum([] if reloads else of_follow), options))
     manifests = {manifest_of(each["metadata"]["name"]): each for each in pods}
-    return Made([], [*(of_balancer if has_balancer else []), *of_router, *of_follow], manifests, secrets)
+    of_all = [_file(AGENT, paths.ALIVE_SCRIPT, probes.SCRIPT)] if manifests else []
+    return Made([], [*of_all, *(of_balancer if has_balancer else []), *of_router, *of_follow], manifests, secrets)
 
 
 def _native(name: str, plan: MemberPlan, auth_pass: str, render: Render) -> Any:
@@ -99,10 +99,7 @@ def _native(name: str, plan: MemberPlan, auth_pass: str, render: Render) -> Any:
         return faults, {}, [], []
     cfg = render("haproxy/haproxy.cfg.j2", {"model": haproxy, "family": configurations.FAMILY})
     conf = render("keepalived/keepalived.conf.j2", {"model": keepalived, "hook": ""})
-    of_router = [
-        _file(KEEPALIVED, "keepalived.conf", conf, PRIVATE),
-        _file(KEEPALIVED, probes.NAME, probes.of_keepalived(plan)),
-    ]
+    of_router = [_file(KEEPALIVED, "keepalived.conf", conf, PRIVATE)]
     return [], {"secrets": haproxy["secrets"] + keepalived["secrets"]}, [_file(HAPROXY, "haproxy.cfg", cfg)], of_router
 
 
@@ -120,7 +117,6 @@ def _sidecar(plan: MemberPlan) -> List[File]:
         f"{SIDECAR}.json": _json(configurations.sidecar(plan)),
         configurations.REDIRECT: configurations.redirect(plan),
         configurations.GUARD: configurations.guard(plan),
-        probes.NAME: probes.of_sidecar(),
     }
     return [_file(SIDECAR, name, text) for name, text in texts.items() if text]
 

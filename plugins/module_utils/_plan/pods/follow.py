@@ -19,9 +19,9 @@ from ..._shared.pods import LOADED
 from ..layouts import follow
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
-from . import held, paths
-from .manifests import CREATED, Container, Manifest, Options, Volume, pod, runs
-from .paths import AGENT, AGENT_COMMAND, PARTS, STATUS
+from . import held, paths, probes
+from .manifests import CREATED, Container, Manifest, Options, Volume, pod
+from .paths import AGENT, AGENT_COMMAND, PARTS
 
 STATE_FOLDER = posixpath.dirname(Settings._field_defaults["state_file"])
 NAMES_FOLDER = posixpath.dirname(Hosts._field_defaults["file"])
@@ -70,7 +70,7 @@ def manifest(plan: MemberPlan, credentials: Credentials, checksum: str, options:
             *_named(credentials),
         ],
         capabilities=(),
-        alive=runs([*AGENT_COMMAND, "status", "--socket", STATUS[FOLLOW]]),
+        alive=probes.touches(f"{RUNTIME.path}/{FOLLOW}"),
     )
     return pod(NAME, [container], STOP_WITHIN, checksum, options)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
+from ..._agent.runtime.sd_notify import ALIVE
 from ..._shared.pods import CHECKSUM, CONFIGURATION, POD
 
 Manifest = Dict[str, Any]
@@ -35,6 +36,17 @@ class Volume(NamedTuple):
     read_only: bool = True
 
 
+class Alive(NamedTuple):
+    """How the kubelet learns whether a program is dead: see `probes`.
+
+    :ivar probe: the liveness probe; none where something else ends a program that stands still
+    :ivar file: that the program touches; '' for none
+    """
+
+    probe: Dict[str, Any] = {}
+    file: str = ""
+
+
 class Container(NamedTuple):
     """A container of a pod."""
 
@@ -43,7 +55,7 @@ class Container(NamedTuple):
     command: Sequence[str]
     volumes: Sequence[Volume]
     capabilities: Tuple[str, ...]
-    alive: Dict[str, Any]  # a handler of a probe
+    alive: Alive
     cpu: str = "50m"
     memory: str = "50Mi"
 
@@ -69,8 +81,9 @@ def pod(name: str, containers: Sequence[Container], stop_within: int, checksum: 
     text = f"{json.dumps(whole, sort_keys=True)}{checksum}"
     configuration = hashlib.sha256(text.encode()).hexdigest()[:SHOWN]
     whole["metadata"]["annotations"] = {CHECKSUM: configuration}
-    for container in whole["spec"]["containers"]:
-        container["env"] = [{"name": POD, "value": name}, {"name": CONFIGURATION, "value": configuration}]
+    for container, its in zip(whole["spec"]["containers"], containers):
+        touched = [{"name": ALIVE, "value": its.alive.file}] if its.alive.file else []
+        container["env"] = [{"name": POD, "value": name}, {"name": CONFIGURATION, "value": configuration}, *touched]
     return whole
 
 
@@ -121,13 +134,7 @@ def _container(container: Container, options: Options) -> Dict[str, Any]:
             },
         },
         "resources": {"requests": {"cpu": container.cpu, "memory": container.memory}},
-        "livenessProbe": {
-            **container.alive,
-            "initialDelaySeconds": 30,
-            "periodSeconds": 10,
-            "timeoutSeconds": 5,
-            "failureThreshold": 3,
-        },
+        **({"livenessProbe": container.alive.probe} if container.alive.probe else {}),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [_mount(volume) for volume in container.volumes],
     }
@@ -141,13 +148,3 @@ def _volume(volume: Volume) -> Dict[str, Any]:
     if not volume.host:
         return {"name": volume.name, "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}
     return {"name": volume.name, "hostPath": {"path": volume.host, "type": volume.kind}}
-
-
-def asks(port: int, path: str) -> Dict[str, Any]:
-    """Return a handler that asks a port of the host's own."""
-    return {"httpGet": {"host": "127.0.0.1", "port": port, "path": path, "scheme": "HTTP"}}
-
-
-def runs(command: List[str]) -> Dict[str, Any]:
-    """Return a handler that runs a command in the container."""
-    return {"exec": {"command": command}}

@@ -12,7 +12,7 @@ from ..layouts import follow
 from .manifests import CREATED, DIRECTORY, Volume
 
 AGENT, SIDECAR = "agent", "sidecar"
-ARCHIVE = "agent.pyz"
+ARCHIVE, ALIVE_SCRIPT = "agent.pyz", "alive.sh"
 
 
 class Part(NamedTuple):
@@ -50,7 +50,7 @@ RUN = Volume("run", f"/run/{Daemon(VRRP).program}", read_only=False)
 TMP = Volume("tmp", "/tmp", read_only=False)
 ROUTER_FIFO, NOTIFY_FIFO = f"{RUN.path}/held", f"{RUN.path}/changes"
 PID_FILE, VRRP_PID_FILE = f"{RUN.path}/keepalived.pid", f"{RUN.path}/vrrp.pid"
-DOWN_FILE, ALIVE = f"{RUN.path}/haproxy.down", f"{RUN.path}/sidecar.alive"
+DOWN_FILE = f"{RUN.path}/haproxy.down"
 
 
 HAPROXY_CONFIG, HAPROXY_SOCKET = f"{PARTS[HAPROXY].inside}/haproxy.cfg", "/run/haproxy/admin.sock"
@@ -69,6 +69,3 @@ def runtime(engine: str, shared: bool) -> Volume:
     folder = "/run/haproxy" if engine == NATIVE else f"/run/{Daemon(PROXY).program}"
     host, kind = (f"{SHARED.host}-{engine}", CREATED) if shared else ("", DIRECTORY)
     return Volume("balancer-runtime", folder, host, kind, read_only=False)
-
-
-STATUS = {name: Daemon(name).status_socket for name in (PROXY, VRRP, FOLLOW)}

@@ -10,8 +10,8 @@ from ..._shared.engines import KEEPALIVED, NATIVE, VRRP
 from ..._shared.pods import ROUTER as NAME
 from ..model.plan import MemberPlan
 from . import configurations, held, paths, probes
-from .manifests import Container, Manifest, Options, pod, runs
-from .paths import AGENT, AGENT_COMMAND, PARTS, SIDECAR, STATUS
+from .manifests import Container, Manifest, Options, pod
+from .paths import AGENT, AGENT_COMMAND, PARTS, SIDECAR
 
 ADDRESSES_AND_RAW_SOCKETS = ("NET_ADMIN", "NET_RAW")
 CHECKS = ("SETGID",)  # without it keepalived 2.2.7 cannot run their programs, and takes each of them for a success
@@ -32,14 +32,14 @@ def manifest(plan: MemberPlan, config: Dict[str, Any], checksum: str, options: O
 
 def _sidecar(plan: MemberPlan, options: Options) -> Container:
     shared = [paths.SHARED] if configurations.has_balancer(plan) else []
-    keepalived = [PARTS[KEEPALIVED].volume()] if plan.engine == NATIVE else []
+    router = PARTS[KEEPALIVED if plan.engine == NATIVE else VRRP].volume()
     return Container(
         name=SIDECAR,
         image=options.agent_image,
         command=[*AGENT_COMMAND, SIDECAR, "--config", f"{PARTS[SIDECAR].inside}/{SIDECAR}.json"],
-        volumes=[PARTS[AGENT].volume(), PARTS[SIDECAR].volume(), *keepalived, paths.RUN, *shared],
+        volumes=[PARTS[AGENT].volume(), PARTS[SIDECAR].volume(), router, paths.RUN, *shared],
         capabilities=ADDRESSES_AND_RAW_SOCKETS,
-        alive=runs([held.SHELL, f"{PARTS[SIDECAR].inside}/{probes.NAME}"]),
+        alive=probes.touches(f"{paths.RUN.path}/{SIDECAR}"),
     )
 
 
@@ -52,7 +52,7 @@ def _keepalived(plan: MemberPlan, options: Options) -> Container:
         command=held.command(program, paths.ROUTER_FIFO, paths.KEEPALIVED_CONFIG, file=configurations.down_file(plan)),
         volumes=[PARTS[KEEPALIVED].volume(), paths.RUN, paths.TMP],
         capabilities=(*ADDRESSES_AND_RAW_SOCKETS, *CHECKS),
-        alive=runs([held.SHELL, f"{PARTS[KEEPALIVED].inside}/{probes.NAME}"]),
+        alive=probes.BY_THE_SIDECAR,
     )
 
 
@@ -65,5 +65,5 @@ def _agent(plan: MemberPlan, config: Dict[str, Any], options: Options) -> Contai
         command=held.command(program, paths.ROUTER_FIFO, paths.VRRP_CONFIG, file=configurations.down_file(plan)),
         volumes=[PARTS[AGENT].volume(), PARTS[VRRP].volume(), paths.RUN],
         capabilities=(*ADDRESSES_AND_RAW_SOCKETS, *REAL_TIME, *(PROGRAMS if runs_programs else ())),
-        alive=runs([*AGENT_COMMAND, "status", "--socket", STATUS[VRRP]]),
+        alive=probes.touches(f"{paths.RUN.path}/{VRRP}"),
     )

@@ -212,13 +212,26 @@ def test_what_keeps_a_host_from_being_a_balancer_is_said_each_in_a_sentence(host
         raise PermissionError
 
     monkeypatch.setattr(Reader, "answering", answering)
-    problems = look(host, programs={"apt-get": ""})["problems"]
+    problems = look({**host, "runs_units": ["the router"]}, programs={"apt-get": ""})["problems"]
     assert [sentence.partition(":")[0] for sentence in problems] == [
         "systemd does not run here",
         "the program ip is missing",
         "this is alpine",
         "there is no permission to open raw sockets",
     ]
+
+
+@pytest.mark.parametrize(
+    "units, said",
+    [
+        ([], []),
+        (["the resolver"], ["systemd does not run here: it is to run the resolver."]),
+        (["the balancer", "the router"], ["systemd does not run here: it is to run the balancer, the router."]),
+    ],
+)
+def test_systemd_is_missed_only_where_it_is_to_run_something(units, said, host, monkeypatch, tmp_path):
+    monkeypatch.setattr(facts, "SYSTEMD", str(tmp_path / "none"))
+    assert look({**host, "runs_units": units})["problems"] == said
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,27 @@ def test_programs_that_are_started_do_not_inherit_the_socket():
 )
 def test_a_sign_of_life_is_given_twice_in_the_watchdogs_time(limit, pid, wanted):
     assert sd_notify.Notifier({"WATCHDOG_USEC": limit, "WATCHDOG_PID": pid}).watchdog == wanted
+
+
+def test_a_container_has_a_file_in_place_of_a_watchdog(tmp_path):
+    file = tmp_path / "alive"
+    environ = {sd_notify.ALIVE: str(file), "PATH": "/bin"}
+    notifier = sd_notify.Notifier(environ)
+    assert notifier.watchdog == sd_notify.TOUCH_EVERY and environ == {"PATH": "/bin"}
+    notifier.alive()
+    os.utime(file, (1, 1))
+    notifier.alive()
+    assert file.stat().st_mtime > 1
+
+
+def test_a_file_that_cannot_be_touched_does_not_say_that_this_process_is_dead(tmp_path, monkeypatch):
+    file = tmp_path / "alive"
+    file.touch()
+
+    def full(*_path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sd_notify.os, "utime", full)
+    sd_notify.Notifier({sd_notify.ALIVE: str(file)}).alive()
+    assert not file.exists()
+    sd_notify.Notifier({sd_notify.ALIVE: str(tmp_path / "none" / "alive")}).alive()

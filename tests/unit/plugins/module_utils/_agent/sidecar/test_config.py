@@ -19,7 +19,6 @@ WHOLE = {
         "stop_commands": [["nft", "delete"]],
     },
     "router": {"fifo": "/run/router", "keepalived": "/etc/keepalived.conf", "notify_fifo": "/run/changes"},
-    "alive_file": "/run/alive",
 }
 
 
@@ -35,8 +34,7 @@ def test_everything_is_read():
         (("nft", "--file", "/etc/redirect.nft"),),
         (("nft", "delete"),),
     )
-    assert settings.router == config.Router("/run/router", "/etc/keepalived.conf", "/run/changes")
-    assert settings.alive_file == "/run/alive"
+    assert settings.router == config.Router("/run/router", "/etc/keepalived.conf", notify_fifo="/run/changes")
 
 
 def test_a_node_without_a_balancer_has_none():

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _agent
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.sd_notify import ALIVE
 from support import waiting
 
 PACKAGE = os.path.dirname(os.path.dirname(_agent.__file__))
@@ -22,7 +23,7 @@ class Sidecar:
         self.stopped, self.alive, self.router = folder / "stopped", folder / "alive", folder / "router"
         touch = [["/bin/touch", str(self.stopped)]]
         balancer = {"fifo": str(folder / "balancer"), "ready_port": 1, "ready_path": "/", "stop_commands": touch}
-        whole = {"balancer": balancer, "router": {"fifo": str(self.router)}, "alive_file": str(self.alive)}
+        whole = {"balancer": balancer, "router": {"fifo": str(self.router)}}
         (folder / "sidecar.json").write_text(json.dumps(whole))
         os.mkfifo(self.router)
         os.mkfifo(folder / "balancer")
@@ -31,7 +32,9 @@ class Sidecar:
         command = [sys.executable, "-m", "_agent.cli", "sidecar", "--config", str(folder / "sidecar.json")]
         self.log = folder / "log"
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(command, cwd=PACKAGE, stderr=log)
+            self.process = subprocess.Popen(
+                command, cwd=PACKAGE, stderr=log, env={**os.environ, ALIVE: str(self.alive)}
+            )
         waiting.until(self.alive.exists)
 
 

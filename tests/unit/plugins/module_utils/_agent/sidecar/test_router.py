@@ -39,7 +39,7 @@ def told(monkeypatch, tmp_path):
 
 @pytest.fixture
 def watch(loop, tmp_path):
-    settings = Router(str(tmp_path / "held"), CONFIG, str(tmp_path / "changes"))
+    settings = Router(str(tmp_path / "held"), CONFIG, notify_fifo=str(tmp_path / "changes"))
     watch = router.RouterWatch(loop, settings, Log(os.open(os.devnull, os.O_WRONLY)))
     watch.held, watch.changes = tmp_path / "held", tmp_path / "changes"
     return watch

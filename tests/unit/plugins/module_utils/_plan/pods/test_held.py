@@ -10,6 +10,7 @@ import signal
 import subprocess
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar import standstill
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force, loaded_files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from support import waiting
@@ -171,3 +172,28 @@ def test_a_pid_file_of_before_is_removed_and_the_fifo_is_created(container):
     container.starts("/bin/sh", "-c", f"test ! -e {stale}")
     assert container.process.wait(waiting.LIMIT_S) == 0
     assert container.fifo.is_fifo()
+
+
+def test_a_program_that_stands_still_is_ended_by_who_runs_beside_it(container):
+    """A stopped process takes no other signal, and its container cannot be reached but by a file."""
+    pid = container.folder / "pid"
+    container.starts(*writes_its_pid(pid))
+    os.kill(pid_of(pid), signal.SIGSTOP)
+    container.is_heard("started\n")
+    end = standstill.ending(str(container.fifo))
+
+    def ended():
+        with contextlib.suppress(OSError):  # nobody reads it yet
+            end()
+        return container.process.poll() is not None
+
+    waiting.until(ended)
+    assert container.process.returncode == 128 + signal.SIGKILL
+    assert not container.is_held()
+
+
+def test_nobody_waits_for_an_end_once_the_program_has_ended(container):
+    container.starts("/bin/true")
+    assert container.process.wait(waiting.LIMIT_S) == 0
+    with pytest.raises(OSError, match="No such device"):
+        standstill.ending(str(container.fifo))()

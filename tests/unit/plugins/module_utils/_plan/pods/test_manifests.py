@@ -101,7 +101,7 @@ def test_what_a_container_names_of_the_host_is_there(made):
         folders = {each["name"]: each.get("hostPath", {}).get("path") for each in manifest["spec"]["volumes"]}
         for container in manifest["spec"]["containers"]:
             mounts = {each["mountPath"]: each for each in container["volumeMounts"]}
-            named = [*container["command"], *container["livenessProbe"].get("exec", {}).get("command", [])]
+            named = [*container["command"], *container.get("livenessProbe", {}).get("exec", {}).get("command", [])]
             for word in named:
                 mount = mounts.get(posixpath.dirname(word), {})
                 if mount.get("readOnly"):

@@ -1,99 +1,119 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The scripts of liveness probes, as a shell runs them."""
+"""The liveness probes of all containers, and their script as a shell runs it."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import subprocess
-import sys
-import time
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import paths, probes
-from support import waiting
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import probes
 from support.plans import pods
 
-# Survives the signal that asks for the instances, once it has printed a line, and writes nothing.
-HUNG = "import signal; signal.signal(signal.SIGUSR1, lambda *_: 0); print(flush=True)\nwhile True: signal.pause()"
-# Writes its instances when it is asked, as keepalived does, and takes a moment for it.
-KEEPALIVED = """
-import os, signal, sys, time
-folder, count = sys.argv[1], int(sys.argv[2])
-def write(*_):
-    time.sleep(0.1)
-    with open(folder + "/keepalived.data", "w") as data:
-        data.write("------< VRRP Topology >------\\n" + " VRRP Instance = one\\n   State = FAULT\\n" * count)
-signal.signal(signal.SIGUSR1, write)
-with open(folder + "/keepalived.pid", "w") as file:
-    file.write(f"{os.getpid()}\\n")
-while True:
-    time.sleep(1)
-"""
+RESOURCES = "/usr/local/lib/onprem-lb-agent/alive.sh"
+TOUCHED = {
+    "sidecar": "/run/onprem-lb-vrrp/sidecar.alive",
+    "vrrp": "/run/onprem-lb-vrrp/vrrp.alive",
+    "follow": "/run/onprem-lb-follow/follow.alive",
+}
+ASKED = {"haproxy", "proxy"}
+BY_THE_SIDECAR = {"keepalived"}
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
-@pytest.fixture
-def probe(tmp_path):
-    """The probe of a keepalived with two instances, with the paths of a container in this folder."""
-    text = pods.text("keepalived/alive.sh").replace(probes.DATA, f"{tmp_path}/keepalived.data")
-    script = tmp_path / "alive.sh"
-    script.write_text(text.replace(paths.PID_FILE, f"{tmp_path}/keepalived.pid").replace("sleep 0.2", 'sleep "$1"'))
-
-    def run(pause):
-        return subprocess.run(["/bin/sh", script, str(pause)], check=False, capture_output=True).returncode
-
-    return run
+def containers():
+    for name, engine, preset in itertools.product(
+        ("master-0", "worker-0"), ("native", "agent"), ("default", "upstream", "ocp45")
+    ):
+        made = pods.made(name, engine=engine, preset=preset, **pods.FOLLOW)
+        for manifest in made.manifests.values():
+            yield from ((each["name"], each, manifest) for each in manifest["spec"]["containers"])
 
 
-@pytest.fixture
-def keepalived(tmp_path):
-    started = []
-
-    def start(count):
-        started.append(subprocess.Popen([sys.executable, "-c", KEEPALIVED, str(tmp_path), str(count)]))
-        pid_file = tmp_path / "keepalived.pid"
-        waiting.until(lambda: pid_file.exists() and pid_file.read_text())
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+def test_each_container_is_one_of_the_table():
+    assert {name for name, _container, _pod in containers()} == {*TOUCHED, *ASKED, *BY_THE_SIDECAR}
 
 
-def test_a_keepalived_whose_instances_are_at_fault_is_alive(probe, keepalived):
-    keepalived(2)
-    assert probe(1) == 0
+def test_no_probe_starts_an_interpreter_or_is_impatient():
+    for name, container, _pod in containers():
+        probe = container.get("livenessProbe")
+        if name in BY_THE_SIDECAR:
+            assert probe is None
+            continue
+        assert ("httpGet" in probe) == (name in ASKED)
+        if name in TOUCHED:
+            assert probe["exec"]["command"] == ["/bin/sh", RESOURCES, TOUCHED[name]]
+        assert probe["failureThreshold"] * probe["timeoutSeconds"] >= 120  # seconds of a node that runs nothing else
 
 
-def test_one_that_lacks_an_instance_is_not(probe, keepalived):
-    keepalived(1)
-    assert probe(0.02) == 1
+def test_the_program_is_told_which_file_it_touches_and_may_write_there():
+    for name, container, _pod in containers():
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        assert environment.get("ONPREM_LB_ALIVE", "") == TOUCHED.get(name, "")
+        if name in TOUCHED:
+            mounts = {each["mountPath"]: each.get("readOnly", False) for each in container["volumeMounts"]}
+            assert mounts[os.path.dirname(TOUCHED[name])] is False
 
 
-def test_what_it_has_written_before_does_not_count(probe, tmp_path):
-    (tmp_path / "keepalived.data").write_text(" VRRP Instance = one\n" * 2)
-    with subprocess.Popen([sys.executable, "-c", HUNG], stdout=subprocess.PIPE) as hung:
-        try:
-            assert hung.stdout.readline()  # from here on it outlives the signal
-            (tmp_path / "keepalived.pid").write_text(f"{hung.pid}\n")
-            assert probe(0.02) == 1
-        finally:
-            hung.kill()
+def test_a_keepalived_has_a_sidecar_beside_it_that_ends_it():
+    for name, _container, manifest in containers():
+        if name in BY_THE_SIDECAR:
+            assert "sidecar" in [each["name"] for each in manifest["spec"]["containers"]]
 
 
-def test_without_a_keepalived_it_is_not_alive(probe):
-    assert probe(0.02) == 1
+class Probe:
+    """The script, and the file that a program touches; each touch is some seconds after the one before."""
+
+    def __init__(self, folder, shell):
+        self.file, self._script, self._shell = folder / "it.alive", folder / "alive.sh", shell
+        self._script.write_text(probes.SCRIPT)
+        self._at = 1_000_000
+
+    def touch(self, seconds=2):
+        self._at += seconds
+        self.file.touch()
+        os.utime(self.file, (self._at, self._at))
+
+    def __call__(self):
+        shell = [self._shell, "sh"] if self._shell == "busybox" else [self._shell]
+        return subprocess.run([*shell, self._script, self.file], check=False).returncode
 
 
-def test_a_sidecar_is_alive_as_long_as_it_touches_its_file(tmp_path):
-    file = tmp_path / "alive"
-    text = pods.text("sidecar/alive.sh").replace(paths.ALIVE, str(file))
+@pytest.fixture(params=SHELLS)
+def probe(request, tmp_path):
+    return Probe(tmp_path, request.param)
 
-    def probe():
-        return subprocess.run(["/bin/sh", "-c", text], check=False, capture_output=True).returncode
 
-    assert probe() != 0
-    file.touch()
+def test_a_program_is_alive_as_long_as_it_touches_its_file(probe):
+    for _time in range(3):
+        probe.touch()
+        assert probe() == 0
+    assert [probe(), probe()] == [1, 1]
+    probe.touch()
+    assert [probe(), probe()] == [0, 1]
+
+
+def test_a_clock_that_is_set_makes_nobody_dead(probe):
+    for seconds in (2, -86400, 2, 86400, 2):
+        probe.touch(seconds)
+        assert probe() == 0
+
+
+def test_a_probe_that_comes_late_makes_nobody_dead(probe):
+    """However old the file is, it was touched since the probe before."""
+    probe.touch()
     assert probe() == 0
-    os.utime(file, (time.time() - 60,) * 2)
-    assert probe() != 0
+    probe.touch(600)
+    assert probe() == 0
+
+
+def test_what_it_does_not_know_is_no_failure(probe):
+    assert probe() == 0  # there is no file
+    probe.touch()
+    seen = probe.file.with_name("it.alive.seen")
+    seen.mkdir()  # neither can what it sees be written
+    (seen / "other").touch()
+    assert probe() == 0
