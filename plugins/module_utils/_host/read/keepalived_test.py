@@ -23,8 +23,8 @@ NOISE = re.compile(r"failed to connect to syslog|^Terminated$")
 # What an insecure script is, which it does not say.
 INSECURE = re.compile(r" due to insecure$")
 SECURE = (
-    "only root may write to a script and to the folders of its path, and for keepalived 2.3 none of these folders may be"
-    " a symbolic link: write /usr/bin, not /bin"
+    "only root may write to a script and to the folders of its path, and for keepalived 2.3 none of these folders may"
+    " be a symbolic link: write /usr/bin, not /bin"
 )
 
 TERMINATED = 143  # 128 + SIGTERM
