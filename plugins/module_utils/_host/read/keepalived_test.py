@@ -20,6 +20,13 @@ MEANINGS = {
 # Printed at every start without a log socket, as in a container; not about the configuration.
 NOISE = re.compile(r"failed to connect to syslog|^Terminated$")
 
+# What an insecure script is, which it does not say.
+INSECURE = re.compile(r" due to insecure$")
+SECURE = (
+    "only root may write to a script and to the folders of its path, and for keepalived 2.3 none of these folders may"
+    " be a symbolic link: write /usr/bin, not /bin"
+)
+
 TERMINATED = 143  # 128 + SIGTERM
 
 
@@ -47,4 +54,5 @@ def refusal(installed: Tuple[int, ...], code: int, output: str) -> Optional[str]
     if code == 0:
         return None
     meaning = MEANINGS.get(code, f"it ended with code {code}")
-    return f"{meaning}: {'; '.join(dict.fromkeys(errors))}" if errors else meaning
+    said = [*dict.fromkeys(errors), *([SECURE] if any(map(INSECURE.search, errors)) else [])]
+    return f"{meaning}: {'; '.join(said)}" if said else meaning

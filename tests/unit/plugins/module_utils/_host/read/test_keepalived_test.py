@@ -50,3 +50,9 @@ def test_a_bad_file_is_refused(version, code, output):
 
 def test_the_refusal_repeats_its_words_once():
     assert keepalived_test.refusal(V12, 5, f"{CUT}\n{CUT}\n").count("Truncating") == 1
+
+
+def test_a_script_that_it_takes_for_insecure_is_refused_with_what_makes_it_so():
+    """keepalived 2.3 says no more than this, of a path whose folder is a link as well."""
+    refusal = keepalived_test.refusal(V13, 5, "Disabling track script storage due to insecure")
+    assert "script storage" in refusal and "only root may write" in refusal and "symbolic link" in refusal
