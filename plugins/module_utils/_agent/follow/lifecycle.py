@@ -20,7 +20,7 @@ from .follower import Follower
 from .membership import Known, Membership
 from .names import Names
 from .settings import Settings
-from .watching import Changed, Connected, Listed, News, Removed, Trouble, of_selected
+from .watching import Changed, Connected, Interrupted, Listed, News, Removed, Trouble, of_selected
 
 MOST_TROUBLES = 8  # of an API server that are logged until it answers: their texts may be its own
 SETTLE = MILLION // 2  # from an event to what it changes: a storm of events is one change
@@ -112,6 +112,8 @@ class Lifecycle(lifecycle.Lifecycle):
                 self._connected(each.server)
             elif isinstance(each, Trouble):
                 self._trouble(each)
+            elif isinstance(each, Interrupted):
+                self.log.warning(words.interruption(each, self.settings.api))
             else:
                 if self._names:
                     self._names.take(each)
@@ -119,8 +121,7 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _connected(self, server: int) -> None:
         self._answers, self._heard, self._api_fault = server, time.time(), None
-        for key in self._troubles.pop(server, set()):
-            self.log.cured(key, f"{self.settings.api.servers[server]} answers.")
+        self.log.all_cured(self._troubles.pop(server, set()), f"{self.settings.api.servers[server]} answers.")
 
     def _trouble(self, trouble: Trouble) -> None:
         certificate = self.settings.api.certificate

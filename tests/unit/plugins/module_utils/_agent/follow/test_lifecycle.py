@@ -151,11 +151,7 @@ def test_a_token_that_is_not_renewed_is_a_sentence_with_the_mend(server, follow,
 def test_a_forbidden_list_is_a_sentence_with_the_mend(server, start, haproxy):
     server.refusing = [(403, {})] * 3
     found = start()
-    until(
-        lambda: found.lines(
-            "does not allow reading the nodes (403: as the test wants it): allow this user to list and watch"
-        )
-    )
+    until(lambda: found.lines("does not allow reading the nodes (403: nodes is forbidden: User"))
     assert haproxy.present() == {"first": "10.0.0.1"}
 
 
