@@ -13,16 +13,17 @@ from ..runtime import lifecycle, status_socket
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Earliest
 from ..runtime.sd_notify import Notifier
-from . import config, state, words
-from .balancers import Balancers
-from .changes import Refused
+from . import config, records, state, words
+from .balancers import Balancers, Output, Words
+from .changes import Applied
 from .follower import Follower
-from .membership import Known, Membership
+from .membership import Membership
 from .names import Names
 from .settings import Settings
 from .watching import Changed, Connected, Interrupted, Listed, News, Removed, Trouble, of_selected
 
 MOST_TROUBLES = 8  # of an API server that are logged until it answers: their texts may be its own
+STATE = Words("The list will not survive a restart", "The list survives a restart again.")
 SETTLE = MILLION // 2  # from an event to what it changes: a storm of events is one change
 
 
@@ -85,7 +86,10 @@ class Lifecycle(lifecycle.Lifecycle):
         known, fault = state.load(settings.state_file, settings.nodes.label)
         if fault:
             self.log.warning(fault)
-        self._saved = known
+        known = records.newest(settings, known)
+        self._known = known
+        self._state = Output("state_file", self.loop, self.log, STATE, self._save)
+        self._state.apply()
         self._listed = False
         self._membership = Membership(settings.nodes, known)
         self._balancers = Balancers(self.loop, self.log, settings)
@@ -101,6 +105,7 @@ class Lifecycle(lifecycle.Lifecycle):
             self._names.stop()
         self._next_decision.cancel()
         self._answers = None
+        self._state.stop()
         self._balancers.stop()
 
     # -- what the API server says
@@ -154,8 +159,9 @@ class Lifecycle(lifecycle.Lifecycle):
     def _decide(self) -> None:
         known = self._membership.decide(self.loop.now())
         self._note_problem()
-        if known != self._saved:
-            self._save(known)
+        if known != self._known:
+            self._known = known
+            self._state.apply()
         self._balancers.want(known.servers)
         due = self._membership.due()
         if due is not None:
@@ -175,14 +181,12 @@ class Lifecycle(lifecycle.Lifecycle):
         else:
             self.log.cured("address", "Each node has an address.")
 
-    def _save(self, known: Known) -> None:
-        try:
-            state.save(self.settings.state_file, known, self.settings.nodes.label)
-        except Refused as refused:
-            self.log.fault("state", f"The list will not survive a restart: {refused}")
-            return
-        self._saved = known
-        self.log.cured("state", "The list survives a restart again.")
+    def _save(self) -> Applied:
+        """Have the list in the state file, if there is one. Raises Refused."""
+        path, label = self.settings.state_file, self.settings.nodes.label
+        if self._known.servers and state.load(path, label)[0] != self._known:
+            state.save(path, self._known, label)
+        return Applied([])
 
     def report(self) -> Dict[str, Any]:
         servers = self.settings.api.servers
@@ -201,7 +205,11 @@ class Lifecycle(lifecycle.Lifecycle):
                 "fault": self._api_fault,
                 "errors": self._errors,
             },
-            "balancers": self._balancers.report(),
+            "balancers": [
+                *self._balancers.report(),
+                *([self._names.report()] if self._names else []),
+                self._state.report(),
+            ],
         }
 
 
