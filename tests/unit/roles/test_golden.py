@@ -336,6 +336,7 @@ DIRECT = {
     "check": {"type": "https", "path": "/readyz", "interval": 1},
 }
 
+
 def follow_unit(native, paths, groups=()):
     return render(
         "layout",
