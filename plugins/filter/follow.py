@@ -7,6 +7,9 @@ from __future__ import annotations
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs
 
+CLOSED = (
+    "which root cannot read as its owner, by its group or as everybody: follow has no other right, so make it root's."
+)
 NOT_THERE = "is not on this member: put it there, or name another kubeconfig."
 
 
@@ -16,7 +19,8 @@ def follow_files(content, plan, haproxy, there=None):
     :param content: the kubeconfig as `slurp` returns it, empty where it could not be read
     :param plan: what the member is to follow, of its plan
     :param haproxy: where its HAProxy has its ``config`` and its ``socket``
-    :param there: those files that the kubeconfig names which are on the member; None says nothing of them
+    :param there: those files that the kubeconfig names which are on the member, as `stat` prints mode, user, group and
+        path of each; None says nothing of them
     """
     path = plan["kubeconfig"]
     credentials, faults = kubeconfigs.read_slurped(content, path)
@@ -26,10 +30,18 @@ def follow_files(content, plan, haproxy, there=None):
     faults = follow.refused_by_the_agent(files)
     named = sorted({*credentials.paths.values()})
     if there is not None:
-        faults += [f"it names {file}, which {NOT_THERE}" for file in named if file not in there]
+        modes = {path: _is_open(*rights) for *rights, path in (line.split(" ", 3) for line in there)}
+        faults += [f"it names {file}, which {NOT_THERE}" for file in named if file not in modes]
+        faults += [f"it names {file}, {CLOSED}" for file in named if not modes.get(file, True)]
     if faults:
         return _refused([f"{path}: {fault}" for fault in faults], named)
     return {**files._asdict(), "faults": [], "named": named}
+
+
+def _is_open(mode, user, group):
+    """Whether root may read a file without a capability, by the class of rights that counts for it."""
+    shift = 6 if user == "0" else 3 if group == "0" else 0
+    return bool(int(mode, 8) >> shift & 4)
 
 
 def _refused(faults, named=()):

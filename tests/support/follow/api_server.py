@@ -4,7 +4,8 @@
 """A stand-in for a Kubernetes API server, as far as a client of nodes sees it.
 
 It has TLS, tokens and client certificates, label selectors, lists in pages, and watches with bookmarks and expired
-versions. A test changes its nodes and makes it fail. The official Python client is held against it, too.
+versions. A test changes its nodes and makes it fail; `shapes` has what it answers. The official Python client is held
+against it, too.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import threading
 
 from aiohttp import web
 
+from support.follow import shapes
+
 TOKEN = "a-token"
-KIND = {"apiVersion": "v1"}
-REASONS = {401: "Unauthorized", 403: "Forbidden", 410: "Expired", 429: "TooManyRequests", 504: "Timeout"}
-GONE = "too old resource version"
+REFUSALS = {403: shapes.forbidden, 429: shapes.too_many_requests}
 
 
 class ApiServer:
@@ -42,6 +43,9 @@ class ApiServer:
         self.refusing = []  # answers of the next requests: a status, and headers
         self.piece = 0  # bytes that it sends at a time, slowly; 0: all at once
         self.expired_as_status = False  # 410 instead of an ERROR in a watch
+        self.frozen = False  # accepts watches, and sends nothing on any, as a process that hangs does
+        self.idle_limit = None  # seconds without a line after which a balancer in between cuts a watch
+        self.waits_for_versions = False  # watches from a version that it has not reached, instead of 504
         self._nodes, self._version, self._history, self._oldest = {}, 100, [], 0
         self._watches, self._snapshots = [], {}
         self._loop = asyncio.new_event_loop()
@@ -80,6 +84,13 @@ class ApiServer:
     def expire(self) -> None:
         """Forget all changes, as etcd does by and by, and end each page of a list."""
         self._call(self._expire())
+
+    def snapshot(self):
+        return copy.deepcopy((self._nodes, self._version))
+
+    def restore(self, snapshot) -> None:
+        """Restore etcd from a snapshot: the versions go back, and the API servers begin anew."""
+        self._call(self._restore(snapshot))
 
     # -- how it fails
 
@@ -149,6 +160,11 @@ class ApiServer:
         self._version += 1
         self._history, self._oldest, self._snapshots = [], self._version, {}
 
+    async def _restore(self, snapshot) -> None:
+        self._nodes, self._version = copy.deepcopy(snapshot)
+        self._history, self._oldest, self._snapshots = [], 0, {}
+        await self._each(lambda watch: watch.abort())
+
     async def _each(self, do) -> None:
         for watch in list(self._watches):
             do(watch)
@@ -164,9 +180,10 @@ class ApiServer:
         self.requests.append(query)
         if self.refusing:
             status, headers = self.refusing.pop(0)
-            return _status(status, "as the test wants it", headers)
+            known = REFUSALS.get(status, lambda: shapes.status(status, "Unknown", "as the test wants it"))
+            return _answer(known(), status, headers)
         if not self._knows(request):
-            return _status(401, "Unauthorized")
+            return _answer(shapes.unauthorized())
         return await (self._watch(request, query) if query.get("watch") in ("1", "true", "True") else self._list(query))
 
     def _knows(self, request) -> bool:
@@ -176,24 +193,23 @@ class ApiServer:
     async def _list(self, query):
         token, limit = query.get("continue"), int(query.get("limit", 0))
         if token and token not in self._snapshots:
-            return _status(410, "the provided continue parameter is too old")
+            return _answer(shapes.expired_page(f"{self._version}-0"))
         version, items = self._snapshots.pop(token) if token else (self._version, self._selected(query))
         page, rest = (items[:limit], items[limit:]) if limit else (items, [])
-        metadata = {"resourceVersion": str(version)}
+        following = f"{version}-{len(rest)}" if rest else ""
         if rest:
-            metadata["continue"] = f"{version}-{len(rest)}"
-            self._snapshots[metadata["continue"]] = (version, rest)
-        return web.json_response({"kind": "NodeList", **KIND, "metadata": metadata, "items": page})
+            self._snapshots[following] = (version, rest)
+        return web.json_response(shapes.a_list(version, page, following, len(rest)))
 
     def _selected(self, query):
         return [node for _name, node in sorted(self._nodes.items()) if selects(query.get("labelSelector", ""), node)]
 
     async def _watch(self, request, query):
         since = int(query.get("resourceVersion") or 0)
-        if since > self._version:
-            return _status(504, "Too large resource version")
+        if since > self._version and not self.waits_for_versions:
+            return _answer(shapes.too_large(since, self._version))
         if since < self._oldest and self.expired_as_status:
-            return _status(410, GONE)
+            return _answer(shapes.expired(since, self._oldest))
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -202,14 +218,14 @@ class ApiServer:
             for node in self._selected(query):
                 watch.tell(self._version, None, node)
         elif since < self._oldest:
-            watch.lines.put_nowait({"type": "ERROR", "object": _refusal(410, GONE)})
+            watch.lines.put_nowait(shapes.error(shapes.expired(since, self._oldest)))
             watch.lines.put_nowait(None)
         for change in self._history:
             if 0 < since < change[0]:
                 watch.tell(*change)
         self._watches.append(watch)
         try:
-            await watch.send(response, self.piece, float(query.get("timeoutSeconds", 1800)))
+            await watch.send(response, self, float(query.get("timeoutSeconds", 1800)))
         finally:
             self._watches.remove(watch)
         return response
@@ -221,39 +237,46 @@ class Watch:
     def __init__(self, request, query) -> None:
         self.lines = asyncio.Queue()
         self._request, self._selector = request, query.get("labelSelector", "")
+        self._since = int(query.get("resourceVersion") or 0)
         self._bookmarks = query.get("allowWatchBookmarks") in ("1", "true", "True")
 
     def tell(self, version, before, after) -> None:
         """Send a change as this watch sees it: a node that loses the label is deleted."""
         was, there = (bool(node) and selects(self._selector, node) for node in (before, after))
-        if was or there:
+        if (was or there) and version > self._since:
             kind = "DELETED" if not there else "MODIFIED" if was else "ADDED"
-            node = copy.deepcopy(after or before)
-            node["metadata"]["resourceVersion"] = str(version)
-            self.lines.put_nowait({"type": kind, "object": node})
+            self.lines.put_nowait(shapes.event(kind, copy.deepcopy(after or before), version))
 
     def bookmark(self, version) -> None:
-        if self._bookmarks:
-            metadata = {"resourceVersion": str(version)}
-            self.lines.put_nowait({"type": "BOOKMARK", "object": {"kind": "Node", **KIND, "metadata": metadata}})
+        if self._bookmarks and version > self._since:
+            self.lines.put_nowait(shapes.bookmark(version))
 
     def abort(self) -> None:
         self._request.transport.abort()
 
-    async def send(self, response, piece, seconds) -> None:
+    async def send(self, response, server, seconds) -> None:
+        """Send until it is at its end.
+
+        :param server: says how
+        """
         with contextlib.suppress(ConnectionError):
             while True:
                 try:
-                    line = await asyncio.wait_for(self.lines.get(), seconds)
+                    line = await asyncio.wait_for(self.lines.get(), server.idle_limit or seconds)
                 except asyncio.TimeoutError:
                     line = None
+                    if server.idle_limit:
+                        self.abort()
+                        return
+                while server.frozen and self._request.transport:
+                    await asyncio.sleep(0.01)
                 if line is None:
                     await response.write_eof()
                     return
                 data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
-                for at in range(0, len(data), piece or len(data)):
-                    await response.write(data[at : at + (piece or len(data))])
-                    await asyncio.sleep(0.002 if piece else 0)
+                for at in range(0, len(data), server.piece or len(data)):
+                    await response.write(data[at : at + (server.piece or len(data))])
+                    await asyncio.sleep(0.002 if server.piece else 0)
 
 
 def selects(selector, node) -> bool:
@@ -272,10 +295,5 @@ def _matches(term, labels) -> bool:
     return term[1:] not in labels if term.startswith("!") else term in labels
 
 
-def _refusal(code, message):
-    about = {"status": "Failure", "reason": REASONS.get(code, "Unknown"), "message": message, "code": code}
-    return {"kind": "Status", **KIND, "metadata": {}, **about}
-
-
-def _status(code, message, headers=None):
-    return web.json_response(_refusal(code, message), status=code, headers=headers)
+def _answer(status, code=None, headers=None):
+    return web.json_response(status, status=code or status["code"], headers=headers)

@@ -90,11 +90,23 @@ def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_an
     variables = {**variables_of("layout"), "__layout_me": {"follow": PLAN}}
     variables["__layout_followed"] = follow_files(content, PLAN, HAPROXY, there=[])
     looked, refused = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
-    assert looked[1]["argv"] == ["stat", "--dereference", "--format=%n", "--", path]
+    assert looked[1]["argv"] == ["stat", "--dereference", "--format=%a %u %g %n", "--", path]
     (fault,) = refused[1]["faults"]
     assert fault.startswith(f"/etc/onprem/kubeconfig: it names {path}, which is not on this member: put it there")
-    assert follow_files(content, PLAN, HAPROXY, [path])["faults"] == []
+    assert follow_files(content, PLAN, HAPROXY, [f"644 0 0 {path}"])["faults"] == []
     assert follow_files(content, PLAN, HAPROXY)["faults"] == [], "nobody has looked yet"
+
+
+@pytest.mark.parametrize(
+    "rights, is_open",
+    [("600 0 0", 1), ("4600 0 7", 1), ("640 7 0", 1), ("604 7 7", 1), ("600 7 0", 0), ("640 7 7", 0), ("44 0 0", 0)],
+)
+def test_a_file_that_root_can_read_by_a_capability_alone_is_refused_before_anything_is_changed(rights, is_open):
+    path = "/etc/kubernetes/a ca.crt"
+    cluster = {**CLUSTER, "certificate-authority": path}
+    content = slurped({**KUBECONFIG, "clusters": [{"name": "a", "cluster": cluster}]})
+    found = follow_files(content, PLAN, HAPROXY, [f"{rights} {path}"])["faults"]
+    assert [f"it names {path}, which root cannot read" in fault for fault in found] == [True] * (1 - is_open)
 
 
 def test_the_kubeconfig_is_in_no_log():

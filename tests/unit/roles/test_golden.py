@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import subprocess
 from functools import partial
 from types import MappingProxyType
 
@@ -334,6 +336,20 @@ DIRECT = {
     "check": {"type": "https", "path": "/readyz", "interval": 1},
 }
 
+
+def follow_unit(native, paths, groups=()):
+    return render(
+        "layout",
+        "follow.service.j2",
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-follow/agent.pyz",
+        config="/etc/onprem-lb-follow/follow.json",
+        checksum="9f86d081",
+        native=native,
+        paths=paths,
+        groups=list(groups),
+    )
+
+
 CASES = {
     **{f"pair-{name}.haproxy.cfg": partial(of_preset, name, "haproxy") for name in PRESETS},
     "pair-rke2.agent-proxy.json": partial(of_preset, "rke2", "proxy"),
@@ -420,14 +436,11 @@ CASES = {
         before="kubelet.service crio.service",
         routers="keepalived.service onprem-lb-vrrp.service",
     ),
-    "follow.service": lambda: render(
-        "layout",
-        "follow.service.j2",
-        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-follow/agent.pyz",
-        config="/etc/onprem-lb-follow/follow.json",
-        checksum="9f86d081",
-        paths=["-/etc/haproxy", "-/run/haproxy.loaded"],
+    "follow.service": partial(follow_unit, native=True, paths=["-/etc/haproxy", "-/run/haproxy.loaded"]),
+    "follow.agent.service": partial(
+        follow_unit, native=False, paths=["-/etc/onprem-lb-agent"], groups=["onprem-lb-proxy"]
     ),
+    "resolver-nodes.service": lambda: render("resolver", "nodes.service.j2", unit="onprem-lb-resolver.service"),
     "direct.service": lambda: render(
         "layout",
         "direct.service.j2",
@@ -455,6 +468,18 @@ CASES = {
     **{f"pods-{name}.manifests": partial(of_pods, *arguments) for name, arguments in PODS.items()},
     **{f"pods-{name}.sidecar.json": partial(sidecar_of_pods, *arguments) for name, arguments in PODS.items()},
 }
+
+
+# As systemd-analyze(1) rates a unit, from 0 to 10. They run as root, because the files are root's.
+RATINGS = {"follow.service": 2.0, "follow.agent.service": 2.0, "resolver-nodes.service": 2.0}
+
+
+@pytest.mark.parametrize("name, limit", RATINGS.items())
+def test_systemd_rates_the_units_of_follow_as_confined(name, limit):
+    command = ("systemd-analyze", "security", "--offline=true", "--no-pager", GOLDEN / name)
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert float(re.search(r"Overall exposure level for \S+: ([0-9.]+) ", report)[1]) <= limit, report
+    assert "DAC_" not in (GOLDEN / name).read_text()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -21,13 +21,14 @@ from ..checks.outcome import in_words
 from .settings import MILLION, Api
 from .watching import (
     PAGE,
-    WATCH,
+    SILENT,
     Ended,
     Failed,
     Outcome,
     Page,
     PageRequest,
     Refused,
+    Silent,
     Unusable,
     WatchRequest,
     page_of,
@@ -44,7 +45,8 @@ MAX_FILE = 1024 * 1024  # bytes of a token
 CHUNK = 65536
 OUT_OF_TIME = (9, 10)  # of OpenSSL's codes: a certificate is not valid yet, or has expired
 GRACE = 30  # seconds for which a watch may last longer than was asked
-# A peer that is silent is asked whether it is there, and given up after 25 s.
+SLOWEST = 1000  # bytes a second: a page that comes faster is waited for, however long it is
+# A host that is gone is noticed within 25 s. A process that hangs is not: its kernel answers.
 KEEPALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
@@ -71,10 +73,9 @@ class Client:
     def page(self, request: PageRequest) -> Outcome:
         """Return a page of the list of nodes."""
         query = {"limit": PAGE, **({"continue": request.page} if request.page else {})}
-        deadline = time.monotonic() + 2 * self._timeout
 
         def read(response: http.client.HTTPResponse) -> Union[Page, Failed]:
-            return page_of(json.loads(b"".join(_chunks(response, deadline, MAX_PAGE))))
+            return page_of(json.loads(b"".join(_chunks(response, 2 * self._timeout, MAX_PAGE))))
 
         return self._ask(request.server, query, read)
 
@@ -87,16 +88,21 @@ class Client:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": request.version,
-            "timeoutSeconds": WATCH,
+            "timeoutSeconds": request.seconds,
         }
 
         def read(response: http.client.HTTPResponse) -> Outcome:
             began = time.monotonic()
             opened()
             if self._socket:
-                self._socket.settimeout(WATCH + GRACE)
-            for each in _lines(_chunks(response, began + WATCH + GRACE)):
-                line(json.loads(each))
+                self._socket.settimeout(SILENT)
+            try:
+                _read_lines(response, began + request.seconds + GRACE, line)
+            except socket.timeout:
+                lasted = time.monotonic() - began
+                return Ended(lasted) if lasted > request.seconds else Silent()
+            except (OSError, http.client.HTTPException) as fault:
+                return Ended(time.monotonic() - began, _words(fault))
             return Ended(time.monotonic() - began)
 
         return self._ask(request.server, query, read)
@@ -121,7 +127,7 @@ class Client:
                 return Failed("the client is closed")
             connection.request("GET", target, headers=headers)
             response = connection.getresponse()
-            return read(response) if response.status == OK else _refused(response, time.monotonic() + self._timeout)
+            return read(response) if response.status == OK else _refused(response, self._timeout)
         except Unusable as unusable:
             return unusable.outcome
         except (Unreadable, OSError, http.client.HTTPException, ValueError, RecursionError) as fault:
@@ -184,38 +190,45 @@ def _token(path: str) -> str:
     return found
 
 
-def _chunks(response: http.client.HTTPResponse, deadline: float, most: float = float("inf")) -> Iterator[bytes]:
-    """Yield what arrives, as soon as it does; a server that sends too slowly or too much fails."""
-    size = 0
+def _chunks(response: http.client.HTTPResponse, patience: float, most: int) -> Iterator[bytes]:
+    """Yield an answer as it arrives; a server that sends too slowly or too much fails."""
+    size, began = 0, time.monotonic()
     while True:
         data = response.read1(CHUNK)
         size += len(data)
-        if time.monotonic() > deadline:
-            raise socket.timeout
         if size > most:
             raise ValueError("the answer is too long")
         if not data:
             return
         yield data
+        if time.monotonic() > began + patience + size / SLOWEST:
+            raise socket.timeout
 
 
-def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = bytearray()
-    for data in chunks:
+def _read_lines(response: http.client.HTTPResponse, deadline: float, line: Callable[[Any], None]) -> None:
+    """Read the lines of a watch until it ends; one without a line for too long has a timeout, although bytes come."""
+    rest, heard = bytearray(), time.monotonic()
+    while True:
+        data = response.read1(CHUNK)
+        if not data:
+            return
         rest += data
         if len(rest) > MAX_LINE + CHUNK:
             raise ValueError("a line of the watch is too long")
-        if b"\n" not in data:
-            continue
-        *lines, last = bytes(rest).split(b"\n")
-        rest = bytearray(last)
-        yield from (line for line in lines if line.strip())
+        if b"\n" in data:
+            *lines, last = bytes(rest).split(b"\n")
+            rest = bytearray(last)
+            for each in filter(bytes.strip, lines):
+                line(json.loads(each))
+                heard = time.monotonic()  # after it: this program may be slow itself
+        if time.monotonic() > min(deadline, heard + SILENT):
+            raise socket.timeout
 
 
-def _refused(response: http.client.HTTPResponse, deadline: float) -> Refused:
+def _refused(response: http.client.HTTPResponse, patience: float) -> Refused:
     """Return why an API server has refused, from a Status in JSON if there is one."""
     try:
-        status = json.loads(b"".join(_chunks(response, deadline, MAX_REFUSAL)))
+        status = json.loads(b"".join(_chunks(response, patience, MAX_REFUSAL)))
     except (OSError, http.client.HTTPException, ValueError, RecursionError):
         status = None
     seconds = response.headers.get("Retry-After", "")

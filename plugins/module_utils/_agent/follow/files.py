@@ -60,9 +60,9 @@ def _like(path: str, handle: int) -> None:
     """Give a file the owner and the mode of another one, if that exists."""
     with contextlib.suppress(FileNotFoundError):
         found = os.stat(path)
+        os.fchmod(handle, found.st_mode & 0o7777)  # first: a file of another owner could not be changed any more
         if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
             os.fchown(handle, found.st_uid, found.st_gid)
-        os.fchmod(handle, found.st_mode & 0o7777)
 
 
 def run(*command: str) -> Optional[str]:

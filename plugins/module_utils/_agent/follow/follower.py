@@ -8,7 +8,7 @@ import collections
 import contextlib
 import socket
 import threading
-from typing import Any, Callable, Deque, List
+from typing import Any, Callable, Deque, List, Optional
 
 from ..runtime.loop import Loop
 from .api import Client
@@ -33,6 +33,7 @@ class Follower:
         self._reader, self._writer = socket.socketpair()
         for end in (self._reader, self._writer):
             end.setblocking(False)
+        self._fault: Optional[BaseException] = None  # that has ended the thread
         self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
 
     def start(self) -> None:
@@ -47,6 +48,17 @@ class Follower:
         self._room.release()
 
     def _run(self) -> None:
+        """The watchdog does not see this thread: what ends it ends the process, and systemd starts that again."""
+        try:
+            self._follow()
+        except BaseException as fault:
+            self._fault = fault
+            self._call()
+        if self._stopped.is_set():
+            self._reader.close()
+            self._writer.close()
+
+    def _follow(self) -> None:
         while not self._stopped.is_set():
             request = self._watching.request
             if isinstance(request, Wait):
@@ -56,8 +68,6 @@ class Follower:
                 self._pass_on(self._watching.after(self._client.page(request)))
             else:
                 self._pass_on(self._watching.after(self._watch(request)))
-        self._reader.close()
-        self._writer.close()
 
     def _watch(self, request: WatchRequest) -> Any:
         return self._client.watch(
@@ -73,8 +83,12 @@ class Follower:
                 return
             self._news.append(each)
         if news:
-            with contextlib.suppress(BlockingIOError):  # the loop has not read earlier ones yet
-                self._writer.send(b"\0")
+            self._call()
+
+    def _call(self) -> None:
+        """Wake up the loop of the main thread."""
+        with contextlib.suppress(BlockingIOError):  # it has not read earlier calls yet
+            self._writer.send(b"\0")
 
     def _wake_up(self, _events: int) -> None:
         self._reader.recv(4096)
@@ -82,3 +96,5 @@ class Follower:
         for _each in news:
             self._room.release()
         self._take(news)
+        if self._fault:
+            raise self._fault

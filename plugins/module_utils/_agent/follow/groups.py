@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 from .addressing import Answering
 from .membership import Known, Membership
 from .nodes import Node
-from .settings import Server, Settings
+from .settings import Server, Settings, Target
 
 Servers = Tuple[Server, ...]
 
@@ -19,6 +19,20 @@ def labels(settings: Settings) -> List[str]:
     haproxy = settings.haproxy.backends if settings.haproxy else ()
     targets = [*haproxy, *(settings.proxy.services if settings.proxy else ())]
     return list(dict.fromkeys(target.label or settings.nodes.label for target in targets)) or [settings.nodes.label]
+
+
+def of_label(settings: Settings, label: str) -> Settings:
+    """Return the settings with only the backends and services that have the nodes of a label."""
+
+    def mine(targets: Tuple[Target, ...]) -> Tuple[Target, ...]:
+        return tuple(target for target in targets if (target.label or settings.nodes.label) == label)
+
+    haproxy, proxy = settings.haproxy, settings.proxy
+    backends, services = mine(haproxy.backends) if haproxy else (), mine(proxy.services) if proxy else ()
+    return settings._replace(
+        haproxy=haproxy._replace(backends=backends) if haproxy and backends else None,
+        proxy=proxy._replace(services=services) if proxy and services else None,
+    )
 
 
 class Groups:

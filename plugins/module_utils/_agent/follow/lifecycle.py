@@ -13,17 +13,17 @@ from ..runtime import lifecycle, status_socket
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Earliest
 from ..runtime.sd_notify import Notifier
-from . import config, state, words
-from .balancers import Balancers
-from .changes import Refused
+from . import config, records, state, words
+from .balancers import Balancers, Output, Words
+from .changes import Applied
 from .follower import Follower
 from .groups import Groups, labels
-from .membership import Known
 from .names import Names
 from .settings import Settings
-from .watching import Changed, Connected, Listed, News, Removed, Trouble
+from .watching import Changed, Connected, Interrupted, Listed, News, Removed, Trouble
 
 MOST_TROUBLES = 8  # of an API server that are logged until it answers: their texts may be its own
+STATE = Words("The list will not survive a restart", "The list survives a restart again.")
 SETTLE = MILLION // 2  # from an event to what it changes: a storm of events is one change
 
 
@@ -87,7 +87,9 @@ class Lifecycle(lifecycle.Lifecycle):
         known, fault = state.load(settings.state_file)
         if fault:
             self.log.warning(fault)
-        self._saved = known
+        self._known = known = records.newest(settings, known)
+        self._state = Output("state_file", self.loop, self.log, STATE, self._save)
+        self._state.apply()
         self._listed = False
         self._balancers = Balancers(self.loop, self.log, settings)
         self._groups = Groups(settings, known, self._balancers.present)
@@ -103,6 +105,7 @@ class Lifecycle(lifecycle.Lifecycle):
             self._names.stop()
         self._next_decision.cancel()
         self._answers = None
+        self._state.stop()
         self._balancers.stop()
 
     # -- what the API server says
@@ -114,6 +117,8 @@ class Lifecycle(lifecycle.Lifecycle):
                 self._connected(each.server)
             elif isinstance(each, Trouble):
                 self._trouble(each)
+            elif isinstance(each, Interrupted):
+                self.log.warning(words.interruption(each, self.settings.api))
             else:
                 if self._names:
                     self._names.take(each)
@@ -121,8 +126,7 @@ class Lifecycle(lifecycle.Lifecycle):
 
     def _connected(self, server: int) -> None:
         self._answers, self._heard, self._api_fault = server, time.time(), None
-        for key in self._troubles.pop(server, set()):
-            self.log.cured(key, f"{self.settings.api.servers[server]} answers.")
+        self.log.all_cured(self._troubles.pop(server, set()), f"{self.settings.api.servers[server]} answers.")
 
     def _trouble(self, trouble: Trouble) -> None:
         certificate = self.settings.api.certificate
@@ -154,8 +158,9 @@ class Lifecycle(lifecycle.Lifecycle):
     def _decide(self) -> None:
         known = self._groups.decide(self.loop.now(), lambda label: lambda: self._balancers.answering(label))
         self._note_problem()
-        if known != self._saved:
-            self._save(known)
+        if known != self._known:
+            self._known = known
+            self._state.apply()
         self._balancers.want({label: each.servers for label, each in known.items()})
         due = self._groups.due()
         if due is not None:
@@ -175,14 +180,12 @@ class Lifecycle(lifecycle.Lifecycle):
         for key in self._noted:
             self.log.fault(key, found[key])
 
-    def _save(self, known: Dict[str, Known]) -> None:
-        try:
-            state.save(self.settings.state_file, known)
-        except Refused as refused:
-            self.log.fault("state", f"The list will not survive a restart: {refused}")
-            return
-        self._saved = known
-        self.log.cured("state", "The list survives a restart again.")
+    def _save(self) -> Applied:
+        """Have the lists in the state file. Raises Refused."""
+        has_servers = any(each.servers for each in self._known.values())
+        if has_servers and state.load(self.settings.state_file)[0] != self._known:
+            state.save(self.settings.state_file, self._known)
+        return Applied([])
 
     def report(self) -> Dict[str, Any]:
         servers = self.settings.api.servers
@@ -199,7 +202,11 @@ class Lifecycle(lifecycle.Lifecycle):
                 "fault": self._api_fault,
                 "errors": self._errors,
             },
-            "balancers": self._balancers.report(),
+            "balancers": [
+                *self._balancers.report(),
+                *([self._names.report()] if self._names else []),
+                self._state.report(),
+            ],
         }
 
 

@@ -9,7 +9,7 @@ changes the files, too. They are never emptied.
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from ..runtime.loop import MILLION, Earliest, Loop
 from . import files, nodes
@@ -31,6 +31,7 @@ class Names:
         self._nodes: Dict[str, Node] = {}
         self._named: Dict[str, List[str]] = {}  # the last addresses of each
         self._writing = Earliest(loop, self._write)
+        self.fault: Optional[str] = None
 
     def stop(self) -> None:
         self._writing.cancel()
@@ -47,32 +48,38 @@ class Names:
         if self._nodes is not before:
             self._writing.after(SETTLE)
 
+    def report(self) -> Dict[str, Any]:
+        return {"name": "names", "fault": self.fault}
+
     def _write(self) -> None:
         found = {name: nodes.addresses(node, self._settings.nodes) for name, node in self._nodes.items()}
         # A node that is there keeps its name although the API server has no address of it.
         self._named = {name: each or self._named.get(name, []) for name, each in found.items()}
         named = {name: addresses for name, addresses in self._named.items() if addresses}
-        if named:
-            self._write_files(named)
+        faults = self._write_files(named) if named else ["no node has an address."]
+        self.fault = " ".join(faults) or None
+        if self.fault:
+            self._log.fault("names", f"The names of the nodes stay as they are: {self.fault}")
         else:
-            self._log.fault("names", "The names of the nodes stay as they are: no node has an address.")
+            self._log.cured("names", "The names of the nodes are written again.")
         self._writing.after(RECHECK)
 
-    def _write_files(self, named: Dict[str, List[str]]) -> None:
-        about = self._about
+    def _write_files(self, named: Dict[str, List[str]]) -> List[str]:
+        """Write each file, whatever is wrong with the other one; return what is."""
+        about, faults = self._about, []
         texts = [
             (about.local, local(named, about.domain, about.reserved)),
             (about.file, hosts(named, about.domain, about.reserved)),  # the last one: its change reloads the resolver
         ]
-        try:
-            for path, text in texts:
-                if path and _differs(path, text):
+        for path, text in texts:
+            if path and _differs(path, text):
+                try:
                     files.replace(path, text, lambda _path: None, mode=0o644)
+                except Refused as refused:
+                    faults.append(str(refused))
+                else:
                     self._log.info(f"{path} has the names of {len(named)} node{'' if len(named) == 1 else 's'}.")
-        except Refused as refused:
-            self._log.fault("names", f"The names of the nodes stay as they are: {refused}")
-            return
-        self._log.cured("names", "The names of the nodes are written again.")
+        return faults
 
 
 def _differs(path: str, text: str) -> bool:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 import socket
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ..checks.outcome import in_words
 from . import changes
 from .changes import Refused
+from .haproxy_words import for_the_runtime_api
 from .settings import Server
 
 TIMEOUT = 5.0  # seconds of each step
@@ -74,11 +75,12 @@ class Runtime:
         mine = [row for row in stats if row.get("svname") == name]
         return sum(int(row.get(key) or 0) for row in mine for key in ("scur", "qcur"))
 
-    def add(self, backend: str, server: Server, place: str, arguments: str) -> str:
+    def add(self, backend: str, server: Server, place: str, arguments: Sequence[str]) -> str:
         """Add a server and let it serve; return why HAProxy refuses it, '' if it does not."""
         it = f"{backend}/{server.name}"
-        health = f"enable health {it}; " if "check" in arguments.split() else ""
-        answer = self.ask(f"add server {it} {place} {arguments}; {health}enable server {it}")
+        health = f"enable health {it}; " if "check" in arguments else ""
+        words = " ".join(map(for_the_runtime_api, arguments))
+        answer = self.ask(f"add server {it} {place} {words}; {health}enable server {it}")
         added = "New server registered" in answer
         return "" if added else (answer.splitlines() or ["it does not say why."])[0]
 

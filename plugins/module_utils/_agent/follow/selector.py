@@ -8,7 +8,7 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-
 from __future__ import annotations
 
 import re
-from typing import FrozenSet, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, FrozenSet, Mapping, NamedTuple, Optional, Tuple
 
 _KEY = r"(?:[A-Za-z0-9][A-Za-z0-9.-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*"
 _VALUE = r"[A-Za-z0-9._-]*"
@@ -40,8 +40,10 @@ class Selector(NamedTuple):
 
     requirements: Tuple[Requirement, ...] = ()
 
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(each.is_met_by(labels) for each in self.requirements)
+    def matches(self, labels: Mapping[str, Any]) -> bool:
+        """A label that is no text is none: the API server sends no others."""
+        texts = {key: value for key, value in labels.items() if isinstance(value, str)}
+        return all(each.is_met_by(texts) for each in self.requirements)
 
 
 def parse(text: str) -> Selector:

@@ -25,7 +25,7 @@ def table(report: Report, now: float) -> str:
         f"{report['nodes']} nodes with {report['label']}, last change {ago(report['last_change'], now)} ago; {where}",
         *faults(report),
         columns(("SERVER", "ADDRESS"), [(each["name"], each["address"]) for each in report["servers"]]),
-        columns(("BALANCER", "STATE"), [(each["name"], each["fault"] or "follows") for each in report["balancers"]]),
+        columns(("OUTPUT", "STATE"), [(each["name"], each["fault"] or "follows") for each in report["balancers"]]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -56,5 +56,5 @@ METRICS = (
     Metric("changed_seconds", "When a node last changed, since 1970.", of_report(lambda r: r["last_change"] or 0)),
     Metric("api_errors_total", "Requests that have failed.", of_report(lambda r: r["api"]["errors"])),
     Metric("changes_total", "Changes of the balancers' servers.", of_report(lambda r: r["changes"])),
-    Metric("balancer_behind", "Whether a balancer does not have the servers that it should have.", _balancers),
+    Metric("balancer_behind", "Whether a balancer, a file or the names lack what they should have.", _balancers),
 )

@@ -3,22 +3,30 @@
 """Lists and watches, as Kubernetes defines them for its clients. Pure: ``(state, outcome) -> (news, next request)``.
 
 A list, in pages, says which nodes there are and at which resourceVersion. A watch from there on says what changes;
-its bookmarks say how far it is. A watch that ends is resumed where it was, and that is all while nothing is wrong: one
-watch in 15 minutes. Only a resourceVersion that has expired (410) needs a new list. A failure changes no list: it is
-tried at the next API server, and after the last one with a back-off from the first one on.
+its bookmarks, one a minute, say how far it is and that it lives. One without a line for two of them is dead, whatever
+its connection says: the next API server is asked for a list. A watch that ends early is resumed where it was, at once.
+A new list is read every ten minutes, because a watch cannot tell that etcd was restored, and earlier if a
+resourceVersion has expired (410) or the versions go back. A failure changes no list: it is tried at the next API
+server, and after the last one with a back-off from the first one on.
 """
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import nodes
 from .nodes import Malformed, Node
 
 PAGE = 50  # nodes; one of them may have tens of kilobytes
-WATCH = 900  # seconds that a watch is to last
-LONG = 60.0  # seconds; a watch that ends earlier has failed
+BOOKMARK = 60.0  # seconds between those of an API server
+SILENT = 2 * BOOKMARK  # without a line for so long a watch is dead
+LIST = 600.0  # seconds from a list to the next one; a watch lasts until then
+RETRY = 60.0  # seconds from a list that fails to the next one, while a watch may go on
+FLOOR = 1.0  # seconds from one watch to the next; one that ends earlier has failed
+HOUR = 3600.0  # for which another API server comes first, if a watch of the first one was dead; between two log lines
 FIRST_DELAY, LAST_DELAY = 1.0, 30.0  # seconds, of the back-off
 
 UNAUTHORIZED, FORBIDDEN, GONE, GATEWAY_TIMEOUT = 401, 403, 410, 504
@@ -36,6 +44,7 @@ class WatchRequest(NamedTuple):
 
     server: int
     version: str
+    seconds: int = int(LIST)  # how long it is to last
 
 
 class Wait(NamedTuple):
@@ -56,9 +65,16 @@ class Page(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Outcome: a watch has ended without a fault."""
+    """Outcome: a watch that was accepted has ended."""
 
     lasted: float  # seconds
+    cut: str = ""  # by what, if the API server has not ended it itself
+
+
+class Silent(NamedTuple):
+    """Outcome: a watch that was accepted is dead, because it has had no line for too long."""
+
+    seconds: float = SILENT
 
 
 class Refused(NamedTuple):
@@ -79,7 +95,7 @@ class Waited(NamedTuple):
     """Outcome of a wait."""
 
 
-Outcome = Union[Page, Ended, Refused, Failed, Waited]
+Outcome = Union[Page, Ended, Silent, Refused, Failed, Waited]
 
 
 class Listed(NamedTuple):
@@ -110,10 +126,17 @@ class Trouble(NamedTuple):
     """News: a request has failed."""
 
     server: int
-    outcome: Union[Ended, Refused, Failed]
+    outcome: Union[Ended, Silent, Refused, Failed]
 
 
-News = Union[Listed, Changed, Removed, Connected, Trouble]
+class Interrupted(NamedTuple):
+    """News, once an hour: a watch has ended too early, and is resumed at once."""
+
+    server: int
+    outcome: Ended
+
+
+News = Union[Listed, Changed, Removed, Connected, Trouble, Interrupted]
 
 
 class Unusable(Exception):
@@ -127,14 +150,25 @@ class Unusable(Exception):
 class Watching:
     """The state of one client. Give it each outcome, and each line of a watch; it returns what follows."""
 
-    def __init__(self, servers: int, chance: Callable[[], float] = random.random) -> None:
-        """:param chance: returns a number from 0 to 1, for the back-off"""
-        self._servers, self._chance = servers, chance
+    def __init__(
+        self,
+        servers: int,
+        chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        :param chance: returns a number from 0 to 1, for the back-off
+        :param clock: returns seconds
+        """
+        self._servers, self._chance, self._clock = servers, chance, clock
         self._version = ""  # where the next watch begins; '' if a list is needed
         self._listed: List[Node] = []  # of the pages so far
+        self._list_due = -math.inf
         self._failures = 0  # since an API server has last been of use
         self._reread = False  # whether the credentials were read anew because of a 401
-        self._relisted = False  # whether the last list was because of a 410
+        self._relisted = False  # whether the last list was because a version was of no use
+        self._preferred, self._preferred_until = 0, -math.inf  # the API server that is asked first
+        self._told: Dict[int, float] = {}  # when a watch of each was last said to end too early
         self._request: Request = PageRequest(0)
 
     @property
@@ -148,12 +182,12 @@ class Watching:
         if isinstance(outcome, Page):
             return self._after_page(server, outcome)
         if isinstance(outcome, Waited):
-            self._begin(0)
+            self._begin(self._first())
             return []
-        if isinstance(outcome, Ended) and outcome.lasted >= LONG:
-            self._works()
-            self._begin(0)
-            return []
+        if isinstance(outcome, Silent):
+            return self._after_silence(server, outcome)
+        if isinstance(outcome, Ended) and outcome.lasted >= FLOOR:
+            return self._after_watch(server, outcome)
         if isinstance(outcome, Refused) and self._mends(outcome, server):
             return []
         return self._after_failure(server, outcome)
@@ -167,14 +201,17 @@ class Watching:
         kind, thing = (document.get("type"), document.get("object")) if isinstance(document, dict) else (None, None)
         if kind == "ERROR":
             raise Unusable(refusal(thing))
-        if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not nodes.version(thing):
-            self._version = ""
+        version = nodes.version(thing)
+        if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not version:
+            self._discard()
             raise Unusable(Failed("a line of the watch is not an event"))
+        if _is_before(version, self._version):
+            raise Unusable(Refused(GONE, "its versions have gone back"))
         news: List[News] = self.opened()
         if kind != "BOOKMARK":
             node = self._node(thing)
             news = [Removed(node.name) if kind == "DELETED" else Changed(node)]
-        self._version = nodes.version(thing)
+        self._version = version
         self._works()
         return news
 
@@ -182,7 +219,7 @@ class Watching:
         try:
             return nodes.read(thing)
         except Malformed as fault:
-            self._version = ""
+            self._discard()
             raise Unusable(Failed(f"the watch has {fault}")) from fault
 
     def _works(self) -> None:
@@ -199,34 +236,67 @@ class Watching:
         if not page.version:
             return self._after_failure(server, Failed("the list has no resourceVersion"))
         listed, self._listed = tuple(self._listed), []
-        self._version, self._reread = page.version, False
+        self._version, self._reread, self._list_due = page.version, False, self._clock() + LIST
+        if not self._relisted:  # else it is of use only if the watch from there on is
+            self._failures = 0
         self._begin(server)
-        return [Connected(server), Listed(listed)]
+        return [Listed(listed)]
 
     def _begin(self, server: int) -> None:
-        """Go on at an API server: with the watch, or with a list if that is needed."""
-        self._listed = []
-        self._request = WatchRequest(server, self._version) if self._version else PageRequest(server)
+        """Go on at an API server: with the watch, or with a list if that is needed or due."""
+        self._listed, left = [], self._list_due - self._clock()
+        if self._version and left > FLOOR:
+            self._request = WatchRequest(server, self._version, math.ceil(left))
+            return
+        self._list_due = self._clock() + RETRY
+        self._request = PageRequest(server)
+
+    def _first(self) -> int:
+        return self._preferred if self._clock() < self._preferred_until else 0
+
+    def _discard(self) -> None:
+        """Forget a version that is of no use: a list is needed."""
+        self._version, self._relisted = "", True
+
+    def _after_watch(self, server: int, ended: Ended) -> List[News]:
+        """Resume where it was. Where it ended too early, at the same API server: the first one may not answer."""
+        wanted = getattr(self._request, "seconds", LIST)
+        self._works()
+        if not ended.cut and ended.lasted + FLOOR >= wanted:
+            self._begin(self._first())
+            return []
+        self._begin(server)
+        if self._clock() < self._told.get(server, -math.inf) + HOUR:
+            return []
+        self._told[server] = self._clock()
+        return [Interrupted(server, ended)]
+
+    def _after_silence(self, server: int, silent: Silent) -> List[News]:
+        """Read a list from the next API server, which comes first for a while. What was not heard cannot be resumed."""
+        self._preferred, self._preferred_until = (server + 1) % self._servers, self._clock() + HOUR
+        self._list_due = -math.inf
+        self._begin(self._preferred)
+        return [Trouble(server, silent)]
 
     def _mends(self, refused: Refused, server: int) -> bool:
         """Mend at once, and once only, what can be: a token that has rotated, a resourceVersion that has expired."""
         if refused.status == UNAUTHORIZED and not self._reread:
             self._reread = True
-            self._begin(server)
             return True
         # 504: this API server does not know a version yet that another one has returned.
         if refused.status in (GONE, GATEWAY_TIMEOUT) and not self._relisted:
-            self._relisted, self._version = True, ""
+            self._discard()
             self._begin(server)
             return True
         return False
 
     def _after_failure(self, server: int, outcome: Union[Ended, Refused, Failed]) -> List[News]:
         if isinstance(outcome, Refused) and outcome.status in (GONE, GATEWAY_TIMEOUT):
-            self._version = ""
+            self._discard()
         self._reread = False
-        if server + 1 < self._servers:
-            self._begin(server + 1)
+        following = (server + 1) % self._servers
+        if following != self._first():
+            self._begin(following)
         else:
             self._failures += 1
             asked = outcome.retry_after if isinstance(outcome, Refused) else 0.0
@@ -237,6 +307,11 @@ class Watching:
         """Return the seconds of the back-off, of which a part is by chance: many clients fail at the same moment."""
         longest = min(LAST_DELAY, FIRST_DELAY * 2.0 ** min(self._failures - 1, 16))
         return longest * (0.5 + 0.5 * self._chance())
+
+
+def _is_before(version: str, known: str) -> bool:
+    """Whether a version is older than another one: they are numbers that only grow, while etcd is the same."""
+    return version.isdecimal() and known.isdecimal() and int(version) < int(known)
 
 
 def refusal(status: Any, code: Optional[int] = None, retry_after: float = 0.0) -> Refused:

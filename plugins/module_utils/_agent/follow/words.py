@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Mapping, Sequence
 
 from .settings import Api
-from .watching import FORBIDDEN, UNAUTHORIZED, Failed, Refused, Trouble
+from .watching import FORBIDDEN, UNAUTHORIZED, Failed, Interrupted, Refused, Silent, Trouble
 
 NOT_FOUND = 404
 KEPT = "The last list stays in force."
@@ -25,7 +25,18 @@ def sentence(trouble: Trouble, api: Api, expired: bool) -> str:
         return f"{_refused(url, outcome, api, expired)} {KEPT}"
     if isinstance(outcome, Failed):
         return f"{url}: {outcome.detail}. {KEPT}"
+    if isinstance(outcome, Silent):
+        return f"{url} has sent no line for {outcome.seconds:.0f} s, not even a bookmark: does it hang? {KEPT}"
     return f"{url} has ended the watch after {outcome.lasted:.0f} s. {KEPT}"
+
+
+def interruption(news: Interrupted, api: Api) -> str:
+    """Return in words that a watch has ended too early."""
+    how = f" ({news.outcome.cut})" if news.outcome.cut else ""
+    return (
+        f"{api.servers[news.server]}: the watch has ended after {news.outcome.lasted:.0f} s{how}, and is resumed at "
+        "once. If something between limits idle connections, let it allow 2 minutes. This is logged once an hour."
+    )
 
 
 def _refused(url: str, outcome: Refused, api: Api, expired: bool) -> str:

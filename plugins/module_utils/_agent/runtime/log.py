@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import select
-from typing import Mapping, Optional, Set
+from typing import Iterable, Mapping, Optional, Set
 
 ERROR, WARNING, INFO = 3, 4, 6  # syslog's, as in the prefixes of sd-daemon(3)
 MAX_LINE = select.PIPE_BUF  # bytes that a writable pipe takes at once; a socket takes more
@@ -37,8 +37,13 @@ class Log:
 
     def cured(self, key: str, text: str) -> None:
         """Log that a fault is over, if it was logged."""
-        if key in self._faults:
-            self._faults.remove(key)
+        self.all_cured([key], text)
+
+    def all_cured(self, keys: Iterable[str], text: str) -> None:
+        """Log once that several faults are over, if one of them was logged."""
+        logged = self._faults.intersection(keys)
+        self._faults -= logged
+        if logged:
             self._log(INFO, text)
 
     def _log(self, level: int, text: str) -> None:

@@ -155,8 +155,9 @@ def _follow(about: About) -> Unit:
     plan = about.plan["follow"]
     is_wanted = bool(plan and not about.plan["pods"])
     archive, names = paths.archive(engines.FOLLOW), [NAMES] if plan.get("hosts") else []
+    native = about.plan["engine"] == engines.NATIVE
     writes = [AGENT_FILES]
-    if about.plan["engine"] == engines.NATIVE:
+    if native:
         writes = [posixpath.dirname(about.configs[engines.HAPROXY]), LOADED]
     own = _file(
         about,
@@ -166,6 +167,8 @@ def _follow(about: About) -> Unit:
         config=follow.CONFIG,
         checksum=about.agent.get("checksum", ""),
         paths=[f"-{path}" for path in writes + names],
+        native=native,
+        groups=[] if native or not about.balances else [engines.Daemon(engines.PROXY).program],
     )
     found = about.followed
     return _row(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config, settings, show, watching
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import api, config, settings, show, watching
 from support.follow.reports import REPORT
 from support.key_tables import expected, rows
 from support.paths import DOCS, GOLDEN
@@ -43,5 +43,8 @@ def test_the_unit_has_the_folders_of_the_defaults():
 
 
 def test_the_times_are_those_of_the_code():
-    assert f"lasts {watching.WATCH // 60} minutes" in TEXT
+    assert f"Every {watching.LIST / 60:g} minutes it reads a new list" in TEXT
+    assert f"After {watching.SILENT / 60:g} minutes without a line" in TEXT
+    assert f"{watching.FLOOR:g} second after its beginning" in TEXT
+    assert f"delivers {api.SLOWEST // 1000} kB a second" in TEXT
     assert f"from {watching.FIRST_DELAY:g} to {watching.LAST_DELAY:g} seconds" in TEXT

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import socket
 import stat
 import subprocess
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import files
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.changes import Refused
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.haproxy import Balancer
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.haproxy import File, Process
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.runtime_api import Runtime
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Haproxy, Server, Target
 from support.ports import free_ports
@@ -37,6 +39,18 @@ backend web
     default-server check inter {interval} fall 2 rise 1
     server a 127.0.0.1:{backend} weight 1
 """
+
+
+class Balancer:
+    """Both: the file, then the process, whatever is wrong with the file."""
+
+    def __init__(self, about, drain_for, clock):
+        self.about, self.file = about, File(about)
+        self.process = Process(about, drain_for, clock, self.file)
+
+    def apply(self, wanted):
+        self.file.apply(wanted)
+        return self.process.apply(wanted)
 
 
 class Clock:
@@ -101,7 +115,7 @@ def test_each_node_is_a_server_of_the_fallback_as_well(case):
     with case.config.open("a") as file:
         file.write(f"backend web-fallback\n{second}    fullconn 9\n")
     case.start()
-    about = case.balancer._about
+    about = case.balancer.about
     follower = Balancer(about._replace(backends=(Target("web", fallback="web-fallback"),)), 0, case.clock)
     follower.apply([A, B])
     for backend in ("web", "web-fallback"):
@@ -235,7 +249,25 @@ def test_a_file_that_haproxy_refuses_never_reaches_its_path(case):
         case.balancer.apply([A, B])
     assert f"{case.config} stays as it is, because the new one is refused: " in str(refused.value)
     assert "nonsense" in str(refused.value)
-    assert case.config.read_text() == before and case.present() == {"a": "127.0.0.1"}
+    assert case.config.read_text() == before
+    case.balancer.process.apply([A, B])  # the mistake is not in what it gets
+    assert case.present() == {"a": "127.0.0.1", "b": "127.0.0.2"}
+
+
+def test_a_full_disk_keeps_no_server_from_the_process_and_none_that_leaves(case, monkeypatch):
+    before = case.config.read_text()
+
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files.tempfile, "mkstemp", full)
+        with pytest.raises(Refused, match="cannot be written: no space left on device"):
+            case.balancer.file.apply([B])
+        until(lambda: not case.balancer.process.apply([B]).again)
+    assert set(case.present().values()) == {"127.0.0.2"} and case.config.read_text() == before
+    case.balancer.apply([B])
+    assert f"127.0.0.2:{case.backend}" in case.config.read_text()
 
 
 def test_a_haproxy_that_is_away_gets_its_servers_when_it_is_back(case):

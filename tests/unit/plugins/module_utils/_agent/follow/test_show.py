@@ -21,9 +21,9 @@ def test_the_table_has_all_that_an_operator_asks():
         "a       10.0.0.1",
         "b       fd00::2",
         "",
-        "BALANCER  STATE",
-        "haproxy   follows",
-        "proxy     it is away.",
+        "OUTPUT   STATE",
+        "haproxy  follows",
+        "proxy    it is away.",
     ]
 
 

@@ -12,11 +12,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.watching i
     Connected,
     Ended,
     Failed,
+    Interrupted,
     Listed,
     Page,
     PageRequest,
     Refused,
     Removed,
+    Silent,
     Trouble,
     Unusable,
     Wait,
@@ -29,13 +31,20 @@ from support.follow.nodes import node
 CUT = Failed("connection reset")
 
 
-def client(servers=2):
-    return Watching(servers, chance=lambda: 1.0)
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
 
 
-def watching_from(version, servers=2):
+def client(servers=2, clock=None):
+    return Watching(servers, chance=lambda: 1.0, clock=clock or Clock())
+
+
+def watching_from(version, servers=2, clock=None):
     """Return a client that has read a list and now watches."""
-    found = client(servers)
+    found = client(servers, clock)
     found.after(Page([], version, ""))
     return found
 
@@ -50,7 +59,7 @@ def test_a_list_is_read_in_pages_and_watched_from_its_version_on():
     assert it.after(Page([node("a", "10.0.0.1")], "7", "more")) == []
     assert it.request == PageRequest(0, "more")
     a, b = (nodes.read(node(name, "10.0.0.1")) for name in "ab")
-    assert it.after(Page([node("b", "10.0.0.1")], "7", "")) == [Connected(0), Listed((a, b))]
+    assert it.after(Page([node("b", "10.0.0.1")], "7", "")) == [Listed((a, b))]
     assert it.request == WatchRequest(0, "7")
 
 
@@ -63,12 +72,68 @@ def test_a_watch_is_resumed_behind_its_last_line_which_may_be_a_bookmark():
     assert it.request == WatchRequest(0, "20")
 
 
-def test_nothing_else_is_asked_while_nothing_is_wrong():
-    it = watching_from("7")
-    for _times in range(10):
-        assert it.after(Ended(float(watching.WATCH))) == []
-        assert it.request == WatchRequest(0, "7")
-    assert watching.WATCH > 600  # so one watch in 10 minutes, and no list
+def test_a_watch_lasts_until_the_next_list_which_comes_whatever_the_watch_says():
+    """It cannot tell what a restored etcd no longer has."""
+    clock = Clock()
+    it = watching_from("7", clock=clock)
+    for _list in range(3):
+        assert it.request == WatchRequest(0, "7", 600)
+        clock.now += 600
+        assert it.after(Ended(600.0)) == []
+        assert it.request == PageRequest(0)
+        assert it.after(Page([], "7", "")) == [Listed(())]
+
+
+def test_a_list_that_fails_is_tried_again_after_a_minute_and_the_watch_goes_on_meanwhile():
+    clock = Clock()
+    it = watching_from("7", servers=1, clock=clock)
+    for _list in range(3):
+        clock.now += it.request.seconds
+        it.after(Ended(float(it.request.seconds)))
+        assert it.request == PageRequest(0)
+        assert it.after(Refused(429)) == [Trouble(0, Refused(429))]
+        it.after(Waited())
+        assert it.request == WatchRequest(0, "7", 60)
+
+
+def test_a_watch_without_a_line_is_dead_and_the_next_api_server_is_asked_for_a_list():
+    clock = Clock()
+    it = watching_from("7", clock=clock)
+    assert it.after(Silent()) == [Trouble(0, Silent())]
+    assert it.request == PageRequest(1)
+    it.after(Page([], "9", ""))
+    clock.now += 600
+    it.after(Ended(600.0))
+    assert it.request == PageRequest(1)  # the other one comes first no more, for an hour
+    it.after(CUT)
+    assert it.request == WatchRequest(0, "9", 60)
+    it.after(CUT)
+    assert it.request == Wait(1.0)
+    clock.now += 3600
+    it.after(Waited())
+    assert it.request == PageRequest(0)
+
+
+def test_after_a_watch_without_a_line_an_only_api_server_is_asked_for_a_list_at_once():
+    it = watching_from("7", servers=1)
+    it.after(Silent())
+    assert it.request == PageRequest(0)
+
+
+@pytest.mark.parametrize("kind", ["MODIFIED", "BOOKMARK"])
+def test_versions_that_go_back_need_a_new_list_at_once(kind):
+    it = watching_from("70")
+    with pytest.raises(Unusable) as unusable:
+        it.line(event(kind, "a", "8"))
+    assert it.after(unusable.value.outcome) == []
+    assert it.request == PageRequest(0)
+
+
+def test_versions_that_are_no_numbers_are_only_passed_on():
+    it = watching_from("b-7")
+    it.line(event("MODIFIED", "a", "a-8"))
+    it.after(Ended(5.0))
+    assert it.request == WatchRequest(0, "a-8")
 
 
 @pytest.mark.parametrize("as_a_line", [False, True])
@@ -98,7 +163,7 @@ def test_a_page_that_has_expired_begins_the_list_again():
     it.after(Page([node("a", "10.0.0.1")], "7", "more"))
     it.after(Refused(410))
     assert it.request == PageRequest(0)
-    assert it.after(Page([], "9", "")) == [Connected(0), Listed(())]
+    assert it.after(Page([], "9", "")) == [Listed(())]
 
 
 def test_a_version_that_an_api_server_does_not_know_yet_needs_a_new_list():
@@ -131,10 +196,57 @@ def test_the_next_api_server_is_tried_at_once_and_the_first_one_again_after_the_
 
 
 def test_a_watch_at_the_second_api_server_returns_to_the_first_when_it_ends():
-    it = watching_from("7")
+    clock = Clock()
+    it = watching_from("7", clock=clock)
     it.after(CUT)
-    it.after(Ended(900.0))
-    assert it.request == WatchRequest(0, "7")
+    clock.now += 600
+    it.after(Ended(600.0))
+    assert it.request == PageRequest(0)
+
+
+@pytest.mark.parametrize("cut", ["", "the connection was cut"])
+def test_a_watch_that_ends_early_is_resumed_at_once_at_its_server(cut):
+    """A limit on idle connections cuts it again and again. The first API server may be the one that does not answer."""
+    it = watching_from("7", clock=(clock := Clock()))
+    it.after(CUT)
+    for _cut in range(29):
+        clock.now += 20
+        it.after(Ended(20.0, cut))
+        assert it.request == WatchRequest(1, "7", 600 - int(clock.now))
+
+
+def test_that_a_watch_ends_early_is_said_once_an_hour():
+    it, said = watching_from("7", clock=(clock := Clock())), []
+    while clock.now < 3700:
+        clock.now += 20
+        said += it.after(Ended(20.0, "cut"))
+        if isinstance(it.request, PageRequest):
+            it.after(Page([], "7", ""))
+    assert said == [Interrupted(0, Ended(20.0, "cut"))] * 2
+
+
+def test_a_list_and_a_watch_that_are_accepted_end_the_back_off():
+    it = watching_from("7", servers=1)
+    delays(it, Refused(503), 5)
+    it.after(Ended(5.0, "cut"))
+    assert delays(it, CUT, 1) == [1]
+    it = client(1)
+    delays(it, Refused(503), 5)
+    it.after(Page([], "7", ""))
+    assert delays(it, CUT, 1) == [1]
+
+
+def test_lists_whose_watches_are_of_no_use_are_slowed_down():
+    it, found = client(1), []
+    for _time in range(4):
+        it.after(Page([], "7", ""))
+        with pytest.raises(Unusable) as unusable:
+            it.line({"type": "nonsense"})
+        it.after(unusable.value.outcome)
+        found.append(it.request.seconds)
+        it.after(Waited())
+        assert it.request == PageRequest(0)
+    assert found == [1, 2, 4, 8]
 
 
 def delays(it, outcome, times):
@@ -159,9 +271,9 @@ def test_the_delay_is_partly_chance():
     assert delays(it, CUT, 3) == [0.5, 1, 2]
 
 
-def test_a_watch_that_ends_early_has_failed():
+def test_a_watch_that_ends_at_once_has_failed():
     it = watching_from("7", servers=1)
-    assert delays(it, Ended(1.0), 3) == [1, 2, 4]
+    assert delays(it, Ended(0.9), 3) == [1, 2, 4]
 
 
 def test_the_api_server_may_ask_for_a_longer_delay():
