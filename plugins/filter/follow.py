@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs
 
-CLOSED = "which root cannot read as its owner, by its group or as everybody: make it root's, follow has no other right."
+CLOSED = (
     "which root cannot read as its owner, by its group or as everybody: follow has no other right, so make it root's."
 )
 NOT_THERE = "is not on this member: put it there, or name another kubeconfig."
