@@ -19,6 +19,7 @@ from .changes import Applied
 from .follower import Follower
 from .membership import Membership
 from .names import Names
+from .nodes import Node
 from .settings import Settings
 from .watching import Changed, Connected, Interrupted, Listed, News, Removed, Trouble, of_selected
 
@@ -40,6 +41,7 @@ class Lifecycle(lifecycle.Lifecycle):
         self._next_decision = Earliest(self.loop, self._decide)
         self._answers: Optional[int] = None  # the API server that does
         self._heard: Optional[float] = None
+        self._nodes: Dict[str, Node] = {}  # those with the label
         self._last_change: Optional[float] = None
         self._api_fault: Optional[str] = None
         self._errors = 0
@@ -144,14 +146,19 @@ class Lifecycle(lifecycle.Lifecycle):
         self._heard = time.time()
         if isinstance(news, Removed) and news.name not in self._membership:
             return  # a node without the label
-        self._last_change = self._heard
+        before = dict(self._nodes)
         if isinstance(news, Listed):
+            self._nodes = {node.name: node for node in news.nodes}
             self._membership.replace(news.nodes, now)
             self._listed = True
         elif isinstance(news, Changed):
+            self._nodes[news.node.name] = news.node
             self._membership.change(news.node, now)
         elif isinstance(news, Removed):
+            self._nodes.pop(news.name, None)
             self._membership.remove(news.name)
+        if self._nodes != before:
+            self._last_change = self._heard
         self._next_decision.at(now + SETTLE)
 
     # -- what follows from it
