@@ -55,11 +55,11 @@ class Groups:
             for label in every
         }
 
-    def replace(self, listed: Iterable[Node], now: int) -> None:
-        """Take a complete list."""
+    def replace(self, listed: Iterable[Node], now: int) -> bool:
+        """Take a complete list; return whether that may change the servers."""
         nodes = tuple(listed)
-        for each in self._of.values():
-            each.replace(nodes, now)
+        counts = [each.replace(nodes, now) for each in self._of.values()]
+        return any(counts)
 
     def change(self, node: Node, now: int) -> bool:
         """Take a node that is new or has changed; return whether that may change the servers."""

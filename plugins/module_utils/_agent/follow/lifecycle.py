@@ -143,14 +143,15 @@ class Lifecycle(lifecycle.Lifecycle):
     def _change(self, news: News, now: int) -> None:
         self._heard = time.time()
         if isinstance(news, Listed):
-            self._groups.replace(news.nodes, now)
-            self._listed = counts = True
+            counts = self._groups.replace(news.nodes, now)
+            self._listed = True
         elif isinstance(news, Changed):
             counts = self._groups.change(news.node, now)
         else:
             counts = isinstance(news, Removed) and self._groups.remove(news.name)
         if counts:  # the others are no servers, or say only that they live
             self._last_change = self._heard
+        if counts or isinstance(news, Listed):
             self._next_decision.at(now + SETTLE)
 
     # -- what follows from it

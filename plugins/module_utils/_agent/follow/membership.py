@@ -62,15 +62,14 @@ class Membership:
         """The number of nodes with the label."""
         return sum(map(self._is_selected, self._nodes))
 
-    def replace(self, listed: Iterable[Node], now: int) -> None:
-        """Take a complete list."""
+    def replace(self, listed: Iterable[Node], now: int) -> bool:
+        """Take a complete list; return whether that may change the servers."""
         there = {node.name: node for node in listed}
-        for name in [name for name in self._nodes if name not in there]:
-            self.remove(name)
-        for node in there.values():
-            self.change(node, now)
+        counts = [self.remove(name) for name in [*self._nodes] if name not in there]
+        counts += [self.change(node, now) for node in there.values()]
         self._left_out.intersection_update(there)
         self._last = {name: address for name, address in self._last.items() if name in there}
+        return any(counts)
 
     def change(self, node: Node, now: int) -> bool:
         """Take a node that is new or has changed; return whether that may change the servers."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
 from . import nodes
 from .nodes import Malformed, Node
@@ -168,6 +168,7 @@ class Watching:
         self._reread = False  # whether the credentials were read anew because of a 401
         self._relisted = False  # whether the last list was because a version was of no use
         self._preferred, self._preferred_until = 0, -math.inf  # the API server that is asked first
+        self._silent: Set[int] = set()  # API servers of which no line has come since their watch was dead
         self._told: Dict[int, float] = {}  # when a watch of each was last said to end too early
         self._request: Request = PageRequest(0)
 
@@ -194,7 +195,8 @@ class Watching:
 
     def opened(self) -> List[News]:
         """Return what is new when a watch has been accepted, and with each bookmark: an API server answers."""
-        return [Connected(getattr(self._request, "server", 0))]
+        server = getattr(self._request, "server", 0)
+        return [] if server in self._silent else [Connected(server)]
 
     def line(self, document: Any) -> List[News]:
         """Return what is new in a line of a watch. Raises Unusable, after which the watch is to be closed."""
@@ -207,13 +209,19 @@ class Watching:
             raise Unusable(Failed("a line of the watch is not an event"))
         if _is_before(version, self._version):
             raise Unusable(Refused(GONE, "its versions have gone back"))
-        news: List[News] = self.opened()
-        if kind != "BOOKMARK":
-            node = self._node(thing)
-            news = [Removed(node.name) if kind == "DELETED" else Changed(node)]
+        node = self._node(thing) if kind != "BOOKMARK" else None
+        was_silent = self._heard()
         self._version = version
         self._works()
-        return news
+        change: List[News] = [] if node is None else [Removed(node.name) if kind == "DELETED" else Changed(node)]
+        return [*(self.opened() if was_silent or not change else []), *change]
+
+    def _heard(self) -> bool:
+        """Note that a line has come; return whether the watch before was dead."""
+        server = getattr(self._request, "server", 0)
+        was_silent = server in self._silent
+        self._silent.discard(server)
+        return was_silent
 
     def _node(self, thing: Any) -> Node:
         try:
@@ -275,6 +283,7 @@ class Watching:
         """Read a list from the next API server, which comes first for a while. What was not heard cannot be resumed."""
         self._preferred, self._preferred_until = (server + 1) % self._servers, self._clock() + HOUR
         self._list_due = -math.inf
+        self._silent.add(server)
         self._begin(self._preferred)
         return [Trouble(server, silent)]
 

@@ -225,6 +225,18 @@ def test_a_haproxy_that_is_away_is_a_sentence_and_gets_its_servers_later(server,
     assert outputs(follow)["haproxy"] and not outputs(follow)["haproxy_file"]
 
 
+def test_a_list_and_a_sign_of_life_that_say_nothing_new_are_no_change(server, follow):
+    before = follow.report()
+    server.put(node("a", "10.0.0.1"))
+    server.expire()
+    server.cut()
+    until(lambda: len(server.lists()) == 2)
+    until(lambda: follow.report()["api"]["heard"] > before["api"]["heard"])
+    assert follow.report()["last_change"] == before["last_change"]
+    server.put(node("c", "10.0.0.3"))
+    until(lambda: follow.report()["last_change"] > before["last_change"])
+
+
 def outputs(follow):
     return {each["name"]: each["fault"] for each in follow.report()["balancers"]}
 

@@ -114,6 +114,18 @@ def test_a_watch_without_a_line_is_dead_and_the_next_api_server_is_asked_for_a_l
     assert it.request == PageRequest(0)
 
 
+def test_an_api_server_whose_watch_was_dead_answers_again_with_its_next_line():
+    """That it accepts another one says nothing, and is said by nobody: its fault stays in the status."""
+    it = watching_from("7", servers=1)
+    it.after(Silent())
+    assert it.after(Page([], "7", "")) == [Listed(())]
+    assert it.opened() == []
+    assert it.line({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}}) == [Connected(0)]
+    assert it.opened() == [Connected(0)]
+    it.after(Silent())
+    assert it.line(event("MODIFIED", "a", "9"))[0] == Connected(0)
+
+
 def test_after_a_watch_without_a_line_an_only_api_server_is_asked_for_a_list_at_once():
     it = watching_from("7", servers=1)
     it.after(Silent())
