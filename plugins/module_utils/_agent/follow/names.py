@@ -14,7 +14,7 @@ from typing import Any, Dict, List
 from ..runtime.loop import MILLION, Earliest, Loop
 from . import files, nodes
 from .changes import Refused
-from .hosts import hosts, local
+from .hosts import hosts, local, nameless, said
 from .nodes import Node
 from .settings import Hosts, Settings
 from .watching import Changed, Listed, News, Removed
@@ -48,12 +48,23 @@ class Names:
 
     def _write(self) -> None:
         found = {name: nodes.addresses(node, self._settings.nodes) for name, node in self._nodes.items()}
-        named = {name: addresses for name, addresses in found.items() if addresses}
+        addressed = {name: addresses for name, addresses in found.items() if addresses}
+        refused = nameless(addressed, self._about.domain, self._about.reserved)
+        self._say(refused)
+        named = {name: addresses for name, addresses in addressed.items() if name not in refused}
         if named:
             self._write_files(named)
         else:
-            self._log.fault("names", "The names of the nodes stay as they are: no node has an address.")
+            why = f"a name below {self._about.domain}" if addressed else "an address"
+            self._log.fault("names", f"The names of the nodes stay as they are: no node has {why}.")
         self._writing.after(RECHECK)
+
+    def _say(self, refused: Dict[str, str]) -> None:
+        """Say which nodes get no name, once for as long as there are any."""
+        if refused:
+            self._log.fault("refused", said(refused))
+        else:
+            self._log.cured("refused", "The resolver gives every node its name.")
 
     def _write_files(self, named: Dict[str, List[str]]) -> None:
         about = self._about
