@@ -25,8 +25,8 @@ def hosts(nodes: Nodes, domain: str, reserved: Iterable[str] = RESERVED) -> str:
 def local(nodes: Nodes, domain: str, reserved: Iterable[str] = RESERVED) -> str:
     """Return dnsmasq's ``servers-file``: a name without an address of a family has an empty answer for it.
 
-    Without this dnsmasq asks its upstreams for that family, and a name server that does not answer delays the node. Each
-    entry is a whole zone to dnsmasq, so there are none of short names: ``dev`` would be the top-level domain.
+    Without this dnsmasq asks its upstreams for that family, and a name server that does not answer delays the node.
+    Each entry is a whole zone to dnsmasq, so there are none of short names: ``dev`` would be the top-level domain.
     """
     lines = [f"server=/{names[0]}/" for names, _addresses in _named(nodes, domain, reserved)]
     return "\n".join([MARK, *lines, ""])
