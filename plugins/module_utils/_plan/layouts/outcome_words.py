@@ -66,6 +66,7 @@ SET_UP = {
     "__layout_pods_stopped": "stop",
     "__layout_router_disabled": "",
     # The host's own resolver.
+    "__resolver_on_the_way": "",
     "__resolver_written": "",
     "__resolver_nodes_written": "",
     "__resolver_corefile_written": "",
