@@ -52,14 +52,16 @@ QUESTIONS = ("go.dev", "a.org", "www.example.com", "lab.example.com", "x.lab.exa
 
 
 @contextlib.contextmanager
-def running(namespace, tmp_path, upstream="198.51.100.1"):
+def running(namespace, tmp_path, upstream="198.51.100.1", answering=""):
     """Yield a function that asks a resolver, and its process.
 
     :param upstream: as dnsmasq writes it; nobody answers at the default
+    :param answering: the configuration of a resolver that has answered before; the VIPs are about to change then
     """
-    found = resolver.plan({"layout": CLUSTER}, HOST)
+    found = resolver.plan({"layout": CLUSTER}, {**HOST, "answering": answering})
     assert found.faults == []
-    for path, text in ((resolver.CONFIG, found.config), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
+    config_text = found.on_the_way["config"] if answering else found.config
+    for path, text in ((resolver.CONFIG, config_text), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
         (tmp_path / path.rpartition("/")[2]).write_text(text)
     config = tmp_path / "dnsmasq.conf"
     text = config.read_text().replace(resolver.FOLDER, str(tmp_path))
@@ -130,6 +132,17 @@ def test_a_node_that_has_moved_has_its_address_of_now_after_a_reload(link, tmp_p
         until(lambda: ask("master-0.lab.example.com") == (0, ["192.0.2.77"]))
         assert ask("master-1.lab.example.com", "AAAA") == (0, ["2001:db8::1"])
         assert ask("master-1.lab.example.com", "A") == EMPTY
+
+
+def test_while_vips_change_dnsmasq_answers_both_and_nothing_else_changes(link, tmp_path):
+    before = {**CLUSTER, "api_vips": ["192.0.2.110", "2001:db8::110"], "ingress_vips": ["192.0.2.120"]}
+    answering = resolver.plan({"layout": before}, HOST).config
+    with running(link.client.namespace, tmp_path, answering=answering) as (ask, _process):
+        both = ["192.0.2.10", "192.0.2.110"]
+        assert ask("api.lab.example.com") == ask("api-int.lab.example.com") == (0, both)
+        assert ask("api.lab.example.com", "AAAA") == (0, ["2001:db8::110"])
+        assert ask("x.apps.lab.example.com") == (0, ["192.0.2.120", "192.0.2.20"])
+        assert ask("x.apps.lab.example.com", "AAAA") == EMPTY
 
 
 def own(nodes):
