@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
 from ..._agent.follow import hosts as node_names
 from ..._shared import mark, paths, resolver_records
-from . import corefile, layouts, resolv_conf, resolved
+from . import corefile, layouts, resolv_conf, resolved, searched
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf
 
@@ -102,7 +102,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
     way = resolver_records.on_the_way(host.get("answering", ""), config)
     return Resolver(
         faults=[],
-        warnings=[] if others or servers else [_alone(names.domains)],
+        warnings=[*searched.warnings(names.hosts, source), *([] if others or servers else [_alone(names.domains)])],
         told=told,
         address=own,
         domains=names.domains,
