@@ -16,8 +16,8 @@ def warnings(names: Iterable[str], resolv_conf: str) -> List[str]:
     wildcards = [name[2:] for name in names if name.startswith("*.")]
     return [
         f"This host searches {domain}, where *.{wildcard} answers for every name: one that does not exist leads to a "
-        f"VIP, and so does registry.k8s.io from a pod, which asks for registry.k8s.io.{domain} first. Give the wildcard "
-        f"a subdomain, such as apps, or take {domain} out of the search domains."
+        f"VIP, and so does registry.k8s.io from a pod, which asks for registry.k8s.io.{domain} first. Give "
+        f"the wildcard a subdomain, such as apps, or take {domain} out of the search domains."
         for domain in searched(resolv_conf)
         for wildcard in wildcards
         if f".{domain}".endswith(f".{wildcard}")
