@@ -6,8 +6,17 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
-from support.recorded_hosts import CLUSTER, CLUSTER_VARIABLES, PAIR, PAIR_VARIABLES, UNITS, deployment, running
+from ansible_collections.onprem.lb.plugins.modules import resolv_conf
+from support.recorded_hosts import (
+    CLUSTER,
+    CLUSTER_VARIABLES,
+    PAIR,
+    PAIR_VARIABLES,
+    UNITS,
+    deployment,
+    host_info,
+    running,
+)
 from support.recorded_plays import run
 
 EVERY_UNIT = [
@@ -63,7 +72,12 @@ ANSWERS = {
     "config_files": wrote,
     "component_info": NAMES,
     "file": deleting,
-    "resolv_conf": {"changed": True, "kept": ""},
+    "resolv_conf": lambda call: {"changed": True, "kept": "", "steps": resolv_conf.said(call.given["state"])},
+    "systemd_service": lambda call: {
+        "changed": True,
+        "status": {"ActiveState": "inactive"},
+        **{key: call.given[key] for key in ("name", "state") if key in call.given},
+    },
     "package": {"changed": True},
     "apt": {"changed": True},
     "command": {"changed": True, "stdout": "", "rc": 0},
@@ -72,9 +86,11 @@ ANSWERS = {
 }
 
 
-def played(playbook, check=False, groups=None, **variables):
+def played(playbook, check=False, groups=None, answers=None, **variables):
     usual = {**(CLUSTER_VARIABLES if groups is CLUSTER else PAIR_VARIABLES), "confirm": True}
-    play = run(playbook, groups or PAIR, deployment(**ANSWERS), check=check, **{**usual, **variables})
+    play = run(
+        playbook, groups or PAIR, deployment(**{**ANSWERS, **(answers or {})}), check=check, **{**usual, **variables}
+    )
     assert play.code == 0, play.faults()
     return play
 
@@ -105,5 +121,33 @@ def test_each_path_that_a_run_has_deleted_is_said_to_be(playbook, groups, variab
         gone = [*deleted(play, name, check)]
         assert gone and {*gone} - said == set(), steps
         if not check:
-            print(steps)
-            assert "/etc/resolv.conf" in str(steps) and "remove" in str(steps) and "dnsmasq-base" in str(steps), steps
+            assert "put /etc/resolv.conf back" in steps and "remove" in str(steps) and "dnsmasq-base" in str(steps), (
+                steps
+            )
+
+
+@pytest.mark.parametrize("dns, says", [({"ipi_dns": True}, True), ({}, False)])
+def test_a_resolver_that_comes_is_named_with_its_packages_and_what_the_host_asks(dns, says):
+    def fresh(call):
+        return host_info(
+            call.on, missing_packages=[each for each in PACKAGES if each in call.given.get("packages", [])]
+        )
+
+    names = {**NAMES, "resolved": False, "networkmanager": False}
+    play = played("ipi", False, CLUSTER, {"host_info": waiting(fresh), "component_info": names}, **dns)
+    for name in ("m1", "w2"):
+        steps = play.facts[name]["__layout_outcome"]["steps"]
+        written = ["/etc/onprem-lb-resolver/dnsmasq.conf", "/etc/systemd/system/onprem-lb-resolver.service"]
+        assert all((path in str(steps)) is says for path in written), steps
+        assert ("write /etc/resolv.conf" in steps) is says and ("dnsmasq-base" in str(steps)) is says
+        assert any(each.startswith("start ") and "onprem-lb-resolver.service" in each for each in steps) is says, steps
+
+
+def waiting(fresh):
+    """Answer a role that waits for its own program as on a host on which it runs."""
+
+    def answer(call):
+        waits = len(call.given.get("units", [])) == 1 and "packages" not in call.given
+        return running(call) if waits else fresh(call)
+
+    return answer
