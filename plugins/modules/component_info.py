@@ -105,6 +105,10 @@ resolved_config:
   description: The files of systemd-resolved's configuration, each below its path; empty without them.
   type: str
   returned: with O(resolver)
+answering:
+  description: The configuration with which the resolver answers now; empty where there is none.
+  type: str
+  returned: with O(resolver)
 networkmanager:
   description: Whether NetworkManager runs.
   type: bool

@@ -29,13 +29,26 @@ options:
       - V(abandoned) is for a run that has failed. A member that has returned already does so again.
       - V(taken_over) postpones what an interrupted run has armed. If the return has begun, it ends it after its step.
       - V(listed) compares the saved states with the present one.
+      - V(named) has the resolver answer the addresses of the state O(id), too, where a name has another one now. It
+        comes before the first V(restored), because the VIPs of both may be held until the last one.
       - V(restored) returns to the state O(id) at once.
       - V(held_back) lets a member whose router a switchover stops start it by itself once nobody holds its VIPs.
       - V(exported) returns the present state as data for a backup. They have passwords.
       - V(imported) saves the state O(saved) of a backup as the state O(id), and changes nothing else.
     type: str
     choices:
-      [armed, announced, postponed, confirmed, abandoned, taken_over, listed, restored, held_back, exported, imported]
+      - armed
+      - announced
+      - postponed
+      - confirmed
+      - abandoned
+      - taken_over
+      - listed
+      - named
+      - restored
+      - held_back
+      - exported
+      - imported
     required: true
   run:
     description: The ID of the run, the same on all members, such as V(20260131T120000Z). Its state gets this ID.
@@ -43,8 +56,8 @@ options:
     default: ""
   id:
     description: >-
-      The state to return to, for V(restored); to save, for V(imported); that stays although it is the oldest, for
-      V(armed).
+      The state to return to, for V(named) and V(restored); to save, for V(imported); that stays although it is the
+      oldest, for V(armed).
     type: str
     default: ""
   saved:
@@ -163,12 +176,12 @@ paths:
   description: The files that were restored, or would be.
   type: list
   elements: str
-  returned: with O(state=restored)
+  returned: with O(state=named) and O(state=restored)
 commands:
   description: The commands that were run after that, or would be.
   type: list
   elements: str
-  returned: with O(state=restored)
+  returned: with O(state=named) and O(state=restored)
 returned_within:
   description: Within how many seconds of the last heartbeat of the controller all members have returned.
   type: int
@@ -202,6 +215,7 @@ ARGUMENTS = {
             "abandoned",
             "taken_over",
             "listed",
+            "named",
             "restored",
             "held_back",
             "exported",
@@ -243,6 +257,9 @@ def do(params, member, dry):
     result = {"returned_within": undoing.returned_within(due.role, due.after, due.settle)} if returns else {}
     if dry:
         return {**result, "postponed": True} if state == "postponed" else result
+    if state == "named":
+        done = manager.name_both(member, params["id"])
+        return {"changed": bool(done["paths"]), **done}
     if state == "armed":
         manager.arm(member, due, params["purpose"], params["id"])
     elif state == "held_back":

@@ -61,11 +61,22 @@ kept:
   type: str
   returned: success
   sample: /etc/resolv.conf.before-onprem-lb
+steps:
+  description: What was done, or would be; empty where nothing changes.
+  type: list
+  elements: str
+  returned: success
+  sample: ["write /etc/resolv.conf"]
 """
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import ownership
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, resolv_conf
+
+
+def said(state):
+    """Return what a change means, for the end of a run."""
+    return ["write /etc/resolv.conf" if state == "present" else "put /etc/resolv.conf back"]
 
 
 def change(module):
@@ -100,7 +111,9 @@ def main():
     except OSError as error:
         module.fail_json(msg=f"{module.params['path']} cannot be replaced: {error.strerror}.")
     kept = ownership.kept(module.params["path"]) if resolv_conf.has_kept(module.params["path"]) else ""
-    module.exit_json(changed=before != after, kept=kept, diff={"before": before or "", "after": after or ""})
+    changed = before != after
+    steps = said(module.params["state"]) if changed else []
+    module.exit_json(changed=changed, kept=kept, steps=steps, diff={"before": before or "", "after": after or ""})
 
 
 if __name__ == "__main__":

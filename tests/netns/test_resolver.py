@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import shutil
 import signal
 import subprocess
@@ -17,10 +18,12 @@ import dns.rcode
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import hosts
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
+from support.name_server import NameServer
 from support.netns.links import temporary_link
 from support.netns.namespaces import inside
 from support.waiting import LIMIT_S, until
 
+DOMAIN = "lab.example.com"
 CLUSTER = {
     "layout": "cluster",
     "name": "lab",
@@ -40,19 +43,29 @@ HOST = {
     "resolved_config": "",
 }
 EMPTY = (dns.rcode.NOERROR, [])
+OTHER = "198.51.100.7"  # what the upstream has for every name
+UPSTREAM_TTL = 5
+# Of nodes and hosts, good ones and such as somebody with a node's rights might register.
+FOREIGN = ("dev", "org", "com", "local", "registry.k8s.io", "example.com", "lab.example.com", "a.b.lab.example.com")
+NAMES = (*FOREIGN, "master-0.lab.example.com", "m1", "m2.example.com", "api", "lab", "apps", "x" * 70, "net.example")
+QUESTIONS = ("go.dev", "a.org", "www.example.com", "lab.example.com", "x.lab.example.com", "k8s.io", "m1.example.com")
 
 
 @contextlib.contextmanager
-def running(namespace, tmp_path):
-    """Yield a function that asks a resolver, and its process. Nobody answers at its only upstream."""
-    found = resolver.plan({"layout": CLUSTER}, HOST)
+def running(namespace, tmp_path, upstream="198.51.100.1", answering=""):
+    """Yield a function that asks a resolver, and its process.
+
+    :param upstream: as dnsmasq writes it; nobody answers at the default
+    :param answering: the configuration of a resolver that has answered before; the VIPs are about to change then
+    """
+    found = resolver.plan({"layout": CLUSTER}, {**HOST, "answering": answering})
     assert found.faults == []
-    for path, text in ((resolver.CONFIG, found.config), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
+    config_text = found.on_the_way["config"] if answering else found.config
+    for path, text in ((resolver.CONFIG, config_text), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
         (tmp_path / path.rpartition("/")[2]).write_text(text)
     config = tmp_path / "dnsmasq.conf"
-    (tmp_path / "upstreams").write_text("nameserver 198.51.100.1\n")
     text = config.read_text().replace(resolver.FOLDER, str(tmp_path))
-    config.write_text(text.replace(resolver.UPSTREAMS[resolver.FILE], str(tmp_path / "upstreams")))
+    config.write_text(text.replace(f"resolv-file={resolver.UPSTREAMS[resolver.FILE]}", f"no-resolv\nserver={upstream}"))
     # AppArmor confines it by its path, to folders which a test may not use.
     program = shutil.copy(shutil.which("dnsmasq", path="/usr/sbin:/usr/bin"), tmp_path / "dnsmasq")
     command = ["ip", "netns", "exec", namespace, program, "--keep-in-foreground", "--user=root"]
@@ -61,7 +74,7 @@ def running(namespace, tmp_path):
         with inside(namespace):
             reply = dns.query.udp(dns.message.make_query(question, kind), "127.0.0.1", timeout=timeout)
         ttls = {each.ttl for each in reply.answer}
-        assert ttls <= {30}
+        assert {each for each in ttls if each > UPSTREAM_TTL} <= {30}
         return reply.rcode(), sorted(str(data) for each in reply.answer for data in each)
 
     with subprocess.Popen([*command, "--pid-file", "--log-facility=-", f"--conf-file={config}"]) as process:
@@ -119,3 +132,53 @@ def test_a_node_that_has_moved_has_its_address_of_now_after_a_reload(link, tmp_p
         until(lambda: ask("master-0.lab.example.com") == (0, ["192.0.2.77"]))
         assert ask("master-1.lab.example.com", "AAAA") == (0, ["2001:db8::1"])
         assert ask("master-1.lab.example.com", "A") == EMPTY
+
+
+def test_while_vips_change_dnsmasq_answers_both_and_nothing_else_changes(link, tmp_path):
+    before = {**CLUSTER, "api_vips": ["192.0.2.110", "2001:db8::110"], "ingress_vips": ["192.0.2.120"]}
+    answering = resolver.plan({"layout": before}, HOST).config
+    with running(link.client.namespace, tmp_path, answering=answering) as (ask, _process):
+        both = ["192.0.2.10", "192.0.2.110"]
+        assert ask("api.lab.example.com") == ask("api-int.lab.example.com") == (0, both)
+        assert ask("api.lab.example.com", "AAAA") == (0, ["2001:db8::110"])
+        assert ask("x.apps.lab.example.com") == (0, ["192.0.2.120", "192.0.2.20"])
+        assert ask("x.apps.lab.example.com", "AAAA") == EMPTY
+
+
+def own(nodes):
+    """Return the names that belong to the cluster, each with what is below it, and the addresses of those with one."""
+    fixed = {"api.lab.example.com": "192.0.2.10", "api-int.lab.example.com": "192.0.2.10", "apps.lab.example.com": None}
+    return {**fixed, **{f"{hosts.label(name, DOMAIN)}.{DOMAIN}": ips[0] for name, ips in nodes.items()}}
+
+
+def test_for_any_set_of_names_everything_else_is_answered_as_by_the_upstream(tmp_path):
+    chance = random.Random(48)
+    with temporary_link() as link, inside(link.client.namespace):
+        upstream = NameServer(OTHER)
+        upstream.up.set()
+        try:
+            place = upstream.place.replace(":", "#")
+            with running(link.client.namespace, tmp_path, place) as (ask, process):
+                for _round in range(12):
+                    given = chance.sample(NAMES, chance.randint(1, len(NAMES)))
+                    judge(ask, process, tmp_path, {name: [f"192.0.2.{at + 40}"] for at, name in enumerate(given)})
+        finally:
+            upstream.close()
+
+
+def judge(ask, process, folder, nodes):
+    """Have the resolver read these names, and ask it for them, for what is above and below them, and for others."""
+    sign = f"sign{nodes}".encode().hex()[-40:]
+    (folder / "local").write_text(hosts.local(nodes, DOMAIN))
+    (folder / "hosts").write_text(f"{hosts.hosts(nodes, DOMAIN)}203.0.113.1 {sign}.{DOMAIN}\n")
+    process.send_signal(signal.SIGHUP)
+    until(lambda: ask(f"{sign}.{DOMAIN}")[1] == ["203.0.113.1"])
+    named = {name: ips for name, ips in nodes.items() if not hosts.refusal(name, DOMAIN)}
+    ours = own(named)
+    for name in [each for each in NAMES if len(each) < 64]:
+        for question in {name, f"x.{name}", f"{name}.{DOMAIN}", f"{name}.example.com", *QUESTIONS}:
+            whose = next((each for each in ours if f".{question}".endswith(f".{each}")), "")
+            if not whose and "." in question:
+                assert ask(question) == (0, [OTHER]), (question, nodes)
+            elif question in ours and ours[question]:
+                assert ask(question) == (0, [ours[question]]), (question, nodes)

@@ -65,7 +65,7 @@ ALSO_PLAYED: Dict[str, str] = {
         layout/absent haproxy/remove keepalived/remove agent/remove layout/unused packages/remove packages/purge""",
     "roles/resolver": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
-        resolver/remove""",
+        resolver/on_the_way resolver/remove""",
     "roles/servers": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
         resolver/remove direct_server/main direct_server/preflight direct_server/configure

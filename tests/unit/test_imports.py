@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
     # A run and `follow` write the same file.
-    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared.mark", "_shared.paths"),
+    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared"),
     "_plan.drill": (
         *("_shared", "_agent.VERSION", "_plan.model.drill_records", "_plan.model.services"),
         "_plan.forecast.servers",  # what a drill compares with
@@ -48,6 +48,7 @@ MAY_IMPORT = {
         # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
         *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.direct.settings"),
         "_agent.follow.selector",
+        "_agent.follow.hosts",  # which names they give to nodes
     ),
     "_plan.change": (
         *("_plan.forecast", "_plan.members", "_plan.model", "_shared"),

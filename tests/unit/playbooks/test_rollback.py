@@ -71,6 +71,19 @@ def test_the_others_stop_while_the_first_one_gets_other_settings_of_the_link():
     ]
 
 
+def test_both_addresses_of_a_name_are_answered_before_any_router_stops_or_returns():
+    """Every member answers them, until it returns itself; a router that holds either VIP is found meanwhile."""
+    play = rolled_back(changes_link=True, files=["/etc/onprem-lb-resolver/dnsmasq.conf"])
+    assert play.code == 0
+    order = changes(play)
+    named = [order.index(f"{name} member_state named") for name in ("lb1", "lb2")]
+    first = order.index("lb2 systemd_service stopped keepalived.service")
+    assert order.index("lb2 member_state armed") < min(named) and max(named) < first
+    assert first < order.index("lb1 member_state restored")
+    dry = rolled_back(check=True, files=["/etc/onprem-lb-resolver/dnsmasq.conf"])
+    assert dry.code == 0 and "named" not in str(changes(dry))
+
+
 @pytest.mark.parametrize("taken_s, after", [(200, 300), (-1000, 35)], ids=["slow hosts", "fast hosts"])
 def test_members_wait_for_longer_where_the_rollback_has_taken_long_until_it_arms_them(monkeypatch, taken_s, after):
     """Its locks have another clock than what Ansible computes with: they were taken as long ago."""

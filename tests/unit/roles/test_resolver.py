@@ -6,15 +6,19 @@
 from __future__ import annotations
 
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 from support.paths import ROLES
 from support.roles import calls, tasks, variables_of
 
 SYSTEMD, COMMAND, FILES = "ansible.builtin.systemd_service", "ansible.builtin.command", "onprem.lb.config_files"
+INFO = "onprem.lb.component_info"
 RESOLV_CONF, APT, DNF = "onprem.lb.resolv_conf", "ansible.builtin.apt", "ansible.builtin.dnf"
 UNIT, WATCH = "onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path"
 RUNS = {"active_units": [UNIT, WATCH], "enabled_units": [UNIT, WATCH], "existing_units": [UNIT, WATCH]}
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 RESOLVED = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"
+LAYOUT = {"layout": {}}
 MANAGED = "/etc/NetworkManager/conf.d/90-onprem-lb.conf"
 
 
@@ -144,9 +148,39 @@ def test_what_the_other_roles_have_recorded_meanwhile_stays_recorded():
 
 
 def test_a_layout_calls_it_once_there_is_nothing_to_return_to():
-    """The resolver is no part of a state, so a return could not take it back."""
+    """The resolver is no part of a state, so a return could not take it back. Until then it answers both VIPs."""
     stages = [task["name"].split()[0] for task in tasks("layout", "present.yml")[0]["block"]]
+    assert stages.index("Arm") < stages.index("Configure") < stages.index("Confirm")
     assert stages.index("Confirm") < stages.index("Resolve") < stages.index("Outcome")
+
+
+def on_the_way(host=RUNS, **way):
+    own = {**known()["__resolver_plan"], "on_the_way": way}
+    variables = known(__resolver_host=host, __resolver_plan=own, __resolver_on_the_way_files=["both"])
+    found = calls("resolver", variables, FILES, INFO, tasks_from="on_the_way.yml")
+    return [given.get("files", given.get("resolver")) for _module, given in found]
+
+
+def test_on_the_way_it_is_restarted_with_both_vips_and_asked_for_them():
+    """What a run finds in force is not what a name leads to, so it is asked."""
+    way = {"config": "both", "server": "192.0.2.1", "answers": [{"name": "api", "addresses": ["a", "b"]}]}
+    assert on_the_way(**way) == [["both"], {"server": "192.0.2.1", "answers": way["answers"]}]
+    assert on_the_way() == [] and on_the_way(NOTHING, **way) == []
+
+
+@pytest.mark.parametrize(
+    "resolver, check, expected", [({}, False, False), (LAYOUT, False, True), (LAYOUT, True, False)]
+)
+def test_the_vips_of_before_and_after_are_answered_before_anything_else_is_configured(resolver, check, expected):
+    """On every member that resolves names, also on one without a router."""
+    first = tasks("layout", "configure.yml")[0]
+    assert first["ansible.builtin.include_role"] == {"name": "onprem.lb.resolver", "tasks_from": "on_the_way.yml"}
+    variables = {"ansible_check_mode": check, "__layout_me": {"resolver": resolver}}
+    conditions = (
+        Templar(loader=DataLoader(), variables=variables).evaluate_conditional(trust_as_template(each))
+        for each in first["when"]
+    )
+    assert all(conditions) is expected
 
 
 def test_the_templates_have_the_marks_of_this_collection():

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional
 from ..runtime.loop import MILLION, Earliest, Loop
 from . import files, nodes
 from .changes import Refused
-from .hosts import hosts, local
+from .hosts import hosts, local, nameless, said
 from .nodes import Node
 from .settings import Hosts, Settings
 from .watching import Changed, Listed, News, Removed
@@ -55,14 +55,25 @@ class Names:
         found = {name: nodes.addresses(node, self._settings.nodes) for name, node in self._nodes.items()}
         # A node that is there keeps its name although the API server has no address of it.
         self._named = {name: each or self._named.get(name, []) for name, each in found.items()}
-        named = {name: addresses for name, addresses in self._named.items() if addresses}
-        faults = self._write_files(named) if named else ["no node has an address."]
+        addressed = {name: addresses for name, addresses in self._named.items() if addresses}
+        refused = nameless(addressed, self._about.domain, self._about.reserved)
+        self._say(refused)
+        named = {name: addresses for name, addresses in addressed.items() if name not in refused}
+        why = f"a name below {self._about.domain}" if addressed else "an address"
+        faults = self._write_files(named) if named else [f"no node has {why}."]
         self.fault = " ".join(faults) or None
         if self.fault:
             self._log.fault("names", f"The names of the nodes stay as they are: {self.fault}")
         else:
             self._log.cured("names", "The names of the nodes are written again.")
         self._writing.after(RECHECK)
+
+    def _say(self, refused: Dict[str, str]) -> None:
+        """Say which nodes get no name, once for as long as there are any."""
+        if refused:
+            self._log.fault("refused", said(refused))
+        else:
+            self._log.cured("refused", "The resolver gives every node its name.")
 
     def _write_files(self, named: Dict[str, List[str]]) -> List[str]:
         """Write each file, whatever is wrong with the other one; return what is."""

@@ -11,7 +11,7 @@ import socket
 from typing import Any, Dict, List, Sequence
 
 from ..._agent.net.name_server import PORT, TYPES, Answer, ask
-from ..._shared import platforms
+from ..._shared import platforms, resolver_records
 from . import facts, ownership
 from .reader import Reader
 
@@ -44,6 +44,7 @@ def read(reader: Reader, path: str = RESOLV_CONF) -> Dict[str, Any]:
         },
         "upstreams": {name: reader.text(file) for name, file in UPSTREAMS.items()},
         "resolved_config": _resolved_config(reader),
+        "answering": reader.text(resolver_records.PATH),
         **{name: unit in active for name, unit in UNITS.items()},
     }
 

@@ -76,8 +76,6 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
         *([["systemctl", "daemon-reload"]] if any(path.startswith(SYSTEMD) for path in changed) else []),
         *_kernel(then, changed),
         *_deleted_tables(then, changed),
-        # No router waits for it. Its host asks the other name servers meanwhile.
-        *([["systemctl", "--no-block", "try-restart", paths.RESOLVER]] if NAMES in changed else []),
         *_enabling(now, then),
         *(["systemctl", "stop", name] for name in stopped),
         *(command for name in others for command in _running(name, now, then, changed)),
@@ -88,11 +86,13 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
 def of_routers(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
     """Return the commands that make the routers run as they did then, once the files have changed.
 
-    One that has no reason to load its file again is left alone.
+    One that has no reason to load its file again is left alone. The names follow the VIPs: until then the resolver
+    answers as a run or a rollback has had it answer, at both.
     """
     return [
         *(["systemctl", "stop", name] for name in ROUTERS if _stops(name, now, then)),
         *(command for name in ROUTERS for command in _running(name, now, then, changed)),
+        *([["systemctl", "--no-block", "try-restart", paths.RESOLVER]] if NAMES in changed else []),
     ]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
+from ..._shared import paths, resolver_records
 from .. import records
 from ..firewall.system import Host
 from ..read.reader import Run
@@ -103,6 +104,28 @@ def imported(member: Member, data: Dict[str, Any], wanted: str, backup: str, dry
     if not dry:
         store.save(state)
     return _compared(state, member.now())
+
+
+def name_both(member: Member, wanted: str) -> Dict[str, Any]:
+    """Have the resolver answer the addresses of a state, too, where a name has another one now; return as `restore`.
+
+    :raises store.Refused: there is no such state
+    """
+    then, now = store.load(wanted).saved, member.now()
+    before, after = ({file.path: file for file in each.files}.get(snapshot.NAMES) for each in (now, then))
+    if before is None or after is None:
+        return {"paths": [], "commands": [], "failed": []}
+    way = resolver_records.on_the_way(before.content.decode(), after.content.decode())
+    if way.config.encode() == before.content:
+        return {"paths": [], "commands": [], "failed": []}
+    done: List[str] = []
+    named = now._replace(
+        files=[*(each for each in now.files if each != before), before._replace(content=way.config.encode())]
+    )
+    records.note_written({before.path: way.config.encode()})
+    restoring.files(now, named)
+    failed = restoring.commands(member.run, [["systemctl", "try-restart", paths.RESOLVER]], done.append)
+    return {"paths": [before.path], "commands": done, "failed": failed}
 
 
 def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:

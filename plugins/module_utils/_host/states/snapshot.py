@@ -16,13 +16,13 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
-from ..._shared import held_back, paths
+from ..._shared import held_back, paths, resolver_records
 from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, NATIVE, UNITS
 from ..read import facts
 from ..read.reader import Run, show
 
 # Every file that a run writes, but for the record of installed packages: those stay installed.
-NAMES = "/etc/onprem-lb-resolver/dnsmasq.conf"  # with the VIPs
+NAMES = resolver_records.PATH  # with the VIPs
 OWN_FILES = (
     "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
     "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",

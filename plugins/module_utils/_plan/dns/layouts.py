@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
+import re
 from typing import Any, Collection, Dict, List, NamedTuple
 
 from ..._agent.config.schema import Faults, boolean, integer, unknown_keys
@@ -20,6 +22,7 @@ KEYS = {
 }
 API = ("api", "api-int")
 RESERVED = (*API, "apps")
+NUMBERED = re.compile(r"haproxy-[0-9]{1,9}")
 ETCD, ETCD_PORT = "_etcd-server-ssl._tcp", 2380
 
 
@@ -171,9 +174,10 @@ def _pair(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
     below = names.host_name(below, "dns_subdomain", "apps", faults) if below != "" else ""
     vips = list(names.vips(given["vips"], "pair_vips", faults))
     members = names.mapping(given["members"], "pair_members", faults)
+    called = _called([*members])
     hosts = {
-        f"haproxy-{at}": names.addresses(found, f"The address of {name}", f"{WANTED}, as its dns_address", faults)
-        for at, (name, found) in enumerate(members.items())
+        called[name]: names.addresses(found, f"The address of {name}", f"{WANTED}, as its dns_address", faults)
+        for name, found in members.items()
     }
     serves_api, wrong = boolean(given["api"] or False)
     if wrong:
@@ -191,6 +195,16 @@ def _pair(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
     found = records.forward(domain, hosts, ttl) + records.reverse(domain, with_ptr, ttl)
     found += records.service(domain, ETCD, ETCD_PORT, etcd, ttl)
     return Part("the pair", found, {} if serves_api else _openshift_3(domain, below))
+
+
+def _called(members: List[Any]) -> Dict[Any, str]:
+    """Return the names of a pair's members: their own ones that are haproxy-N, and the free ones of these in order."""
+    own = {name: str(name).partition(".")[0].lower() for name in members}
+    once = {
+        each for each, count in collections.Counter(own.values()).items() if count == 1 and NUMBERED.fullmatch(each)
+    }
+    free = (each for each in map("haproxy-{}".format, itertools.count()) if each not in once)
+    return {name: each if each in once else next(free) for name, each in own.items()}
 
 
 def _openshift_3(domain: str, below: str) -> Dict[str, str]:

@@ -18,8 +18,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
 from ..._agent.follow import hosts as node_names
-from ..._shared import mark, paths
-from . import corefile, layouts, resolv_conf, resolved
+from ..._shared import mark, paths, resolver_records
+from . import corefile, layouts, resolv_conf, resolved, searched
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf
 
@@ -67,6 +67,7 @@ class Resolver(NamedTuple):
     supersedes: bool = False  # whether the file that is kept from before is of no use any more
     in_force: bool = True  # whether systemd-resolved asks already
     answers: List[Dict[str, Any]] = []  # ``{name, addresses}``: what dnsmasq must answer
+    on_the_way: Dict[str, Any] = {}  # ``{config, server, answers}`` while VIPs change; nothing where none is replaced
 
 
 def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
@@ -97,13 +98,15 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
     others = [each for each in resolv_conf.nameservers(source) if each not in mine]
     named = resolved.servers(host["resolved_config"], DROP_IN) if told == RESOLVED else []
     servers = [f"server={each}" for each in named if each not in mine]
+    config = _config(names, given, [f"resolv-file={UPSTREAMS[told]}", *servers])
+    way = resolver_records.on_the_way(host.get("answering", ""), config)
     return Resolver(
         faults=[],
-        warnings=[] if others or servers else [_alone(names.domains)],
+        warnings=[*searched.warnings(names.hosts, source), *([] if others or servers else [_alone(names.domains)])],
         told=told,
         address=own,
         domains=names.domains,
-        config=_config(names, given, [f"resolv-file={UPSTREAMS[told]}", *servers]),
+        config=config,
         hosts=node_names.hosts(names.nodes, names.domains[0], names.reserved),
         local=node_names.local(names.nodes, names.domains[0], names.reserved),
         corefile=f"{MARK}\n{corefile.render(names.fixed, HOSTS, UPSTREAMS[told], given['ttl'])}",
@@ -113,6 +116,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
         supersedes=here.is_foreign and resolv_conf.is_generated(here.text),
         in_force=told != RESOLVED or own in resolv_conf.nameservers(host["upstreams"].get(RESOLVED, "")),
         answers=[{"name": name.replace("*", "any", 1), "addresses": ips} for name, ips in names.hosts.items()],
+        on_the_way={**way._asdict(), "server": way.server or own} if way.answers else {},
     )
 
 

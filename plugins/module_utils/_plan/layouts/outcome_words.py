@@ -66,12 +66,13 @@ SET_UP = {
     "__layout_pods_stopped": "stop",
     "__layout_router_disabled": "",
     # The host's own resolver.
+    "__resolver_on_the_way": "",
     "__resolver_written": "",
     "__resolver_nodes_written": "",
     "__resolver_corefile_written": "",
     "__resolver_started": "{resolver_start}",
     "__resolver_watched": "restart",
-    "__resolver_host_told": "write /etc/resolv.conf",
+    "__resolver_host_told": "",
 }
 # What onprem.lb.remove does, and a run where a member does not need something any more.
 REMOVAL = {
@@ -95,7 +96,7 @@ REMOVAL = {
     "__direct_server_deleted": "",
     "__layout_direct_deleted": "",
     "__resolver_told": "",
-    "__resolver_put_back": "put /etc/resolv.conf back",
+    "__resolver_put_back": "",
     "__resolver_resolved_restarted": "restart",
     "__resolver_deleted": "",
     "__layout_units_removed": "",

@@ -255,6 +255,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     return [
         *silent.sentences(members),
         *found.warnings,
+        *resolver.warnings(found.resolver),
         *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),

@@ -8,6 +8,7 @@ import ipaddress
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 from ..._agent.config.schema import Faults, Field, anything, boolean
+from ..._agent.follow import hosts
 from ..dns import names
 from ..dns import resolver as dns_resolver
 from ..members import loops
@@ -42,14 +43,16 @@ def of_cluster(
     if not settings["dns"]:
         return None
     addresses = own_addresses(members, placements)
+    zone = f"{settings['cluster_name']}.{settings['domain']}".lower().rstrip(".")
+    bootstrap = "" if settings["bootstrap_complete"] else settings["bootstrap"]  # which has a name of its own
     layout = {
         "layout": "cluster",
         "name": settings["cluster_name"],
         "domain": settings["domain"],
         "api_vips": settings["api_vips"],
         "ingress_vips": settings["ingress_vips"],
-        "nodes": _nodes(addresses, f"{settings['cluster_name']}.{settings['domain']}", faults),
-        "bootstrap": "" if settings["bootstrap_complete"] else settings["bootstrap"],
+        "nodes": _nodes({name: own for name, own in addresses.items() if name != bootstrap}, zone, faults),
+        "bootstrap": bootstrap,
         "hosts": addresses,  # among which the bootstrap host may be
     }
     return _resolver(layout, addresses, faults)
@@ -117,11 +120,16 @@ def _is_in(address: str, subnets: Set[IPNetwork]) -> bool:
 
 
 def _nodes(addresses: Addresses, zone: str, faults: Faults) -> Addresses:
-    """Return the nodes by the name that each gets in the cluster's domain, its first label in the inventory."""
+    """Return the nodes that get a name in the cluster's domain, by that name."""
     found: Addresses = {}
     whose: Dict[str, str] = {}
     for name, own in addresses.items():
-        label = names.host_name(name.partition(".")[0], f"The node {name}, of which ipi_dns makes a name,", "", faults)
+        label = hosts.label(name, zone)
+        if label == zone:
+            faults.append(f"The inventory has {name!r}, which is the domain itself: call the node otherwise.")
+        if "." in label:
+            continue
+        label = names.host_name(label, f"The node {name}, of which ipi_dns makes a name,", "", faults)
         if label and whose.setdefault(label, name) != name:
             faults.append(
                 f"{whose[label]} and {name} would both be {label}.{zone}: rename one of them in the inventory."
@@ -129,6 +137,15 @@ def _nodes(addresses: Addresses, zone: str, faults: Faults) -> Addresses:
         if own:
             found[label] = own
     return {label: own for label, own in found.items() if label}
+
+
+def warnings(about: Optional[Resolver]) -> List[str]:
+    """Return which names of the inventory the resolver leaves out, and why."""
+    if about is None or about.layout["layout"] != "cluster":
+        return []
+    named = [name for name in about.addresses if name != about.layout["bootstrap"]]
+    refused = hosts.nameless(named, about.names.domains[0], about.names.reserved)
+    return [hosts.said(refused)] if refused else []
 
 
 def planned(about: Optional[Resolver], name: str, follows: bool) -> Dict[str, Any]:

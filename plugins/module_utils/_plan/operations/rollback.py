@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Dict, List, NamedTuple, Tuple
 
+from ..._shared import resolver_records
 from ..._shared.state_ids import PURPOSE, RETURNED, when
 from .members import Layout, Member, layouts
 from .steps import incomplete, several
@@ -36,6 +37,7 @@ class Steps(NamedTuple):
     settle: float = 0  # for how many seconds a router waits at most before it takes VIPs that nobody holds
     first_addresses: List[str] = []  # of the first one
     purpose: str = ""  # of the state that it saves
+    renames: bool = False  # whether names get other addresses
 
 
 def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) -> Steps:
@@ -142,7 +144,8 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines += _alone(layout, sole, settle) if sole else []
     lines.append("The inventory stays as it is: the next run of onprem.lb.site applies its settings again.")
     addresses = sole.seen.get("addresses", []) if sole else []
-    return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen))
+    renames = any(resolver_records.PATH in state["files"] for state in found.values())
+    return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen), renames)
 
 
 def _changes_peers(state: Dict[str, Any]) -> bool:

@@ -6,7 +6,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.hosts import MARK, hosts, local
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.hosts import (
+    MARK,
+    hosts,
+    local,
+    nameless,
+    refusal,
+)
 
 DOMAIN = "lab.example.com"
 
@@ -21,13 +27,33 @@ def test_a_node_has_its_whole_name_and_its_short_one_in_a_stable_order():
     ]
     assert local(nodes, DOMAIN).splitlines() == [
         MARK,
-        "server=/a.lab.example.com/a/",
-        "server=/b.lab.example.com/b/",
+        "server=/a.lab.example.com/",
+        "server=/b.lab.example.com/",
     ]
 
 
-def test_a_node_of_another_domain_keeps_its_only_name():
-    assert "192.0.2.1 a.example.net\n" in hosts({"a.example.net": ["192.0.2.1"]}, DOMAIN)
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("lab.example.com", "it is the domain itself"),
+        ("example.com", "it is not directly below lab.example.com"),
+        ("a.example.net", "it is not directly below lab.example.com"),
+        ("registry.k8s.io", "it is not directly below lab.example.com"),
+        ("a.b.lab.example.com", "it is not directly below lab.example.com"),
+        ("xlab.example.com", "it is not directly below lab.example.com"),
+        ("api", "that name is another record's"),
+        ("API.LAB.example.com", "that name is another record's"),
+        ("localhost", "that name is another record's"),
+        ("a" * 64, "its part before the domain is no label of DNS"),
+        ("a_b.lab.example.com", "its part before the domain is no label of DNS"),
+        ("", "its part before the domain is no label of DNS"),
+    ],
+)
+def test_a_node_with_any_other_name_gets_none_and_the_reason_is_known(name, why):
+    """Whoever may add a node would answer for that name on every node."""
+    nodes = {name: ["192.0.2.66"]}
+    assert refusal(name, DOMAIN) == why and nameless(nodes, DOMAIN) == {name: why}
+    assert hosts(nodes, DOMAIN) == local(nodes, DOMAIN) == f"{MARK}\n"
 
 
 @pytest.mark.parametrize("name", ["api", "api-int.lab.example.com", "x.apps.lab.example.com", "apps"])

@@ -309,7 +309,7 @@ def test_every_node_has_its_name_whatever_its_labels_and_a_changed_address_is_wr
     follow = start(hosts=names)
     until(written.exists, lambda: follow.log)
     assert written.read_text().splitlines()[1:] == NAMED
-    assert local.read_text().splitlines()[1:] == ["server=/a.lab.example.com/a/", "server=/w.lab.example.com/w/"]
+    assert local.read_text().splitlines()[1:] == ["server=/a.lab.example.com/", "server=/w.lab.example.com/"]
     assert written.stat().st_mode & 0o777 == 0o644  # the resolver is another user
     server.put(node("w", "10.0.0.8", "fd00::8", labels=()))
     moved = ["10.0.0.8 w.lab.example.com w", "fd00::8 w.lab.example.com w"]
@@ -321,6 +321,19 @@ def test_every_node_has_its_name_whatever_its_labels_and_a_changed_address_is_wr
     until(lambda: written.read_text().splitlines()[1:] == NAMED[:1])
     server.remove("a")
     until(lambda: follow.lines("The names of the nodes stay as they are: no node has an address."))
+    assert written.read_text().splitlines()[1:] == NAMED[:1]
+
+
+def test_a_node_with_a_name_of_others_gets_none_and_the_last_names_stay(server, start, tmp_path):
+    written = tmp_path / "hosts"
+    server.put(node("a", "10.0.0.1"), node("registry.k8s.io", "10.0.0.66", labels=()))
+    follow = start(hosts={"domain": "lab.example.com", "file": str(written), "local": ""})
+    until(written.exists, lambda: follow.log)
+    assert written.read_text().splitlines()[1:] == NAMED[:1]
+    said = "The resolver gives no name to registry.k8s.io (it is not directly below lab.example.com)."
+    assert len(follow.lines(said)) == 1
+    server.remove("a")
+    until(lambda: follow.lines("The names of the nodes stay as they are: no node has a name below lab.example.com."))
     assert written.read_text().splitlines()[1:] == NAMED[:1]
 
 

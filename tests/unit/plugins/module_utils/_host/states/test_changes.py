@@ -82,16 +82,23 @@ def test_a_server_of_direct_return_stops_while_its_program_is_there_and_only_rel
     assert way(other, now) == [[f"systemctl reload {name}"], []]
 
 
-def named(address):
+def named(address, **routers):
     """A member whose resolver leads to an address; '' without one."""
-    here = native()
+    here = native(**routers)
     return here._replace(files=[*here.files, *([file(NAMES, f"address=/api-int/{address}")] if address else [])])
 
 
 def test_the_names_lead_to_the_vips_of_the_state_again():
     now, then = named("192.0.2.110"), named("192.0.2.100")
     assert changes.of_files(now, then).write == [then.files[-1]]
-    assert way(now, then) == [["systemctl --no-block try-restart onprem-lb-resolver.service"], []]
+    assert way(now, then) == [[], ["systemctl --no-block try-restart onprem-lb-resolver.service"]]
+
+
+def test_the_names_change_after_the_router_that_takes_the_vips_back():
+    assert way(named("192.0.2.110", routed="two"), named("192.0.2.100")) == [
+        [],
+        ["systemctl reload keepalived.service", "systemctl --no-block try-restart onprem-lb-resolver.service"],
+    ]
 
 
 @pytest.mark.parametrize("now, then", [("", "192.0.2.100"), ("192.0.2.110", "")])

@@ -74,6 +74,26 @@ def test_a_pair_has_one_name_for_the_vips_one_for_each_member_in_order_and_a_wil
 
 
 @pytest.mark.parametrize(
+    "members, expected",
+    [
+        (["haproxy-1", "haproxy-0"], [1, 0]),
+        (["haproxy-1.example.com", "lb2", "Haproxy-0"], [1, 2, 0]),
+        (["lb1", "haproxy-0"], [1, 0]),
+        (["haproxy-7", "lb2"], [7, 0]),
+        (["haproxy-0.here.example", "haproxy-0.there.example"], [0, 1]),  # neither name says which
+        (["haproxy-x", "haproxy"], [0, 1]),
+    ],
+)
+def test_a_member_that_is_called_haproxy_n_has_that_name_and_the_others_the_free_ones_in_order(members, expected):
+    addresses = [f"192.0.2.{at}" for at in range(1, len(members) + 1)]
+    records = found({**PAIR, "members": dict(zip(members, addresses))})
+    assert {f"haproxy-{at}.example.com. A {ip}" for at, ip in zip(expected, addresses)} <= set(records)
+    turned = dict(reversed([*zip(members, addresses)]))
+    if "haproxy-1" in members:
+        assert found({**PAIR, "members": turned}) == records  # another first member changes no name
+
+
+@pytest.mark.parametrize(
     "subdomain, routes",
     [(None, "apps.example.com"), ("cloud.Paas.", "cloud.paas.example.com"), ("", "example.com")],
 )

@@ -64,7 +64,7 @@ def test_a_name_without_an_address_of_a_family_is_not_asked_for_elsewhere():
     """dnsmasq would pass the answer of another server on, or wait for it."""
     lines = planned().config.splitlines()
     assert {"local=/api.lab.example.com/", "local=/apps.lab.example.com/"} <= set(lines)
-    assert "server=/master-1.lab.example.com/master-1/" in planned().local.splitlines()
+    assert "server=/master-1.lab.example.com/" in planned().local.splitlines()
 
 
 def test_the_nodes_are_in_a_file_that_is_read_again_and_not_in_the_configuration():
@@ -76,6 +76,31 @@ def test_the_nodes_are_in_a_file_that_is_read_again_and_not_in_the_configuration
         "2001:db8::31 master-0.lab.example.com master-0",
         "192.0.2.32 master-1.lab.example.com master-1",
     ]
+
+
+PAIR = {"layout": "pair", "domain": "lab.example.com", "vips": ["192.0.2.10"], "members": {"lb1": "192.0.2.31"}}
+
+
+@pytest.mark.parametrize(
+    "subdomain, text, swallowed",
+    [
+        ("", "search lab.example.com", "lab.example.com"),
+        ("", "search other.example x.lab.example.com.", "x.lab.example.com"),
+        ("", "domain LAB.example.com", "lab.example.com"),
+        ("", "search lab.example.com\nsearch other.example", ""),  # the last one counts
+        ("", "search example.com", ""),
+        ("", "", ""),
+        ("apps", "search lab.example.com", ""),
+        ("apps", "search apps.lab.example.com", "apps.lab.example.com"),
+    ],
+)
+def test_a_wildcard_that_answers_for_all_of_a_search_domain_is_warned_of(subdomain, text, swallowed):
+    """Each name that does not exist leads to a VIP, and with `ndots:5` each outside name that a pod asks for."""
+    layout = {**PAIR, "subdomain": subdomain}
+    managed = {**RESOLVED, "upstreams": {resolver.RESOLVED: f"{text}\nnameserver 192.0.2.1\n"}}
+    for host in ({"resolv_conf": {"text": f"{text}\nnameserver 192.0.2.1\n"}}, managed):
+        found = planned({"layout": layout}, **host).warnings
+        assert [f"searches {swallowed}," in line and "*." in line for line in found] == [True] * bool(swallowed)
 
 
 def test_it_reads_no_configuration_of_others():

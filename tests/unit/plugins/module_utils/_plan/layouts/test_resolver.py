@@ -186,9 +186,38 @@ def renamed(**names):
     return ipi.plan(found)
 
 
-def test_a_node_s_name_is_the_first_part_of_its_name_in_the_inventory():
-    found = members(renamed(**{"worker-0": "worker-0.other.example"}))
-    assert "worker-0" in found["master-0"].resolver["layout"]["nodes"]
+@pytest.mark.parametrize("name", ["worker-0", "worker-0.vmware.example.com", "Worker-0.VMware.example.com"])
+def test_a_node_may_be_called_by_its_short_or_its_whole_name(name):
+    found = renamed(**{"worker-0": name})
+    assert "worker-0" in members(found)["master-0"].resolver["layout"]["nodes"]
+    assert left_out(found) == []
+
+
+def left_out(found):
+    return [line for line in found.warnings if line.startswith("The resolver gives no name")]
+
+
+@pytest.mark.parametrize("name", ["dev.example.com", "worker-0.other.example", "10.0.0.51", "a.b.vmware.example.com"])
+def test_a_name_that_is_not_directly_below_the_domain_is_left_out_and_the_plan_says_so(name):
+    """As `follow` does with the nodes' own names, by the same rule."""
+    found = renamed(**{"worker-0": name})
+    assert [*members(found)["master-0"].resolver["layout"]["nodes"]] == ["master-0", "master-2", "master-1"]
+    assert left_out(found) == [f"The resolver gives no name to {name} (it is not directly below vmware.example.com)."]
+
+
+def test_a_cluster_of_which_no_node_is_named_below_its_domain_keeps_its_other_names():
+    found = renamed(**{name: f"{name}.example.net" for name in NODES})
+    (layout,) = {json.dumps(member.resolver["layout"]["nodes"]) for member in members(found).values()}
+    assert layout == "{}" and len(left_out(found)) == 1
+
+
+def test_the_bootstrap_host_has_its_own_name_whatever_the_inventory_calls_it():
+    masters = ["master-0", "master-2", "master-1", "bootstrap-0"]
+    nodes = cluster(*NODES, "bootstrap-0", **{**DNS, "masters": masters, "bootstrap": "bootstrap-0"})
+    text = json.dumps(nodes).replace("bootstrap-0", "boot.example.net")
+    found = ipi.plan(json.loads(text))
+    names = dns_resolver.names_of(members(found)["master-0"].resolver["layout"], 30, [])
+    assert names.hosts["bootstrap.vmware.example.com"] == ["10.0.0.20"] and left_out(found) == []
 
 
 @pytest.mark.parametrize(
@@ -196,7 +225,11 @@ def test_a_node_s_name_is_the_first_part_of_its_name_in_the_inventory():
     [
         ("api", "The inventory has 'api', which means something else in a cluster: call the node otherwise."),
         ("worker_0", "The node worker_0, of which ipi_dns makes a name, is 'worker_0': its part 'worker_0' has to be"),
-        ("master-0.x", "master-0 and master-0.x would both be master-0.vmware.example.com: rename one of them in the"),
+        (
+            "master-0.vmware.example.com",
+            "master-0 and master-0.vmware.example.com would both be master-0.vmware.example.com: rename one of them",
+        ),
+        ("vmware.example.com", "The inventory has 'vmware.example.com', which is the domain itself: call the node"),
     ],
 )
 def test_a_node_whose_name_is_none_is_refused(name, sentence):

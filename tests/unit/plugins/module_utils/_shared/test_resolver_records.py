@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node's resolver answers while VIPs change: whoever holds one, a name leads to an address that is held."""
+
+from __future__ import annotations
+
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
+from ansible_collections.onprem.lb.plugins.module_utils._shared import resolver_records
+from hypothesis import given
+from hypothesis import strategies as st
+
+IPS = [*(f"192.0.2.{at}" for at in range(100, 105)), "2001:db8::100", "2001:db8::101"]
+SETS = st.lists(st.sampled_from(IPS), min_size=1, max_size=3, unique=True)
+SHARDS = st.dictionaries(st.sampled_from(["shard1", "shard2"]), st.sampled_from(IPS), max_size=2)
+API, APPS = "api-int.lab.example.com", "*.apps.lab.example.com"
+
+
+def config(api, apps, shards=None, listen=()):
+    """The configuration as a run writes it."""
+    more = [{"address": vip, "name": name} for name, vip in (shards or {}).items() if vip not in apps]
+    layout = {"layout": "cluster", "name": "lab", "domain": "example.com", "nodes": {}}
+    names = resolver.names_of({**layout, "api_vips": api, "ingress_vips": [*apps, *more]}, 30, faults := [])
+    return "" if faults else resolver._config(names, {"listen": listen, "ttl": 30}, ["resolv-file=/x"])
+
+
+@given(SETS, SETS, SHARDS, SETS, SETS, SHARDS)
+def test_a_name_has_every_address_to_which_it_may_lead_and_all_else_is_as_now(api, apps, shards, other, others, more):
+    now, then = config(api, apps, shards), config(other, others, more)
+    if not (now and then):
+        return
+    before, after = resolver_records.addresses(now), resolver_records.addresses(then)
+    found = resolver_records.on_the_way(now, then)
+    way = resolver_records.addresses(found.config)
+    assert [*way] == [*before]
+    for name, ips in way.items():
+        loses = name in after and not {*before[name]} <= {*after[name]}
+        assert {*ips} == ({*before[name], *after[name]} if loses else {*before[name]}) and len(ips) == len({*ips})
+    assert found.config.startswith(now)
+    losing = [name for name in way if name in after and not {*before[name]} <= {*after[name]}]
+    assert [{*each["addresses"]} for each in found.answers] == [{*way[name]} for name in losing]
+    again = resolver_records.on_the_way(found.config, then)  # a run that goes on after an interrupted one
+    assert again == found
+
+
+def test_a_replaced_vip_is_answered_beside_the_old_one():
+    found = resolver_records.on_the_way(config(["192.0.2.100"], IPS[2:3]), config(["192.0.2.101"], IPS[2:3]))
+    assert resolver_records.addresses(found.config)[API] == ["192.0.2.100", "192.0.2.101"]
+    assert resolver_records.addresses(found.config)[APPS] == ["192.0.2.102"]
+    assert found.server == "" and [each["name"] for each in found.answers] == [
+        "api.lab.example.com",
+        "api-int.lab.example.com",
+    ]
+
+
+def test_the_wildcard_of_a_replaced_vip_is_asked_for_by_a_name_below_it():
+    listens = ("10.0.0.1", "10.0.0.2")
+    found = resolver_records.on_the_way(config(IPS[:1], IPS[1:2], listen=listens), config(IPS[:1], IPS[2:3]))
+    assert found.answers == [{"name": "any.apps.lab.example.com", "addresses": IPS[1:3]}]
+    assert found.server == "10.0.0.1"
+
+
+def test_a_resolver_that_was_not_there_has_nothing_on_the_way():
+    assert resolver_records.on_the_way("", config(IPS[:1], IPS[1:2])) == ("", "", [])
