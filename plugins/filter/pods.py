@@ -55,7 +55,8 @@ def layout_pods(given, addresses, options, kubeconfig="", path="", pools=None):
     :param path: where that is on the nodes
     :param pools: each member's MachineConfigPool, by name; none without MachineConfigs
     """
-    addresses, options, pools = json.loads(json.dumps([addresses, options, pools or {}]))  # without what Ansible adds to texts
+    # Without what Ansible adds to texts.
+    addresses, options, pools = json.loads(json.dumps([addresses, options, pools or {}]))
     credentials, faults = kubeconfigs.read(kubeconfig, path) if kubeconfig else (None, [])
     if faults:
         return {"faults": faults, "lines": [], "members": {}, "archive": "", "secrets": [], "machine_configs": []}
