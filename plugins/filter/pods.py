@@ -8,7 +8,8 @@ import json
 import posixpath
 
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
+from ansible_collections.onprem.lb.plugins.module_utils import _agent
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import (
@@ -95,7 +96,7 @@ def _without(given, paths):
 
 
 def _machine_config(pool):
-    text = HEAD + as_yaml(machine_config.manifest(pool, ARCHIVE, embedded.build()))
+    text = HEAD + as_yaml(machine_config.manifest(pool, ARCHIVE, archive.build(posixpath.dirname(_agent.__file__))))
     return {"path": f"/{pool.file}", "content": text, "mode": "0644", "diff": False}
 
 
