@@ -8,7 +8,8 @@ import json
 import posixpath
 
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded
+from ansible_collections.onprem.lb.plugins.module_utils import _agent
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import plan as plans
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import (
@@ -55,9 +56,8 @@ def layout_pods(given, addresses, options, kubeconfig="", path="", pools=None):
     :param path: where that is on the nodes
     :param pools: each member's MachineConfigPool, by name; none without MachineConfigs
     """
-    addresses, options, pools = json.loads(
-        json.dumps([addresses, options, pools or {}])
-    )  # without what Ansible adds to texts
+    # Without what Ansible adds to texts.
+    addresses, options, pools = json.loads(json.dumps([addresses, options, pools or {}]))
     credentials, faults = kubeconfigs.read(kubeconfig, path) if kubeconfig else (None, [])
     if faults:
         return {"faults": faults, "lines": [], "members": {}, "archive": "", "secrets": [], "machine_configs": []}
@@ -96,7 +96,7 @@ def _without(given, paths):
 
 
 def _machine_config(pool):
-    text = HEAD + as_yaml(machine_config.manifest(pool, ARCHIVE, embedded.build()))
+    text = HEAD + as_yaml(machine_config.manifest(pool, ARCHIVE, archive.build(posixpath.dirname(_agent.__file__))))
     return {"path": f"/{pool.file}", "content": text, "mode": "0644", "diff": False}
 
 

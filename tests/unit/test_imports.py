@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "modules": ("_host", "_shared", "_agent.keepalived.conf"),
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
+    "filter.pods": ("_plan", "_shared", "_agent", "_host.deploy.archive"),  # a MachineConfig carries the agent
     # A run and `follow` write the same file.
     "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared"),
     "_plan.drill": (
@@ -33,6 +34,7 @@ MAY_IMPORT = {
     "_plan.pods": (
         *("_plan.ipi", "_plan.layouts", "_plan.members", "_plan.model", "_shared"),
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
+        "_agent.runtime.sd_notify",  # how a program says that it lives
     ),
     "_plan.ipi": (
         *("_plan.layouts", "_plan.change", "_plan.forecast", "_plan.members", "_plan.dns", "_plan.model", "_shared"),
@@ -135,7 +137,8 @@ MAY_IMPORT = {
     "_agent.direct.rulesets": ("_agent.direct.buckets",),
     "_agent.sidecar": (
         *("_agent.keepalived.answers", "_agent.keepalived.resignation", "_agent.keepalived.peers"),
-        *("_agent.vrrp.config", *AGENT_PARTS),
+        *("_agent.keepalived.conf", "_agent.keepalived.senders"),
+        *("_agent.vrrp.config", "_agent.vrrp.settings", *AGENT_PARTS),
     ),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),

@@ -138,6 +138,6 @@ def main(config: str, *questions: str) -> int:
     missing = realtime.schedule()
     names = ", ".join(each.check.name for each in asked)
     log.info(f"Asks {names}" + (f", without {missing}." if missing else "."))
-    keep_alive(loop, Notifier())
+    keep_alive(loop.after, Notifier())
     loop.run()
     return 0

@@ -96,4 +96,4 @@ class Lifecycle:
         self._signals = Signals(self.loop, self._handlers())
 
     def _feed_watchdog(self) -> None:
-        keep_alive(self.loop, self.notifier)
+        keep_alive(self.loop.after, self.notifier)

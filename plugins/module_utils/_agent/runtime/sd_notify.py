@@ -12,12 +12,10 @@ import contextlib
 import os
 import socket
 import time
-from typing import MutableMapping, Optional
-
-from .loop import MILLION, Loop
+from typing import Any, Callable, MutableMapping, Optional
 
 ALIVE = "ONPREM_LB_ALIVE"  # the variable that names the file
-TOUCH_EVERY = 2 * MILLION  # microseconds
+TOUCH_EVERY = 2_000_000  # microseconds
 
 
 class Notifier:
@@ -62,11 +60,14 @@ class Notifier:
                 self._socket.sendto(message.encode(errors="backslashreplace"), self._address)
 
 
-def keep_alive(loop: Loop, notifier: Notifier) -> None:
-    """Say that this process lives, for as long as its loop runs."""
+def keep_alive(after: Callable[[int, Callable[[], None]], Any], notifier: Notifier) -> None:
+    """Say that this process lives, for as long as its loop runs.
+
+    :param after: of the loop
+    """
     if notifier.watchdog:
         notifier.alive()
-        loop.after(notifier.watchdog, lambda: keep_alive(loop, notifier))
+        after(notifier.watchdog, lambda: keep_alive(after, notifier))
 
 
 def _touch(path: str) -> None:

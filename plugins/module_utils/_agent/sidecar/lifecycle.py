@@ -41,7 +41,7 @@ class Sidecar:
             self._router.start()
         if self._balancer:
             self._balancer.start()
-        keep_alive(self.loop, self._notifier)
+        keep_alive(self.loop.after, self._notifier)
         self._log.info("The sidecar watches.")
         self.loop.run()
 
