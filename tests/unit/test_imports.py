@@ -20,11 +20,15 @@ UTILS = f"{PACKAGE}.plugins.module_utils."
 AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
 # Each package, by the beginning of its modules' names, with what it may import beside itself: packages and modules.
 MAY_IMPORT = {
-    "modules": ("_host", "_shared", "_agent.keepalived.conf"),
+    "modules": ("_host", "_shared", "_agent.keepalived.conf", "_agent.resolver.files"),
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
     # A run and `follow` write the same file.
-    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared.mark", "_shared.paths"),
+    # And so do a run and the resolver's keeper.
+    "_plan.dns": (
+        *("_agent.config.schema", "_agent.follow.hosts", "_agent.resolver.keeper", "_agent.resolver.resolv_conf"),
+        *("_shared.mark", "_shared.paths"),
+    ),
     "_plan.drill": (
         *("_shared", "_agent.VERSION", "_plan.model.drill_records", "_plan.model.services"),
         "_plan.forecast.servers",  # what a drill compares with
@@ -69,6 +73,7 @@ MAY_IMPORT = {
         *("_agent.keepalived.conf", "_agent.keepalived.unread"),
         "_agent.net",
         "_agent.runtime.status_socket",
+        "_agent.resolver.keeper",  # both ask whether the resolver forwards
         "_agent.runtime.accounts",  # a check is run as its router runs it
         "_agent.config.certificates",
         "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log

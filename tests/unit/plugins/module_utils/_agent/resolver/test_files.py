@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import ownership
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files as resolv_conf
 
 OURS = "# Managed by Ansible, onprem.lb.resolver.\nnameserver 192.0.2.11\n"
 NEWER = "# Managed by Ansible, onprem.lb.resolver.\nnameserver 192.0.2.12\noptions timeout:1\n"
@@ -30,7 +29,7 @@ def replace(path, text, supersede=False):
 
 
 def kept(path):
-    return path.parent / ownership.kept("resolv.conf")
+    return path.parent / resolv_conf.kept_path("resolv.conf")
 
 
 def test_what_it_was_comes_back_byte_by_byte_and_nothing_else_is_left(path):
