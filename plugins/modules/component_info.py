@@ -30,7 +30,8 @@ options:
         type: bool
         default: false
       upstreams:
-        description: The name servers that O(resolver.server) asks for other names. One of them answers, and it does not: that is wrong.
+        description:
+          - The name servers that O(resolver.server) asks for other names. If one of them answers, so must it.
         type: list
         elements: str
         default: []

@@ -26,12 +26,16 @@ options:
     type: str
     default: ""
   state:
-    description: Whether the file is this collection's, or the one of before. With V(kept) it is only kept, for the resolver to read.
+    description:
+      - Whether the file is this collection's, or the one of before.
+      - With V(kept) it stays, and is kept for the resolver to read.
     type: str
     choices: [present, kept, absent]
     default: present
   supersede:
-    description: Keep the file that is there even if another one is kept, which is lost then.
+    description:
+      - Keep the file that is there even if another one is kept, which is lost then.
+      - With O(state=absent) the file that is there stays.
     type: bool
     default: false
 extends_documentation_fragment:

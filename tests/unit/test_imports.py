@@ -73,7 +73,7 @@ MAY_IMPORT = {
         *("_agent.keepalived.conf", "_agent.keepalived.unread"),
         "_agent.net",
         "_agent.runtime.status_socket",
-        "_agent.resolver.keeper",  # both ask whether the resolver forwards
+        *("_agent.resolver.keeper", "_agent.resolver.show"),  # both ask whether the resolver forwards
         "_agent.runtime.accounts",  # a check is run as its router runs it
         "_agent.config.certificates",
         "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
@@ -123,7 +123,8 @@ MAY_IMPORT = {
     "_agent.metrics": (
         *("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
         *("_agent.follow.changes", "_agent.follow.runtime_api"),  # both ask haproxy at its socket
-        *("_agent.follow", "_agent.direct", "_agent.proxy.settings", "_agent.proxy.views"),  # whose reports it shows
+        # Whose reports it shows.
+        *("_agent.follow", "_agent.direct", "_agent.proxy.settings", "_agent.proxy.views", "_agent.resolver.show"),
     ),
     "_agent.keepalived": (
         *("_agent.checks", "_agent.net", "_agent.runtime", "_agent.vrrp.core.offers", "_agent.vrrp.core.packet"),
@@ -134,6 +135,7 @@ MAY_IMPORT = {
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings", "_agent.proxy.views.text"),
         *("_agent.proxy.master.server_states", "_agent.proxy.master.admin"),  # a server's state is the same in both
     ),
+    "_agent.resolver": ("_agent.net", "_agent.runtime"),
     "_agent.direct.buckets": (),
     "_agent.direct.rulesets": ("_agent.direct.buckets",),
     "_agent.sidecar": (

@@ -18,13 +18,13 @@ from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Se
 
 from ..net import name_server
 from . import files, resolv_conf
+from .show import STATE
 
 RESOLVED, NETWORK_MANAGER, FILE = "systemd-resolved", "NetworkManager", "resolv.conf"
-STATE = "/run/onprem-lb-resolver/state.json"
 # Read last of all, and gone after a boot: what systemd-resolved asks while the resolver does not answer.
 STOPPED = "/run/systemd/resolved.conf.d/zzz-onprem-lb-stopped.conf"
 PAUSE = 1.0  # seconds between two looks
-PATIENCE = 2  # looks without an answer, after which the host asks others: a restart is quicker
+PATIENCE = 3  # looks without an answer, after which the host asks others: a restart is quicker
 FORWARDING = 60  # looks between two questions for a name of nobody
 ANSWERED = (0, 3)  # NOERROR and NXDOMAIN; anything else, and a client asks the next name server
 
@@ -106,7 +106,7 @@ def _manager(given: Settings, here: Here, text: str) -> str:
 
 
 def _problem(manager: str) -> str:
-    return f"{resolv_conf.PATH} is managed by {manager} since the last run: onprem.lb.site has the host ask its resolver again."
+    return f"{resolv_conf.PATH} is managed by {manager} since the last run: run onprem.lb.site, which tells it."
 
 
 def forwards(own: str, upstreams: Sequence[str], ask: Ask = name_server.ask) -> Optional[bool]:

@@ -31,7 +31,7 @@ from ..._shared.engines import (
     is_own,
 )
 from ..._shared.pods import FOLLOW as FOLLOW_POD
-from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, starting, unconfirmed
+from . import balancer, facts, held_back, in_force, pod_programs, pods, reboot, resolver, starting, unconfirmed
 from .reader import Reader
 
 FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
@@ -97,6 +97,7 @@ def read(reader: Reader, vips: Sequence[Any], members_record: str = "", asks_sta
         "members": facts.members(recorded),
         "written_by": versions.written_by(recorded),
         "not_following": not_following(reader),
+        "names": resolver.problems(reader),
         "undo": unconfirmed.read(),
     }
 

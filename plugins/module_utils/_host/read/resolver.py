@@ -12,8 +12,9 @@ import socket
 from typing import Any, Dict, List, Mapping, Sequence
 
 from ..._agent.net.name_server import PORT, TYPES, Answer, ask
+from ..._agent.resolver import show
 from ..._agent.resolver.keeper import forwards
-from ..._shared import platforms
+from ..._shared import paths, platforms
 from . import facts, ownership
 from .reader import Reader
 
@@ -54,6 +55,17 @@ def read(reader: Reader, path: str = RESOLV_CONF, looks_up: bool = False) -> Dic
         **{name: unit in active for name, unit in UNITS.items()},
         "resolved_before": looked_up(reader, outside_names(reader)) if looks_up else {},
     }
+
+
+def problems(reader: Reader) -> List[str]:
+    """Return a sentence for each reason why this host may not find the names of its layout, or of others.
+
+    Without the resolver's units it is not to ask one.
+    """
+    ours = [unit for unit in (paths.RESOLVER, paths.KEEPER) if facts.is_ours(unit)]
+    stopped = [unit for unit in ours if unit not in reader.units_in("ActiveState", ours, "active")]
+    state = show.load(reader.text(show.STATE)) if paths.KEEPER in ours and paths.KEEPER not in stopped else {}
+    return [*(f"{unit} does not run." for unit in stopped), *show.problems(state)]
 
 
 def outside_names(reader: Reader) -> List[str]:

@@ -97,6 +97,7 @@ def _lines(layout: Layout) -> List[str]:
         *(f"{member.name} {member.seen['undo']}" for member in layout.read if member.seen.get("undo")),
         *(line for member in layout.read for line in _servers_down(member)),
         *(line for member in layout.read for line in _not_following(member)),
+        *(f"{member.name}'s names: {why}" for member in layout.read for why in member.seen.get("names", [])),
         *(f"{name} was not read: it is outside --limit." for name in layout.left_out),
         *differences(layout),
     ]
@@ -246,7 +247,18 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 
 def _member_data(member: Member) -> Dict[str, Any]:
-    kept = ("engine", "written_by", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
+    kept = (
+        "engine",
+        "written_by",
+        "versions",
+        "instances",
+        "held",
+        "servers",
+        "held_back",
+        "undo",
+        "not_following",
+        "names",
+    )
     return {
         "name": member.name,
         "was_read": not member.problem,
