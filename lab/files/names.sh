@@ -38,7 +38,7 @@ END
         # udev does not run in a container.
         printf '[keyfile]\nunmanaged-devices=none\n' >>/etc/NetworkManager/conf.d/lab.conf
         systemctl enable --now --quiet NetworkManager.service
-        nmcli connection reload
+        nm-online --wait-for-startup --quiet --timeout=30
         nmcli --wait 20 connection up lab >/dev/null
         ;;
     dhclient)
