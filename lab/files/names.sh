@@ -34,9 +34,8 @@ dns=$NAME_SERVER
 method=ignore
 END
         )
-        printf '[device]\nmatch-device=interface-name:eth0\nmanaged=1\n' >/etc/NetworkManager/conf.d/lab.conf
-        # udev does not run in a container.
-        printf '[keyfile]\nunmanaged-devices=none\n' >>/etc/NetworkManager/conf.d/lab.conf
+        # systemd-resolved, which is installed and does not run, brings a resolvconf, which NetworkManager would call.
+        printf '[main]\nrc-manager=file\n' >/etc/NetworkManager/conf.d/10-lab.conf
         systemctl enable --now --quiet NetworkManager.service
         nm-online --wait-for-startup --quiet --timeout=30
         nmcli --wait 20 connection up lab >/dev/null

@@ -76,8 +76,9 @@ def outside_names(reader: Reader) -> List[str]:
 def looked_up(reader: Reader, names: Sequence[str]) -> Dict[str, List[str]]:
     """Return the addresses that this host's programs find for each name; nothing where it has no getent."""
     getent, timeout = reader.find("getent"), reader.find("timeout")
-    asking = [timeout, LOOKUP, getent, "ahosts"]
-    found = {name: reader.run([*asking, name])[1] for name in names if getent and timeout}
+    if not getent or not timeout:
+        return {}
+    found = {name: reader.run([timeout, LOOKUP, getent, "ahosts", name])[1] for name in names}
     return {
         name: sorted({line.split()[0] for line in text.splitlines() if line.split()}) for name, text in found.items()
     }

@@ -102,8 +102,9 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
     named = resolved.servers(host["resolved_config"], DROP_IN) if told == RESOLVED else []
     named = [each for each in named if each not in mine]
     servers = [f"server={each}" for each in named]
-    answers = [{"name": name.replace("*", "any", 1), "addresses": ips} for name, ips in names.hosts.items()]
-    keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named, **answers[0])
+    asked = {name.replace("*", "any", 1): ips for name, ips in names.hosts.items()}
+    first = next(iter(asked))
+    keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named, first, list(asked[first]))
     return Resolver(
         faults=[],
         warnings=_warnings(told, source, [] if others or servers else names.domains),
@@ -121,7 +122,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
         resolv_conf="" if told == RESOLVED else texts.render(source, own, others),
         supersedes=here.is_foreign,
         in_force=told != RESOLVED or own in texts.nameservers(host["upstreams"].get(RESOLVED, "")),
-        answers=answers,
+        answers=[{"name": name, "addresses": ips} for name, ips in asked.items()],
     )
 
 
