@@ -25,6 +25,7 @@ RESOLVED, NETWORK_MANAGER, FILE = "systemd-resolved", "NetworkManager", "resolv.
 STOPPED = "/run/systemd/resolved.conf.d/zzz-onprem-lb-stopped.conf"
 PAUSE = 1.0  # seconds between two looks
 PATIENCE = 3  # looks without an answer, after which the host asks others: a restart is quicker
+LOCAL = "localhost"  # without a dot, so that dnsmasq does not forward it
 FORWARDING = 60  # looks between two questions for a name of nobody
 ANSWERED = (0, 3)  # NOERROR and NXDOMAIN; anything else, and a client asks the next name server
 
@@ -39,7 +40,6 @@ class Settings(NamedTuple):
     :ivar source: the file with the host's own name servers
     :ivar mine: addresses that are no name servers of others
     :ivar named: those that systemd-resolved's configuration names
-    :ivar name, addresses: what the resolver answers
     """
 
     told: str
@@ -47,8 +47,6 @@ class Settings(NamedTuple):
     source: str
     mine: List[str]
     named: List[str]
-    name: str
-    addresses: List[str]
 
 
 class Here(NamedTuple):
@@ -150,10 +148,8 @@ class Keeper:
         return self.state
 
     def _answers(self) -> bool:
-        given = self._given
-        kind = "AAAA" if ":" in given.addresses[0] else "A"
-        good = sorted(each for each in given.addresses if (":" in each) == (kind == "AAAA"))
-        return self._ask(given.own, given.name, kind) == name_server.Answer(0, good)
+        """Whether it says anything of a name that it never forwards. What it says of others may change without a run."""
+        return self._ask(self._given.own, LOCAL, "A").rcode is not None
 
     def _forwards(self) -> Optional[bool]:
         given = self._given

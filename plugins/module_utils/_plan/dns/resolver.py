@@ -103,8 +103,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
     named = [each for each in named if each not in mine]
     servers = [f"server={each}" for each in named]
     asked = {name.replace("*", "any", 1): ips for name, ips in names.hosts.items()}
-    first = next(iter(asked))
-    keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named, first, list(asked[first]))
+    keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named)
     return Resolver(
         faults=[],
         warnings=_warnings(told, source, [] if others or servers else names.domains),

@@ -14,11 +14,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.name_server i
 from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import keeper, resolv_conf
 
 OWN, FIRST, SECOND = "192.0.2.11", "192.0.2.1", "192.0.2.2"
-GIVEN = keeper.Settings(
-    keeper.FILE, OWN, "", [OWN, "127.0.0.1", "::1", "127.0.0.53"], [], "api.lab.example.com", ["192.0.2.10"]
-)
+GIVEN = keeper.Settings(keeper.FILE, OWN, "", [OWN, "127.0.0.1", "::1", "127.0.0.53"], [])
 THEIRS = f"nameserver {FIRST}\nnameserver {SECOND}\n"
-KNOWN = Answer(0, ["192.0.2.10"])
 
 
 class Names:
@@ -30,7 +27,7 @@ class Names:
     def ask(self, server, name, _kind):
         if server == OWN and not self.runs:
             return Answer(None, [])
-        return KNOWN if name == GIVEN.name else Answer(self.rcodes.get(server), [])
+        return Answer(3 if name == "localhost" else self.rcodes.get(server), [])
 
 
 @pytest.fixture
@@ -148,6 +145,21 @@ def test_while_the_resolver_does_not_answer_the_host_has_all_of_its_servers(path
     assert one.look()["answers"] is True and servers(path) == [OWN, SECOND]
 
 
+@pytest.mark.parametrize("rcode", [0, 2, 3, 5])
+def test_it_is_asked_for_a_name_that_it_never_forwards_and_may_say_anything(path, rcode):
+    """A rollback gives it other addresses, and even other names, and tells the keeper nothing."""
+    questions = []
+
+    def ask(server, name, _kind):
+        questions.append((server, name))
+        return Answer(rcode, [])
+
+    one = keeper.Keeper(GIVEN._replace(source=str(kept(path))), print, ask, str(path))
+    for _look in range(keeper.PATIENCE + 1):
+        assert one.look()["answers"] is True
+    assert questions[0] == (OWN, "localhost") and "." not in questions[0][1]
+
+
 def test_a_host_without_other_servers_keeps_its_own(path, names):
     kept(path).write_text(f"nameserver {OWN}\n")
     one, names.runs = keeping(path, names), False
@@ -211,7 +223,7 @@ def test_a_file_that_cannot_be_written_is_a_problem_and_not_the_end(path, names,
 
 def test_what_a_run_writes_is_what_it_reads(tmp_path):
     config = tmp_path / "keeper.json"
-    config.write_text('{"told":"resolv.conf","own":"a","source":"b","mine":[],"named":[],"name":"c","addresses":["d"]}')
+    config.write_text('{"told":"resolv.conf","own":"a","source":"b","mine":[],"named":[]}')
     assert keeper.read(str(config)).told == keeper.FILE
 
 

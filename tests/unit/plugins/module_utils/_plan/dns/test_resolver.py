@@ -177,10 +177,14 @@ def test_an_option_that_would_mean_something_else_is_left_out_and_the_run_says_s
     assert planned(**RESOLVED).warnings == []
 
 
+def test_a_name_without_a_dot_is_not_forwarded():
+    """The keeper asks for one."""
+    assert "domain-needed" in planned().config.splitlines()
+
+
 def test_the_keeper_knows_what_to_keep():
     found = json.loads(planned().keeper)
     assert (found["told"], found["own"], found["source"]) == (resolver.FILE, OWN, resolv_conf.KEPT)
-    assert (found["name"], found["addresses"]) == ("api.lab.example.com", ["192.0.2.10", "2001:db8::10"])
     assert OWN in found["mine"] and "192.0.2.1" not in found["mine"]
 
 
