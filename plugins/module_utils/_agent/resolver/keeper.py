@@ -148,7 +148,7 @@ class Keeper:
         return self.state
 
     def _answers(self) -> bool:
-        """Whether it says anything of a name that it never forwards. What it says of others may change without a run."""
+        """Whether it says anything of a name that it never forwards. Others may change without a run."""
         return self._ask(self._given.own, LOCAL, "A").rcode is not None
 
     def _forwards(self) -> Optional[bool]:
