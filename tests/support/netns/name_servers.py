@@ -38,13 +38,13 @@ class Server(asyncio.DatagramProtocol):
     def connection_made(self, transport):
         self.transport = transport
 
-    def datagram_received(self, query, client):
-        if NAME.split(".")[1].encode() not in query:  # a question of dnsmasq's own, for loops
+    def datagram_received(self, data, addr):
+        if NAME.split(".")[1].encode() not in data:  # a question of dnsmasq's own, for loops
             return
         if self.number not in self.asked:
             self.asked.append(self.number)
         if self.says != "silent":
-            asyncio.get_running_loop().call_later(self.delay, self.reply, query, client)
+            asyncio.get_running_loop().call_later(self.delay, self.reply, data, addr)
 
     def reply(self, query, client):
         end = query.index(b"\0", 12) + 5

@@ -18,6 +18,7 @@ from typing import Callable, Optional
 from .resolv_conf import MARK
 
 MODE = 0o644
+MOUNTS = "/proc/self/mountinfo"
 Move = Callable[[str, str], None]
 
 
@@ -42,6 +43,15 @@ def has_kept(path: str) -> bool:
     return os.path.lexists(kept_path(path))
 
 
+def is_mount_point(path: str) -> bool:
+    """Whether a file is mounted over this one; Python sees that only if it comes from another device."""
+    if os.path.ismount(path):
+        return True
+    with contextlib.suppress(OSError), open(MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
+        return any(line.split()[4] == path for line in mounts)
+    return False
+
+
 def replace(path: str, wanted: str, supersede: bool, move: Move = os.rename) -> None:
     """Write the file, and keep one that this collection has not written.
 
@@ -58,7 +68,7 @@ def keep(path: str, supersede: bool) -> None:
         return
     if os.path.lexists(kept) and not supersede:
         return  # this one, by an interrupted run
-    if os.path.ismount(path):
+    if is_mount_point(path):
         with open(path, "rb") as file:
             os.rename(_candidate(kept, file.read()), kept)
         return
@@ -85,7 +95,7 @@ def restore(path: str, supersede: bool = False) -> bool:
         return not os.path.lexists(kept)
     if not os.path.lexists(kept):
         os.unlink(path)
-    elif os.path.ismount(path):
+    elif is_mount_point(path):
         with open(kept, "rb") as file:
             _write_in_place(path, file.read())
         os.unlink(kept)
@@ -96,7 +106,7 @@ def restore(path: str, supersede: bool = False) -> bool:
 
 def write(path: str, wanted: str, move: Move = os.rename) -> None:
     content = wanted.encode("utf-8", "surrogateescape")
-    if os.path.ismount(path):
+    if is_mount_point(path):
         _write_in_place(path, content)
     else:
         move(_candidate(path, content), path)
