@@ -166,11 +166,10 @@ class Keeper:
         try:
             if found.text is not None:
                 if found.supersedes:
-                    self._say(
-                        f"{path} was written by another program: its name servers are the resolver's from now on."
-                    )
                     files.keep(path, True)
                 files.write(path, found.text)
+                if found.supersedes:
+                    self._say(f"{path} was written by another program: the resolver asks its name servers from now on.")
             if given.told == RESOLVED and given.named:
                 tell_resolved(given.named, answers)
         except OSError as error:
