@@ -24,6 +24,7 @@ from .network import Network
 
 FILES = Path(__file__).resolve().parent / "files"
 SSH_PORT = 22
+GATEWAY = 1  # podman's bridge, which also answers for names
 RUN = "/run:size=64m,mode=755,exec"  # as small as that of a small host: podman's own takes half of the memory
 # ssh's sockets need a short path; see inventory.ssh_options.
 SOCKETS = Path("/tmp")
@@ -38,7 +39,8 @@ def up(lab: Lab, image_name: str) -> Path:
             shell.say(f"lab: {lab.scenario} is already up")
             return lab.inventory
         _clear(here, lab)
-        reference = image.ensure(here, image_name, lab.cache)
+        names = image.NAMES if image.is_built_here(image_name) and any(host.names for host in lab.hosts) else ""
+        reference = image.ensure(here, image_name + names, lab.cache)
         try:
             net = _start_all(here, lab, reference)
         except BaseException:
@@ -209,12 +211,14 @@ def _start(lab_run: LabRun, host: Host) -> None:
         *("--restart", "on-failure", "--mac-address", host.mac),
         *(("--ip6", address6) if address6 else ()),
         *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
+        *(("--dns", "none") if host.names else ()),
         *("--tmpfs", RUN),
         *lab_run.fair_share,
         *(lab_run.image, "/sbin/init"),
     )
     public = lab_run.key.with_suffix(".pub").read_text().strip()
     variables = {"LAB_USER": inventory.USER, "LAB_KEY": public, "PORTS": " ".join(map(str, host.ports))}
+    variables.update(NAMES=host.names, NAME_SERVER=lab_run.net.address(GATEWAY))
     environment = [f"--env={variable}={value}" for variable, value in variables.items()]
     output = lab_run.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
     if output.strip():

@@ -19,6 +19,7 @@ REPOSITORY = "localhost/onprem-lb-lab"
 RECIPE_LABEL = "onprem.lb.recipe"
 OURS = "label=" + RECIPE_LABEL
 SUITES = {"debian12": "bookworm", "debian13": "trixie"}
+NAMES = "-names"  # what the name of an image ends with whose hosts have their names in several ways
 PACKAGES = (
     "systemd",
     "systemd-sysv",
@@ -37,6 +38,8 @@ PACKAGES = (
 # A second firewall, which is installed and does not run. firewalld starts only if it finds esp in /etc/protocols, which
 # is in netbase.
 FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
+# What writes /etc/resolv.conf, of which a host starts its own. A DHCP server is in dnsmasq.
+WRITERS = ("systemd-resolved", "network-manager", "isc-dhcp-client", "dnsmasq-base", "bind9-dnsutils")
 # Throwaway hosts need no fsync. apt's timers would take its lock at random times, and a container cannot load kernel
 # modules.
 OPTIONS = (
@@ -45,6 +48,7 @@ OPTIONS = (
     '--aptopt=Acquire::Languages "none"',
     '--customize-hook=systemctl --root="$1" mask apt-daily.timer apt-daily-upgrade.timer systemd-modules-load.service',
     '--customize-hook=systemctl --root="$1" disable firewalld.service 2>/dev/null || true',
+    '--customize-hook=systemctl --root="$1" disable systemd-resolved NetworkManager.service 2>/dev/null || true',
 )
 # mmdebstrap mounts /proc, /sys and the host's /dev/shm into its tree. In its own namespaces these mounts and all of its
 # processes end with it, so that removing the tree cannot follow a mount.
@@ -56,12 +60,18 @@ ISOLATED = (
 
 def is_built_here(name: str) -> bool:
     """Return whether an image of this name is built here."""
-    return name in SUITES
+    return _distribution(name) in SUITES
+
+
+def _distribution(name: str) -> str:
+    return name[: -len(NAMES)] if name.endswith(NAMES) else name
 
 
 def recipe(name: str) -> Tuple[str, ...]:
     """Return the mmdebstrap arguments that build this image, up to the target."""
-    return (*OPTIONS, "--include=" + ",".join(PACKAGES + FIREWALLS[name]), SUITES[name])
+    distribution = _distribution(name)
+    packages = PACKAGES + FIREWALLS[distribution] + (WRITERS if name.endswith(NAMES) else ())
+    return (*OPTIONS, "--include=" + ",".join(packages), SUITES[distribution])
 
 
 def recipe_hash(name: str) -> str:

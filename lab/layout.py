@@ -17,12 +17,16 @@ CHECKOUT_LABEL = "onprem.lb.checkout"
 
 @dataclass(frozen=True)
 class Host:
-    """A host of the lab, by its name in Ansible. On `ports` it answers HTTP with that name."""
+    """A host of the lab, by its name in Ansible. On `ports` it answers HTTP with that name.
+
+    :ivar names: who writes its /etc/resolv.conf: podman, which mounts it, or as in `files/names.sh`
+    """
 
     name: str
     group: str
     number: int
     ports: Tuple[int, ...] = ()
+    names: str = ""
 
     @property
     def mac(self) -> str:
@@ -57,6 +61,14 @@ EXAMPLES = (
     Host("node2", "backends", 31, ports=(80, 443, 8080)),
     Host("client", "probe", 51),
 )
+# One for each way in which a host has its names, and the client, which gives out addresses.
+NAMES = (
+    Host("plain", "named", 11, names="file"),
+    Host("resolved", "named", 12, names="systemd-resolved"),
+    Host("managed", "named", 13, names="NetworkManager"),
+    Host("leased", "named", 14, names="dhclient"),
+    Host("client", "probe", 31),
+)
 LAYOUTS = {
     "direct": DIRECT,
     "examples": EXAMPLES,
@@ -65,6 +77,7 @@ LAYOUTS = {
     "cluster": IPI,
     "interruptions-ipi": IPI,
     "pods": PODS,
+    "names": NAMES,
 }
 
 

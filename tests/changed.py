@@ -27,6 +27,7 @@ PAIR = ("default", "agent", "mixed", "rke2", *DIRECT, *DEPLOYED)
 PODS = ("pods",)
 CLUSTER = ("ipi", "ipi-agent", "cluster", *PODS)
 ALONE = ("roles",)
+NAMES = ("names",)
 NATIVE = ("default", "mixed", "rke2", *DIRECT, "ipi", "cluster", "roles", *DEPLOYED, *PODS)
 # The first matching prefix decides. A path without one needs all scenarios.
 SCENARIOS: Mapping[str, Tuple[str, ...]] = {
@@ -44,8 +45,11 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "lab/demo.yml": NONE,
     "playbooks/dns.yml": NONE,
     "playbooks/survey.yml": NONE,
-    "plugins/filter/dns": NONE,
-    "plugins/module_utils/_plan/dns/": NONE,
+    "plugins/filter/dns": NAMES,
+    "plugins/module_utils/_agent/resolver/": NAMES,
+    "plugins/module_utils/_plan/dns/": NAMES,
+    "plugins/modules/resolv_conf.py": NAMES,
+    "roles/resolver/": (*NAMES, "cluster"),
     "tests/controllers/": NONE,
     "tests/interruptions/": NONE,
     "tests/netns/": NONE,
@@ -89,6 +93,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "molecule/ipi-agent/": ("ipi-agent",),
     "molecule/ipi/": ("ipi", "ipi-agent", "cluster"),  # both of them run its playbooks and tests, too
     "molecule/mixed/": ("mixed",),
+    "molecule/names/": NAMES,
     "molecule/rke2/": ("rke2",),
     "molecule/roles/": ALONE,
     "tests/golden/": ("default",),  # haproxy and keepalived test these files there

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs inside a new host and prepares it like a user's machine: reachable over ssh as an ordinary user with
 # sudo. Installs sshd, sudo and Python if the image lacks them, and starts the backend if PORTS is not empty.
-# Environment: LAB_USER, LAB_KEY, PORTS.
+# Environment: LAB_USER, LAB_KEY, PORTS, NAMES, NAME_SERVER.
 set -eu
 
 install_missing() {
@@ -47,6 +47,7 @@ start_services() {
 }
 
 wait_for_systemd
+[ -z "$NAMES" ] || sh /lab/names.sh
 install_missing >/dev/null
 make_user
 start_services

@@ -25,6 +25,20 @@ options:
     description: What the resolver is asked; nothing where it is empty.
     type: dict
     suboptions:
+      looks_up:
+        description: Whether this host's programs look names up, for RV(resolved_before).
+        type: bool
+        default: false
+      upstreams:
+        description:
+          - The name servers that O(resolver.server) asks for other names. If one of them answers, so must it.
+        type: list
+        elements: str
+        default: []
+      before:
+        description: RV(resolved_before) of an earlier call. What this host's programs do not find any more is wrong.
+        type: dict
+        default: {}
       server:
         description: The address of a name server to ask.
         type: str
@@ -121,8 +135,16 @@ upstreams:
   description: The texts in which systemd-resolved and NetworkManager keep the name servers that they were given.
   type: dict
   returned: with O(resolver)
+resolved_before:
+  description: >-
+    The addresses that this host's programs find, by name: for the first two package sources, and for a name that nobody
+    has.
+  type: dict
+  returned: with O(resolver)
 wrong:
-  description: A sentence for each of O(resolver.answers) that O(resolver.server) does not give.
+  description: >-
+    A sentence for each of O(resolver.answers) that O(resolver.server), or with O(resolver.before) this host, does not
+    give, and for what got worse.
   type: list
   elements: str
   returned: with O(resolver)
@@ -139,6 +161,9 @@ ANSWER = {
 }
 QUESTIONS = {
     "server": {"type": "str", "default": "", "no_log": False},
+    "looks_up": {"type": "bool", "default": False},
+    "upstreams": {"type": "list", "elements": "str", "default": []},
+    "before": {"type": "dict", "default": {}},
     "answers": {"type": "list", "elements": "dict", "default": [], "options": ANSWER},
 }
 COMPONENTS = {"direct_server": {"type": "dict"}, "resolver": {"type": "dict", "options": QUESTIONS}}
@@ -152,7 +177,12 @@ def of_direct_server(module, given):
 
 
 def of_resolver(module, given):
-    return {"wrong": resolver.wrong_answers(given["server"], given["answers"]), **resolver.read(Reader.of(module))}
+    reader = Reader.of(module)
+    if given["before"]:
+        return {"wrong": resolver.worse(reader, given["before"], given["answers"][:1])}
+    wrong = resolver.wrong_answers(given["server"], given["answers"]) if given["server"] else []
+    wrong += resolver.not_forwarded(given["server"], given["upstreams"]) if given["server"] else []
+    return {"wrong": wrong, **({} if given["server"] else resolver.read(reader, looks_up=given["looks_up"]))}
 
 
 @ending_in_words

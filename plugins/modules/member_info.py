@@ -162,6 +162,12 @@ would_not_start:
   type: list
   elements: str
   returned: success
+names:
+  description: A sentence for each reason why this host may not resolve the names of its layout or of others, where it
+    has a resolver.
+  type: list
+  elements: str
+  returned: success
 not_following:
   description: A sentence for each reason why the balancer may have other servers than its cluster has nodes, where it
     is to follow one.

@@ -26,12 +26,16 @@ options:
     type: str
     default: ""
   state:
-    description: Whether the file is this collection's, or the one of before.
+    description:
+      - Whether the file is this collection's, or the one of before.
+      - With V(kept) it stays, and is kept for the resolver to read.
     type: str
-    choices: [present, absent]
+    choices: [present, kept, absent]
     default: present
   supersede:
-    description: Keep the file that is there even if another one is kept, which is lost then.
+    description:
+      - Keep the file that is there even if another one is kept, which is lost then.
+      - With O(state=absent) the file that is there stays.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -69,29 +73,36 @@ steps:
   sample: ["write /etc/resolv.conf"]
 """
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files as resolv_conf
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import ownership
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 
-
-def said(state):
-    """Return what a change means, for the end of a run."""
-    return ["write /etc/resolv.conf" if state == "present" else "put /etc/resolv.conf back"]
+# What a change means, for the end of a run.
+STEPS = {
+    "present": "write /etc/resolv.conf",
+    "kept": "keep a copy of /etc/resolv.conf",
+    "absent": "put /etc/resolv.conf back",
+}
 
 
 def change(module):
     """Make the change, and return the texts before and after it."""
     params = module.params
     path, before = params["path"], resolv_conf.text(params["path"])
+    if params["state"] == "kept":
+        kept = resolv_conf.text(resolv_conf.kept_path(path))
+        if not module.check_mode:
+            resolv_conf.keep(path, params["supersede"])
+        return kept, before if not resolv_conf.is_ours(path) and (kept is None or params["supersede"]) else kept
     if params["state"] == "present":
         if before != params["content"] and not module.check_mode:
             resolv_conf.replace(path, params["content"], params["supersede"], files.mover(module))
         return before, params["content"]
     if not resolv_conf.has_kept(path) and not resolv_conf.is_ours(path):
         return before, before
-    after = resolv_conf.text(ownership.kept(path)) if resolv_conf.is_ours(path) else before
-    if not module.check_mode and not resolv_conf.restore(path):
-        module.warn(f"{path} was not written by this collection, so {ownership.kept(path)} stays where it is.")
+    after = resolv_conf.text(resolv_conf.kept_path(path)) if resolv_conf.is_ours(path) else before
+    if not module.check_mode and not resolv_conf.restore(path, params["supersede"]):
+        module.warn(f"{path} was not written by this collection, so {resolv_conf.kept_path(path)} stays where it is.")
     return before, after
 
 
@@ -101,7 +112,7 @@ def main():
         argument_spec={
             "path": {"type": "path", "default": "/etc/resolv.conf"},
             "content": {"type": "str", "default": ""},
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "state": {"type": "str", "choices": ["present", "kept", "absent"], "default": "present"},
             "supersede": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -110,9 +121,9 @@ def main():
         before, after = change(module)
     except OSError as error:
         module.fail_json(msg=f"{module.params['path']} cannot be replaced: {error.strerror}.")
-    kept = ownership.kept(module.params["path"]) if resolv_conf.has_kept(module.params["path"]) else ""
+    kept = resolv_conf.kept_path(module.params["path"]) if resolv_conf.has_kept(module.params["path"]) else ""
     changed = before != after
-    steps = said(module.params["state"]) if changed else []
+    steps = [STEPS[module.params["state"]]] if changed else []
     module.exit_json(changed=changed, kept=kept, steps=steps, diff={"before": before or "", "after": after or ""})
 
 

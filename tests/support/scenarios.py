@@ -18,5 +18,6 @@ IMAGE_OF = {
     "cluster": "debian13",
     "pods": "debian12",
     "roles": "debian13",
+    "names": "debian12",
 }
 EVERY = tuple(f"{scenario}:{image}" for image in IMAGES for scenario in IMAGE_OF)

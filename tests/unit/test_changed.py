@@ -20,7 +20,8 @@ PAIR = ["default:debian12", "agent:debian13", "mixed:debian12", "rke2:debian13",
 PODS = ["pods:debian12"]
 CLUSTER = ["ipi:debian13", "ipi-agent:debian12", "cluster:debian13", *PODS]
 ALONE = ["roles:debian13"]
-EVERY = PAIR + CLUSTER + ALONE
+NAMES = ["names:debian12"]
+EVERY = PAIR + CLUSTER + ALONE + NAMES
 PAIR_CYCLES = [f"interruptions:pair:{cycle}" for cycle in ("deployment", "change", "engine")]
 IPI_CYCLES = ["interruptions:ipi:change"]
 CYCLES = PAIR_CYCLES + IPI_CYCLES
@@ -37,6 +38,8 @@ CYCLES = PAIR_CYCLES + IPI_CYCLES
         ("roles/pair/tasks/main.yml", PAIR + PAIR_CYCLES),
         ("roles/ipi/tasks/main.yml", CLUSTER + IPI_CYCLES),
         ("roles/direct_server/tasks/main.yml", ["direct:debian13"]),  # no killed run has one
+        ("roles/resolver/tasks/tell.yml", ["cluster:debian13", *NAMES]),
+        ("plugins/module_utils/_plan/dns/resolver.py", NAMES),
         ("playbooks/site.yml", EVERY + CYCLES),
         ("playbooks/status.yml", ["default:debian12"]),
         ("plugins/module_utils/_host/states/undo.py", EVERY + CYCLES),

@@ -20,12 +20,16 @@ UTILS = f"{PACKAGE}.plugins.module_utils."
 AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
 # Each package, by the beginning of its modules' names, with what it may import beside itself: packages and modules.
 MAY_IMPORT = {
-    "modules": ("_host", "_shared", "_agent.keepalived.conf"),
+    "modules": ("_host", "_shared", "_agent.keepalived.conf", "_agent.resolver.files"),
     "action": ("_plan.model",),
     "filter": ("_plan", "_shared"),
     "filter.pods": ("_plan", "_shared", "_agent", "_host.deploy.archive"),  # a MachineConfig carries the agent
     # A run and `follow` write the same file.
-    "_plan.dns": ("_agent.config.schema", "_agent.follow.hosts", "_shared"),
+    # And so do a run and the resolver's keeper.
+    "_plan.dns": (
+        *("_agent.config.schema", "_agent.follow.hosts", "_agent.resolver.keeper", "_agent.resolver.resolv_conf"),
+        "_shared",
+    ),
     "_plan.drill": (
         *("_shared", "_agent.VERSION", "_plan.model.drill_records", "_plan.model.services"),
         "_plan.forecast.servers",  # what a drill compares with
@@ -73,6 +77,7 @@ MAY_IMPORT = {
         *("_agent.keepalived.conf", "_agent.keepalived.unread"),
         "_agent.net",
         "_agent.runtime.status_socket",
+        *("_agent.resolver.keeper", "_agent.resolver.show"),  # both ask whether the resolver forwards
         "_agent.runtime.accounts",  # a check is run as its router runs it
         "_agent.config.certificates",
         "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
@@ -122,7 +127,8 @@ MAY_IMPORT = {
     "_agent.metrics": (
         *("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
         *("_agent.follow.changes", "_agent.follow.runtime_api"),  # both ask haproxy at its socket
-        *("_agent.follow", "_agent.direct", "_agent.proxy.settings", "_agent.proxy.views"),  # whose reports it shows
+        # Whose reports it shows.
+        *("_agent.follow", "_agent.direct", "_agent.proxy.settings", "_agent.proxy.views", "_agent.resolver.show"),
     ),
     "_agent.keepalived": (
         *("_agent.checks", "_agent.net", "_agent.runtime", "_agent.vrrp.core.offers", "_agent.vrrp.core.packet"),
@@ -133,6 +139,7 @@ MAY_IMPORT = {
         *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings", "_agent.proxy.views.text"),
         *("_agent.proxy.master.server_states", "_agent.proxy.master.admin"),  # a server's state is the same in both
     ),
+    "_agent.resolver": ("_agent.net", "_agent.runtime"),
     "_agent.direct.buckets": (),
     "_agent.direct.rulesets": ("_agent.direct.buckets",),
     "_agent.sidecar": (

@@ -39,6 +39,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "status": _status,
         "server": _server,
         "metrics": _metrics,
+        "resolver-keeper": _resolver_keeper,
     }
     return commands[options.command](options)
 
@@ -58,6 +59,9 @@ def _parse(arguments: Optional[List[str]]) -> Any:
     _add_server(commands)
     _add_direct_server(commands)
     _add_metrics(commands)
+    purpose = "keep this host asking its own resolver"
+    keeper = commands.add_parser("resolver-keeper", help=purpose, description=f"{purpose}.".capitalize())
+    keeper.add_argument("--config", metavar="FILE", required=True, help="what the role resolver has written, JSON")
     return parser.parse_args(arguments)
 
 
@@ -368,6 +372,17 @@ def _metrics(options: Any) -> int:
         writer.main(options.file, about, Log())
     except OSError as error:
         return _refuse(f"{options.file} cannot be written: {error.strerror}.")
+    return GOOD
+
+
+def _resolver_keeper(options: Any) -> int:
+    from .resolver import keeper
+    from .runtime.log import Log
+
+    try:
+        keeper.main(options.config, Log().warning)
+    except (OSError, ValueError, TypeError) as error:
+        return _refuse(f"{options.config} cannot be used: {error}.")
     return GOOD
 
 

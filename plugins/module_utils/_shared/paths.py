@@ -14,7 +14,8 @@ from .engines import CONFIGS, DIRECT, FOLLOW, HAPROXY, HOOK, KEEPALIVED, NATIVE,
 
 WATCH, CORRECTION = "onprem-lb-down-file.path", "onprem-lb-down-file.service"
 SHUTDOWN, ANSWERS, METRICS = "onprem-lb-shutdown.service", "onprem-lb-answers.service", "onprem-lb-metrics.service"
-RESOLVER, GUARD = "onprem-lb-resolver.service", "onprem-lb-machine-config.service"
+RESOLVER, KEEPER = "onprem-lb-resolver.service", "onprem-lb-resolver-keeper.service"
+GUARD = "onprem-lb-machine-config.service"
 FOLLOWING, PLANE, SERVER = (Daemon(name).unit for name in (FOLLOW, DIRECT, f"{DIRECT}-server"))
 # Those of the layout itself, without the engines' and the API's guard.
 HELPERS = (WATCH, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE)

@@ -14,8 +14,9 @@ from support.roles import calls, tasks, variables_of
 SYSTEMD, COMMAND, FILES = "ansible.builtin.systemd_service", "ansible.builtin.command", "onprem.lb.config_files"
 INFO = "onprem.lb.component_info"
 RESOLV_CONF, APT, DNF = "onprem.lb.resolv_conf", "ansible.builtin.apt", "ansible.builtin.dnf"
-UNIT, WATCH = "onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path"
-RUNS = {"active_units": [UNIT, WATCH], "enabled_units": [UNIT, WATCH], "existing_units": [UNIT, WATCH]}
+UNIT, WATCH, KEEPER = "onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path", "onprem-lb-resolver-keeper.service"
+EVERY = [UNIT, WATCH, KEEPER]
+RUNS = {"active_units": EVERY, "enabled_units": EVERY, "existing_units": EVERY}
 NOTHING = {"active_units": [], "enabled_units": [], "existing_units": []}
 RESOLVED = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"
 LAYOUT = {"layout": {}}
@@ -33,13 +34,18 @@ def known(**others):
         "__resolver_corefile": [],
         "__resolver_plan": {
             "address": "192.0.2.1",
+            "told": "resolv.conf",
+            "upstreams": [],
+            "keeper": "",
             "answers": [],
             "in_force": True,
             "resolv_conf": "",
             "supersedes": False,
         },
         "__resolver_host": {**NOTHING, "missing_packages": ["dnsmasq-base"], "own_packages": []},
-        "__resolver_names": {"os_family": "Debian", "resolved": False, "networkmanager": False},
+        "__resolver_names": {"os_family": "Debian", "resolved": False, "networkmanager": False, "resolved_before": {}},
+        "__resolver_program": {"python": "/usr/bin/python3", "checksum": "0"},
+        "__resolver_keeper_written": {"changed": False},
         "__resolver_written": {"changed": False},
         "__resolver_nodes_written": {"changed": False},
         "__resolver_followed": {},
@@ -90,13 +96,43 @@ def test_the_host_asks_it_only_once_it_answers():
     names = [task["name"] for task in tasks("resolver", "apply.yml")]
     assert names == ["Install", "Configure", "Tell the host"]
     last = tasks("resolver", "configure.yml")[-1]
-    assert last["name"] == "Configure | Wait until it answers" and "wrong | length > 0" in last["failed_when"]
+    assert (
+        last["name"] == "Configure | Wait until it answers and forwards" and "wrong | length > 0" in last["failed_when"]
+    )
+
+
+@pytest.mark.parametrize("told, kept", [("resolv.conf", 1), ("NetworkManager", 0), ("systemd-resolved", 0)])
+def test_its_name_servers_are_kept_before_it_starts(told, kept):
+    """Without them it would forward nothing until it is started again (N1)."""
+    plan = {**known()["__resolver_plan"], "told": told}
+    variables = known(__resolver_plan=plan, __resolver_host=NOTHING, __resolver_written={"changed": True})
+    found = [
+        module for module, _given in calls("resolver", variables, RESOLV_CONF, SYSTEMD, tasks_from="configure.yml")
+    ]
+    assert found[: kept + 1] == [RESOLV_CONF] * kept + [SYSTEMD]
+
+
+@pytest.mark.parametrize(
+    "host, written, state", [(RUNS, True, "restarted"), (NOTHING, False, "started"), (RUNS, False, None)]
+)
+def test_the_keeper_runs_once_the_host_asks_the_resolver(host, written, state):
+    variables = known(__resolver_host=host, __resolver_keeper_written={"changed": written})
+    found = calls("resolver", variables, RESOLV_CONF, SYSTEMD, tasks_from="tell.yml")
+    assert [given.get("state") for _module, given in found] == ["absent", *([state] if state else [])]
+
+
+def test_a_run_that_has_made_an_answer_worse_fails():
+    last = tasks("resolver", "tell.yml")[-1]
+    assert (
+        last["name"] == "Tell | Require that the host resolves as before"
+        and "wrong | length > 0" in last["failed_when"]
+    )
 
 
 def told(**plan):
-    names = {"os_family": "Debian", "resolved": True, "networkmanager": True}
+    names = {"os_family": "Debian", "resolved": True, "networkmanager": True, "resolved_before": {}}
     own = {**known()["__resolver_plan"], "resolved": "", "networkmanager": "", **plan.pop("plan", {})}
-    variables = known(__resolver_names=names, __resolver_plan=own, __resolver_told=plan)
+    variables = known(__resolver_names=names, __resolver_plan=own, __resolver_told=plan, __resolver_host=RUNS)
     return [
         given.get("name", given.get("cmd", given.get("state")))
         for _module, given in calls("resolver", variables, SYSTEMD, COMMAND, RESOLV_CONF, tasks_from="tell.yml")
@@ -126,9 +162,9 @@ def removal(family="Debian", paths=(), running=True, **host):
 
 def test_a_removal_gives_the_host_its_names_back_before_the_resolver_stops():
     found = removal(paths=[RESOLVED])
-    assert found[0][0] == RESOLV_CONF
+    assert [found[0][1]["units"][0]["name"], found[1][0]] == [KEEPER, RESOLV_CONF]  # which would write it again
     told = [module for module, _given in found].index(SYSTEMD)
-    (stops,) = [at for at, (_module, given) in enumerate(found) if given.get("units")]
+    (_keeper, stops) = [at for at, (_module, given) in enumerate(found) if given.get("units")]
     assert found[told][1]["name"] == "systemd-resolved.service" and told < stops
     assert [(unit["name"], unit["state"]) for unit in found[stops][1]["units"]] == [
         (WATCH, "stopped"),

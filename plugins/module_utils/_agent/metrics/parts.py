@@ -17,6 +17,7 @@ from ..follow import show as follow
 from ..net import name_server
 from ..proxy.settings import Settings as Proxy
 from ..proxy.views import metrics as proxy
+from ..resolver import show as resolver_state
 from ..runtime import status_socket
 
 TIMEOUT = 1.0  # seconds: what else there is to report does not wait for one that hangs
@@ -53,20 +54,31 @@ def daemon(socket: str, metrics: Callable[[Dict[str, Any]], str]) -> Callable[[s
     return ask
 
 
-def resolver(config: str, ask: Callable[..., name_server.Answer] = name_server.ask) -> Optional[str]:
-    """Ask the resolver for the first name that it has of its own. It has no metrics.
+def _state() -> str:
+    try:
+        with open(resolver_state.STATE, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def resolver(
+    config: str, ask: Callable[..., name_server.Answer] = name_server.ask, state: Callable[[], str] = _state
+) -> Optional[str]:
+    """Ask the resolver for the first name that it has of its own. Its metrics are its keeper's.
 
     :param config: dnsmasq's, as `_plan.dns.resolver` writes it
     """
     listens, records = LISTEN.search(config), RECORD.findall(config)
     server = listens[1] if listens else "127.0.0.1"
+    metrics = resolver_state.prometheus(resolver_state.load(state()))
     if not records:
-        return None if ask(server, "localhost", "A").rcode is None else ""
+        return None if ask(server, "localhost", "A").rcode is None else metrics
     for kind in name_server.TYPES:
         wanted = [ip for name, ip in records if name == records[0][0] and (":" in ip) == (kind == "AAAA")]
         if wanted and ask(server, records[0][0], kind) != name_server.Answer(0, sorted(wanted)):
             return None
-    return ""
+    return metrics
 
 
 PARTS = (

@@ -41,6 +41,7 @@ from . import (
     pod_programs,
     pods,
     reboot,
+    resolver,
     starting,
     unconfirmed,
 )
@@ -120,6 +121,7 @@ def read(
         "members": facts.members(recorded),
         "written_by": versions.written_by(recorded),
         "not_following": not_following(reader),
+        "names": resolver.problems(reader),
         "undo": unconfirmed.read(),
     }
 

@@ -47,6 +47,12 @@ def yum(repositories: Iterable[str], settings: Iterable[str] = ()) -> Sources:
     return Sources(found, next(iter(proxies), ""))
 
 
+def names(sources: Sources) -> List[str]:
+    """Return the DNS names of the sources, which a host resolves wherever it installs packages."""
+    hosts = (_endpoint(address)[0] for address in ([sources.proxy] if sources.proxy else sources.addresses))
+    return [host for host in dict.fromkeys(hosts) if re.search(r"\.[a-z][a-z0-9-]*$", host)]
+
+
 def unobtainable(sources: Sources, reached: Callable[[List[Endpoint]], bool]) -> str:
     """Return why nothing can be installed from these sources, '' if something can.
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import json
 import os
@@ -117,11 +118,17 @@ class Reader:
         """Return why missing packages cannot be fetched, '' if it seems that they can."""
         if not missing:
             return ""
+        reached = functools.partial(facts.any_reachable, timeout=SOURCE_TIMEOUT)
+        return package_sources.unobtainable(self._sources(), reached)
+
+    def source_names(self) -> List[str]:
+        """Return the DNS names of the package sources."""
+        return package_sources.names(self._sources())
+
+    def _sources(self) -> package_sources.Sources:
         if self.find("apt-get"):
-            sources = package_sources.apt(self._texts(*APT_SOURCES), self._texts(*APT_SETTINGS))
-        else:
-            sources = package_sources.yum(self._texts(*YUM_SOURCES), self._texts(*YUM_SETTINGS))
-        return package_sources.unobtainable(sources, lambda endpoints: facts.any_reachable(endpoints, SOURCE_TIMEOUT))
+            return package_sources.apt(self._texts(*APT_SOURCES), self._texts(*APT_SETTINGS))
+        return package_sources.yum(self._texts(*YUM_SOURCES), self._texts(*YUM_SETTINGS))
 
     def _texts(self, *patterns: str) -> List[str]:
         return [self.text(path) for pattern in patterns for path in sorted(glob.glob(pattern))]

@@ -7,11 +7,14 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import random
 import socket
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ..._agent.net.name_server import PORT, TYPES, Answer, ask
-from ..._shared import platforms, resolver_records
+from ..._agent.resolver import show
+from ..._agent.resolver.keeper import forwards
+from ..._shared import paths, platforms, resolver_records
 from . import facts, ownership
 from .reader import Reader
 
@@ -22,11 +25,16 @@ UPSTREAMS = {
     "systemd-resolved": "/run/systemd/resolve/resolv.conf",
     "NetworkManager": "/run/NetworkManager/resolv.conf",
 }
+OUTSIDE = 2  # names of others that are looked up
+LOOKUP = "15"  # seconds for one: as long as a program waits for two name servers
 ELSEWHERE = {4: "192.0.2.1", 6: "2001:db8::1"}  # documentation: the address from which this host would send there
 
 
-def read(reader: Reader, path: str = RESOLV_CONF) -> Dict[str, Any]:
-    """Return what a plan needs to know."""
+def read(reader: Reader, path: str = RESOLV_CONF, looks_up: bool = False) -> Dict[str, Any]:
+    """Return what a plan needs to know.
+
+    :param looks_up: whether this host's programs look names of others up, to be compared later
+    """
     active = reader.units_in("ActiveState", list(UNITS.values()), "active")
     kept = ownership.kept(path)
     return {
@@ -46,7 +54,60 @@ def read(reader: Reader, path: str = RESOLV_CONF) -> Dict[str, Any]:
         "resolved_config": _resolved_config(reader),
         "answering": reader.text(resolver_records.PATH),
         **{name: unit in active for name, unit in UNITS.items()},
+        "resolved_before": looked_up(reader, outside_names(reader)) if looks_up else {},
     }
+
+
+def problems(reader: Reader) -> List[str]:
+    """Return a sentence for each reason why this host may not find the names of its layout, or of others.
+
+    Without the resolver's units it is not to ask one.
+    """
+    ours = [unit for unit in (paths.RESOLVER, paths.KEEPER) if facts.is_ours(unit)]
+    stopped = [unit for unit in ours if unit not in reader.units_in("ActiveState", ours, "active")]
+    state = show.load(reader.text(show.STATE)) if paths.KEEPER in ours and paths.KEEPER not in stopped else {}
+    return [*(f"{unit} does not run." for unit in stopped), *show.problems(state)]
+
+
+def outside_names(reader: Reader) -> List[str]:
+    """Return names that are not the layout's: the first package sources, and one that nobody has."""
+    return [*reader.source_names()[:OUTSIDE], f"{random.getrandbits(64):x}.invalid"]
+
+
+def looked_up(reader: Reader, names: Sequence[str]) -> Dict[str, List[str]]:
+    """Return the addresses that this host's programs find for each name; nothing where it has no getent."""
+    getent, timeout = reader.find("getent"), reader.find("timeout")
+    if not getent or not timeout:
+        return {}
+    found = {name: reader.run([timeout, LOOKUP, getent, "ahosts", name])[1] for name in names}
+    return {
+        name: sorted({line.split()[0] for line in text.splitlines() if line.split()}) for name, text in found.items()
+    }
+
+
+def worse(reader: Reader, before: Mapping[str, Sequence[str]], own: Sequence[Dict[str, Any]]) -> List[str]:
+    """Return a sentence for each name that this host's programs do not find as before, and for its own ones.
+
+    :param before: what `looked_up` returned
+    :param own: the resolver's names, as `wrong_answers` takes them
+    """
+    wanted = {each["name"]: each["addresses"] for each in own}
+    now = looked_up(reader, [*before, *wanted])
+    lost = [name for name in before if before[name] and not now.get(name)]
+    invented = [name for name in before if not before[name] and now.get(name) and name.endswith(".invalid")]
+    unknown = [name for name in now if name in wanted and not {*now[name]} & {*wanted[name]}]
+    return [
+        *(f"This host no longer resolves {name}, which it did before: {before[name]}." for name in lost),
+        *(f"This host resolves {name} to {now[name]}, a name that nobody has." for name in invented),
+        *(f"This host resolves {name} to {now[name]}: {wanted[name]} is expected." for name in unknown),
+    ]
+
+
+def not_forwarded(server: str, upstreams: Sequence[str]) -> List[str]:
+    """Return a sentence if a name server does not hand the answers of others on."""
+    if forwards(server, upstreams) is not False:
+        return []
+    return [f"{server} does not answer for names of others, although one of {', '.join(upstreams)} does."]
 
 
 def _resolved_config(reader: Reader) -> str:

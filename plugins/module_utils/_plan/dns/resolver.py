@@ -14,10 +14,13 @@ The answers never name the host itself as its own upstream: dnsmasq leaves out w
 from __future__ import annotations
 
 import ipaddress
+import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
 from ..._agent.follow import hosts as node_names
+from ..._agent.resolver import resolv_conf as texts
+from ..._agent.resolver.keeper import FILE, NETWORK_MANAGER, RESOLVED, Settings
 from ..._shared import mark, paths, resolver_records
 from . import corefile, layouts, resolv_conf, resolved, searched
 from .records import Hosts, Record, addresses
@@ -27,18 +30,17 @@ TTL = 30  # seconds: how long a client may still have the answer of before
 FOLDER = "/etc/onprem-lb-resolver"
 CONFIG, HOSTS, LOCAL = f"{FOLDER}/dnsmasq.conf", f"{FOLDER}/hosts", f"{FOLDER}/local"
 UNIT = paths.RESOLVER
-RESOLVED, NETWORK_MANAGER, FILE = "systemd-resolved", "NetworkManager", "resolv.conf"
 # Where each keeps the name servers that it was given. The file of the third is the one that is kept.
 DROP_IN = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"  # the last one, which counts
 UPSTREAMS = {
     RESOLVED: "/run/systemd/resolve/resolv.conf",
     NETWORK_MANAGER: "/run/NetworkManager/resolv.conf",
-    FILE: resolv_conf.KEPT,
+    FILE: texts.KEPT,
 }
 MARK = f"{mark.MARK}.resolver."
 CACHE = 1000  # names
 PORT = 53
-LOOPBACK = ("127.0.0.1", "::1", resolv_conf.STUB)
+LOOPBACK = ("127.0.0.1", "::1", texts.STUB)
 
 SETTINGS = {
     "layout": Field(anything, {}),
@@ -63,6 +65,8 @@ class Resolver(NamedTuple):
     corefile: str = ""
     resolved: str = ""  # the drop-in of systemd-resolved
     networkmanager: str = ""  # the drop-in of NetworkManager
+    keeper: str = ""  # the configuration of the service that keeps the host asking
+    upstreams: List[str] = []  # the host's own name servers
     resolv_conf: str = ""
     supersedes: bool = False  # whether the file that is kept from before is of no use any more
     in_force: bool = True  # whether systemd-resolved asks already
@@ -84,7 +88,7 @@ def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
     names = names_of(layout, given["ttl"], faults) if not faults else Names()
     here = ResolvConf(**host["resolv_conf"])
     own = _own_address(given, host, faults)
-    faults += _port_taken(given["listen"], host["port_53"]) + resolv_conf.faults(here)
+    faults += _port_taken(given["listen"], host["port_53"])
     if faults:
         return Resolver([fault.replace("resolver.", "resolver_", 1) for fault in faults])
     return _found(names, given, own, here, host)
@@ -95,14 +99,20 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
     told = _told(here, host)
     source = here.original if told == FILE else host["upstreams"].get(told, "")
     mine = {*host["addresses"], *given["listen"], own, *LOOPBACK, *names.addresses}
-    others = [each for each in resolv_conf.nameservers(source) if each not in mine]
+    others = [each for each in texts.nameservers(source) if each not in mine]
     named = resolved.servers(host["resolved_config"], DROP_IN) if told == RESOLVED else []
-    servers = [f"server={each}" for each in named if each not in mine]
+    named = [each for each in named if each not in mine]
+    servers = [f"server={each}" for each in named]
+    asked = {name.replace("*", "any", 1): ips for name, ips in names.hosts.items()}
+    keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named)
     config = _config(names, given, [f"resolv-file={UPSTREAMS[told]}", *servers])
     way = resolver_records.on_the_way(host.get("answering", ""), config)
     return Resolver(
         faults=[],
-        warnings=[*searched.warnings(names.hosts, source), *([] if others or servers else [_alone(names.domains)])],
+        warnings=[
+            *searched.warnings(names.hosts, source),
+            *_warnings(told, source, [] if others or servers else names.domains),
+        ],
         told=told,
         address=own,
         domains=names.domains,
@@ -112,10 +122,12 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
         corefile=f"{MARK}\n{corefile.render(names.fixed, HOSTS, UPSTREAMS[told], given['ttl'])}",
         resolved=resolved.drop_in(MARK, own, names.domains) if told == RESOLVED else "",
         networkmanager=f"{MARK}\n[main]\nrc-manager=unmanaged\n" if told == NETWORK_MANAGER else "",
-        resolv_conf="" if told == RESOLVED else resolv_conf.render(source, own, others),
-        supersedes=here.is_foreign and resolv_conf.is_generated(here.text),
-        in_force=told != RESOLVED or own in resolv_conf.nameservers(host["upstreams"].get(RESOLVED, "")),
-        answers=[{"name": name.replace("*", "any", 1), "addresses": ips} for name, ips in names.hosts.items()],
+        keeper=json.dumps(keeper._asdict(), indent=2) + "\n",
+        upstreams=list(dict.fromkeys([*others, *(each for each in named if "#" not in each)])),
+        resolv_conf="" if told == RESOLVED else texts.render(source, own, others),
+        supersedes=here.is_foreign,
+        in_force=told != RESOLVED or own in texts.nameservers(host["upstreams"].get(RESOLVED, "")),
+        answers=[{"name": name, "addresses": ips} for name, ips in asked.items()],
         on_the_way={**way._asdict(), "server": way.server or own} if way.answers else {},
     )
 
@@ -169,6 +181,9 @@ def _config(names: Names, given: Mapping[str, Any], upstreams: Sequence[str]) ->
         "bind-dynamic",
         *([f"listen-address={','.join(given['listen'])}"] if given["listen"] else ["local-service"]),
         *upstreams,
+        # As a host's own programs ask: what the first one does not know is unknown, and only its silence asks the next.
+        "strict-order",
+        "proxy-dnssec",
         "domain-needed",
         "dns-loop-detect",
         f"cache-size={CACHE}",
@@ -187,6 +202,15 @@ def _told(here: ResolvConf, host: Mapping[str, Any]) -> str:
     if host["networkmanager"] and resolv_conf.is_of_network_manager(here):
         return NETWORK_MANAGER
     return FILE
+
+
+def _warnings(told: str, source: str, alone: Sequence[str]) -> List[str]:
+    """Return what the host will not have.
+
+    :param alone: the domains, where these are all that it resolves
+    """
+    dropped = [] if told == RESOLVED else texts.carried(source).dropped
+    return [*([_alone(alone)] if alone else []), *dropped]
 
 
 def _alone(domains: Sequence[str]) -> str:

@@ -72,7 +72,11 @@ SET_UP = {
     "__resolver_corefile_written": "",
     "__resolver_started": "{resolver_start}",
     "__resolver_watched": "restart",
+    "__resolver_upstreams_kept": "",
     "__resolver_host_told": "",
+    "__resolver_program": "",
+    "__resolver_keeper_written": "",
+    "__resolver_kept": "restart",
 }
 # What onprem.lb.remove does, and a run where a member does not need something any more.
 REMOVAL = {
@@ -96,6 +100,7 @@ REMOVAL = {
     "__direct_server_deleted": "",
     "__layout_direct_deleted": "",
     "__resolver_told": "",
+    "__resolver_left": "",
     "__resolver_put_back": "",
     "__resolver_resolved_restarted": "restart",
     "__resolver_deleted": "",

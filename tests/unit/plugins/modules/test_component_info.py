@@ -22,15 +22,21 @@ SERVER = {"direct_server": {"interface": "", "services": []}}
 @pytest.fixture(autouse=True)
 def read(monkeypatch):
     monkeypatch.setattr(host, "read", lambda _reader: host.Host())
-    monkeypatch.setattr(resolver, "read", lambda _reader: {"resolved": True})
+    monkeypatch.setattr(resolver, "read", lambda _reader, looks_up: {"resolved": looks_up})
+    monkeypatch.setattr(resolver, "not_forwarded", lambda _server, upstreams: [f"not to {each}" for each in upstreams])
+    monkeypatch.setattr(resolver, "worse", lambda _reader, before, own: [f"{before} {own}"])
     monkeypatch.setattr(resolver, "wrong_answers", lambda server, wanted: [f"{server}: {each}" for each in wanted])
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_it_reads_a_resolver_and_its_wrong_answers_in_either_mode(check):
-    found = run(component_info, {"resolver": {"server": "192.0.2.1", "answers": [ANSWER]}}, check=check)
-    assert (found["changed"], found["resolved"], found["wrong"]) == (False, True, [f"192.0.2.1: {ANSWER}"])
-    assert run(component_info, {"resolver": {}}, check=check)["wrong"] == []
+def test_it_asks_a_resolver_or_reads_the_host_in_either_mode(check):
+    asked = {"server": "192.0.2.1", "answers": [ANSWER], "upstreams": ["192.0.2.9"]}
+    found = run(component_info, {"resolver": asked}, check=check)
+    assert (found["changed"], found["wrong"]) == (False, [f"192.0.2.1: {ANSWER}", "not to 192.0.2.9"])
+    assert run(component_info, {"resolver": {"looks_up": True}}, check=check)["resolved"] is True
+    before = {"a.example": ["192.0.2.7"]}
+    worse = run(component_info, {"resolver": {"before": before, "answers": [ANSWER, ANSWER]}}, check=check)
+    assert worse["wrong"] == [f"{before} {[ANSWER]}"]
 
 
 def test_an_answer_needs_its_addresses():

@@ -33,7 +33,20 @@ def test_it_is_replaced_once_and_brought_back_once(path):
     assert path.read_text() == THEIRS
 
 
-@pytest.mark.parametrize("state", ["present", "absent"])
+def test_it_is_kept_for_the_resolver_before_it_is_replaced(path):
+    given = {"path": str(path), "state": "kept"}
+    assert run(resolv_conf, given)["changed"] is True
+    assert path.read_text() == THEIRS == (path.parent / "resolv.conf.before-onprem-lb").read_text()
+    assert run(resolv_conf, given)["changed"] is False
+    assert run(resolv_conf, {"path": str(path), "content": OURS})["changed"] is True
+    assert run(resolv_conf, given)["changed"] is False
+    path.write_text("nameserver 192.0.2.9\n")
+    assert run(resolv_conf, {**given, "supersede": True})["changed"] is True
+    assert run(resolv_conf, {"path": str(path), "state": "absent", "supersede": True})["changed"] is False
+    assert [each.name for each in path.parent.iterdir()] == ["resolv.conf"]
+
+
+@pytest.mark.parametrize("state", ["present", "kept", "absent"])
 def test_check_mode_says_the_same_and_changes_nothing(path, state):
     if state == "absent":
         run(resolv_conf, {"path": str(path), "content": OURS})

@@ -70,14 +70,14 @@ def test_a_part_that_the_host_does_not_have_is_not_asked_for(monkeypatch):
     assert read(monkeypatch, REPORTS, []) == ({}, "")
 
 
-def asked(config, answers):
+def asked(config, answers, state=""):
     questions = []
 
     def ask(server, name, kind):
         questions.append((server, name, kind))
         return answers[kind]
 
-    return parts.resolver(config, ask), questions
+    return parts.resolver(config, ask, lambda: state), questions
 
 
 def test_a_resolver_is_asked_for_each_family_of_its_first_name():
@@ -98,3 +98,20 @@ def test_a_resolver_that_is_silent_or_wrong_does_not_answer(kind, answer):
 def test_one_without_a_name_of_its_own_is_asked_whether_it_is_there():
     assert asked("port=53\n", {"A": Answer(3, [])})[0] == ""
     assert asked("port=53\n", {"A": SILENT})[0] is None
+
+
+@pytest.mark.parametrize(
+    "state, values",
+    [
+        ('{"answers": true, "asked": true, "forwards": null, "problem": ""}', "11"),
+        ('{"answers": true, "asked": false, "forwards": false, "problem": "it is managed."}', "00"),
+        ("", ""),
+        ("{}", ""),
+        ("[", ""),
+    ],
+)
+def test_its_metrics_are_what_its_keeper_has_found(state, values):
+    lines = [line for line in asked(NAMES, GOOD, state)[0].splitlines() if not line.startswith("#")]
+    assert [line.split() for line in lines] == [
+        [f"onprem_lb_resolver_{name}", value] for name, value in zip(("host_asks", "forwards"), values)
+    ]

@@ -124,3 +124,18 @@ def test_what_is_no_configuration_of_the_agents_router_has_no_instances(text):
 def test_the_agents_instances_are_read():
     (found,) = facts.agent_instances('{"instances": [{"name": "front", "vrid": 5, "priority": 7}]}')
     assert found == {**facts.INSTANCE, "name": "front", "vrid": 5, "priority": 7}
+
+
+@pytest.mark.parametrize(
+    "sources, names",
+    [
+        (
+            package_sources.Sources(["http://deb.example/x", "http://deb.example/y", "http://192.0.2.1/", "file:/x"]),
+            ["deb.example"],
+        ),
+        (package_sources.Sources(["http://deb.example/x"], "http://proxy.example:3128"), ["proxy.example"]),
+        (package_sources.Sources(["http://[2001:db8::1]/", "http://mirror/"]), []),
+    ],
+)
+def test_the_names_that_a_host_resolves_for_its_packages(sources, names):
+    assert package_sources.names(sources) == names

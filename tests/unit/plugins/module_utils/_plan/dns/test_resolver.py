@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolv_conf, resolver
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 
 CLUSTER = {
     "layout": "cluster",
@@ -156,7 +159,6 @@ def test_network_manager_leaves_resolv_conf_to_us_and_keeps_the_upstreams():
     assert "resolv-file=/run/NetworkManager/resolv.conf" in found.config
     assert found.resolv_conf.splitlines()[1:] == [
         "search b",
-        "options timeout:1",
         f"nameserver {OWN}",
         "nameserver 192.0.2.1",
     ]
@@ -180,26 +182,41 @@ def test_resolv_conf_names_the_host_first_and_keeps_the_other_lines():
         f"# Managed by Ansible, onprem.lb.resolver. The one of before is {resolv_conf.KEPT}.",
         "search a.example",
         "options edns0",
-        "options timeout:1",
         f"nameserver {OWN}",
-        "nameserver 192.0.2.1",
         "nameserver 192.0.2.2",
     ]
 
 
-def test_a_timeout_of_the_host_s_own_stays():
-    own = {"text": "options timeout:3\nnameserver 192.0.2.1\n"}
-    assert "timeout:1" not in planned(resolv_conf=own).resolv_conf
+def test_the_name_servers_are_asked_in_their_order():
+    """By default dnsmasq believes the one that answers first, which may be one that does not know a company's names."""
+    assert "strict-order" in planned().config.splitlines()
 
 
-def test_glibc_reads_three_name_servers():
-    many = {"text": "".join(f"nameserver 192.0.2.{at}\n" for at in range(1, 6))}
-    assert planned(resolv_conf=many).resolv_conf.count("nameserver") == 3
+def test_an_option_that_would_mean_something_else_is_left_out_and_the_run_says_so():
+    found = planned(resolv_conf={"text": "options rotate timeout:3\nnameserver 192.0.2.1\n"})
+    assert "options timeout:3" in found.resolv_conf.splitlines()
+    assert found.warnings == [
+        "/etc/resolv.conf had the option rotate, which is left out while the resolver is there: the host's own names "
+        "would be asked of servers that do not know them."
+    ]
+    assert planned(**RESOLVED).warnings == []
+
+
+def test_a_name_without_a_dot_is_not_forwarded():
+    """The keeper asks for one."""
+    assert "domain-needed" in planned().config.splitlines()
+
+
+def test_the_keeper_knows_what_to_keep():
+    found = json.loads(planned().keeper)
+    assert (found["told"], found["own"], found["source"]) == (resolver.FILE, OWN, resolv_conf.KEPT)
+    assert OWN in found["mine"] and "192.0.2.1" not in found["mine"]
 
 
 @pytest.mark.parametrize("own", [OWN, "2001:db8::31", "127.0.0.1", "::1", "127.0.0.53", "192.0.2.10"])
 def test_it_is_never_its_own_upstream(own):
     found = planned(resolv_conf={"text": f"nameserver {own}\nnameserver 192.0.2.1\n"})
+    assert found.upstreams == ["192.0.2.1"]
     assert found.resolv_conf.splitlines()[-2:] == [f"nameserver {OWN}", "nameserver 192.0.2.1"]
     assert found.warnings == []
 
@@ -241,17 +258,19 @@ def test_another_name_server_at_another_address_is_not_in_the_way_of_one_that_li
     assert faults({"listen": [OWN]}, port_53=[listener(OWN)])
 
 
-def test_a_resolv_conf_that_others_have_written_since_is_refused_and_not_lost():
-    since = {"text": "nameserver 192.0.2.7\n", "kept": True, "kept_text": NAMES["text"]}
-    assert faults(resolv_conf=since) == [
-        "/etc/resolv.conf was not written by this collection, and another one is kept from before as "
-        "/etc/resolv.conf.before-onprem-lb: move one of them away."
-    ]
+@pytest.mark.parametrize("host", [{"resolv_conf": {"text": "nameserver 192.0.2.7\n"}}, MANAGED])
+def test_one_that_others_have_written_since_takes_the_place_of_the_kept_one(host):
+    """It is what the host would have without this collection."""
+    since = {**host["resolv_conf"], "kept": True, "kept_text": NAMES["text"]}
+    found = planned(**{**host, "resolv_conf": since})
+    assert found.supersedes is True and "192.0.2.2" not in found.upstreams
 
 
-def test_one_that_network_manager_has_written_since_takes_the_place_of_the_kept_one():
-    since = {**GENERATED, "kept": True, "kept_text": NAMES["text"]}
-    assert planned(**{**MANAGED, "resolv_conf": since}).supersedes is True
+@pytest.mark.parametrize("text", ["", "search a.example\n"])
+def test_one_without_a_name_server_does_not_take_the_place_of_the_kept_one(text):
+    since = {"text": text, "kept": True, "kept_text": NAMES["text"]}
+    found = planned(resolv_conf=since)
+    assert found.supersedes is False and found.upstreams == ["192.0.2.1", "192.0.2.2"]
 
 
 def test_what_an_interrupted_run_has_kept_already_is_the_same_file():

@@ -272,6 +272,12 @@ def test_a_balancer_that_does_not_follow_its_cluster_is_named_and_is_no_fault():
     assert faults == []
 
 
+def test_a_resolver_that_is_not_asked_is_named_and_is_no_fault():
+    lines, faults = said(pair(HOLDS, seen(2, names=["onprem-lb-resolver.service does not run."])))
+    assert lines[1:] == ["lb2's names: onprem-lb-resolver.service does not run."]
+    assert faults == []
+
+
 def test_what_differs_from_the_inventory_is_said_and_is_no_fault():
     members = {"lb1": ["192.0.2.1"], "lb3": ["192.0.2.3"]}
     first = seen(1, [VIP], stale=["haproxy.service has not loaded haproxy.cfg since it changed."], members=members)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import ownership
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files as resolv_conf
 
 OURS = "# Managed by Ansible, onprem.lb.resolver.\nnameserver 192.0.2.11\n"
 NEWER = "# Managed by Ansible, onprem.lb.resolver.\nnameserver 192.0.2.12\noptions timeout:1\n"
@@ -30,7 +29,7 @@ def replace(path, text, supersede=False):
 
 
 def kept(path):
-    return path.parent / ownership.kept("resolv.conf")
+    return path.parent / resolv_conf.kept_path("resolv.conf")
 
 
 def test_what_it_was_comes_back_byte_by_byte_and_nothing_else_is_left(path):
@@ -46,6 +45,16 @@ def test_a_mount_point_stays_the_same_file_and_a_file_is_renamed_into_place(path
     before = path.stat().st_ino
     replace(path, OURS)
     assert (path.stat().st_ino == before) is os.path.ismount(str(path))
+
+
+def test_a_file_of_the_same_device_that_is_mounted_over_it_is_known_by_the_kernel_s_list(tmp_path, monkeypatch):
+    """Python compares devices alone."""
+    mounts, path = tmp_path / "mountinfo", str(tmp_path / "resolv.conf")
+    mounts.write_text(f"36 35 98:0 /mnt1 {path} rw,noatime master:1 - ext3 /dev/root rw\n")
+    monkeypatch.setattr(resolv_conf, "MOUNTS", str(mounts))
+    assert resolv_conf.is_mount_point(path) and not resolv_conf.is_mount_point(f"{path}.new")
+    mounts.unlink()
+    assert not resolv_conf.is_mount_point(path)
 
 
 def test_whatever_step_a_reader_comes_after_there_is_a_name_server_and_no_mixture(path, monkeypatch):
