@@ -145,7 +145,7 @@ EVERY_SERVICE = [
         "routes": [
             {
                 "name": "shop",
-                "hosts": ["shop.example", "www.shop.example"],
+                "hosts": ["shop.example", "*.shop.example"],
                 "balance": "source",
                 "servers": ["192.0.2.41"],
             },

@@ -46,7 +46,7 @@ def services(port, servers):
 def running_agent(folder, given):
     found = agent.translate({"services": given, "stats_enabled": False})
     assert found["faults"] == []
-    with Running(folder, {**found["proxy"], "status_socket": f"{folder}/status.sock"}):
+    with Running(folder, {**found["proxy"], "status_socket": f"{folder}/run/proxy.sock"}):
         yield
 
 
