@@ -285,6 +285,9 @@ EVERY_INSTANCE = {
 # What the golden file of a preset has besides its name.
 OF_PRESETS = {
     "openshift_upi": {"bootstrap": "192.0.2.20", "machine_networks": ["192.0.2.0/24"]},
+    "openshift_arbiter": {"infra_nodes": [], "machine_networks": ["192.0.2.0/24"]},
+    "k0s": {"infra_nodes": []},
+    "talos": {"infra_nodes": []},
     "kubeadm": {"infra_nodes": []},
     "k3s": {"infra_nodes": []},
 }
