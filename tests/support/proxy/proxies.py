@@ -263,7 +263,9 @@ def _settings(port, servers, options, settings_options, timeouts, routes):
     )
     microseconds = {name: int(seconds * settings.MILLION) for name, seconds in timeouts.items()}
     routed = [
-        service._replace(name=name, bind=(), route_of=SERVICE, hosts=hosts, servers=(settings.Server("0", *_address_of(to)),))
+        service._replace(
+            name=name, bind=(), route_of=SERVICE, hosts=hosts, servers=(settings.Server("0", *_address_of(to)),)
+        )
         for name, hosts, to in routes
     ]
     return settings.Settings((service, *routed), timeouts=settings.Timeouts(**microseconds), **settings_options)

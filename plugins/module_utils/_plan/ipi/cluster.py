@@ -202,7 +202,7 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
 
 
 def mends(cluster: Cluster) -> Dict[str, str]:
-    """Return what can be done about members in another subnet, by VIP: masters have to carry the API's, workers none."""
+    """Return what to do about members in another subnet, by VIP: masters have to carry the API's, workers none."""
     ingress = "leave out {others}: name the other nodes in ipi_ingress_members, or in the VIP's own members"
     return {
         **{vip.address: "give {others} an address there, or correct ipi_interface" for vip in cluster.api.vips},

@@ -68,8 +68,9 @@ OPENSHIFT = Names(
 # Where the installer sets the machines up, and has balancers of its own unless they are the user's.
 PLATFORMS = ("baremetal", "nutanix", "openstack", "vsphere")
 DAY_TWO = (
-    "# On day two the type stays as it is, and so do the cluster's own VIPs and keepalived: 1. this pair with VIPs that",
-    "# the cluster does not have, 2. `curl -k --resolve` through each of them, 3. api and *.apps in DNS, not api-int.",
+    "# On day two the type, and the cluster's own VIPs and keepalived, stay as they are. Then the order is:",
+    "# 1. this pair, with VIPs that the cluster does not have, 2. `curl -k --resolve` through each of them,",
+    "# 3. api and *.apps in DNS, but not api-int.",
 )
 
 

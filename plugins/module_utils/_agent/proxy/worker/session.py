@@ -27,7 +27,7 @@ import socket
 import struct
 from socket import SocketType
 from time import monotonic
-from typing import Any, Optional
+from typing import Any
 
 from .client_hello import ClientHello, NotTls
 from .endpoint import CONNECTING, GREETING, OVER, QUEUED, RELAYING, WAITING, Endpoint
@@ -86,7 +86,7 @@ class Session(Handler):
         self.since = 0.0  # when it entered its state, or last made progress; seconds, monotonic
         self.attempts = 0  # failed ones
         self.has_sent = 0  # which sides have sent anything
-        self.hello: Optional[ClientHello] = None  # while it waits for one
+        self.hello: Any = None  # while it waits for a ClientHello
         # After the first read nothing is read from the client until there is a server: the rest waits in the kernel.
         self.loop.handlers[self.client.descriptor] = self.client
 

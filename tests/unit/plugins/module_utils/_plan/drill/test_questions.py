@@ -113,6 +113,13 @@ def test_clients_of_a_balancer_that_ends_tls_speak_tls_and_are_redirected_in_htt
     assert [each["words"] for each in questions.questions([plan])] == ["HTTP at 81"]
 
 
+@both_engines
+def test_clients_that_choose_a_route_by_the_name_in_tls_speak_tls(engine):
+    route = {"name": "shard", "hosts": ["*.shard.example"], "servers": ["192.0.2.41"]}
+    for check in ({}, {"type": "http", "port": 1936}, {"type": "http"}):
+        assert of_services({"port": 5000, "check": check, "routes": [route]}, engine=engine) == ["TLS at 5000"]
+
+
 def test_clients_of_a_balancer_that_begins_tls_itself_do_not():
     begun = [{**SERVERS[0], "options": ["ssl verify none"]}]
     assert of_services({"port": 5000, "check": {"type": "https"}, "servers": begun}) == ["HTTP at 5000"]

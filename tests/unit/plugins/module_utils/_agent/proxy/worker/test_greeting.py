@@ -138,14 +138,14 @@ def test_a_client_that_ends_within_its_hello_is_cut_off(balancer):
         assert is_cut_off(client)
 
 
-
 @pytest.fixture
 def worker():
     """A worker at a clock of its own whose service has a route to the second server."""
     clock = Clock()
-    with listening() as own, listening() as other:
-        with Proxy(own, clock=clock, routes=[("route", ("a.example",), other)]) as proxy:
-            yield proxy, clock, own, other
+    with listening() as own, listening() as other, Proxy(
+        own, clock=clock, routes=[("route", ("a.example",), other)]
+    ) as proxy:
+        yield proxy, clock, own, other
 
 
 def test_a_slow_hello_is_cut_off_after_the_limit_however_much_has_come(worker):
