@@ -114,7 +114,7 @@ SERVICE = {
 }
 # Clients of a service that name one of its hosts have servers of their own.
 ROUTE = {
-    "hosts": Field(list_of(names.host, at_least=1), required=True),
+    "hosts": Field(list_of(names.host, at_least=1), [], required=True),
     **{key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy")},
 }
 
@@ -253,11 +253,12 @@ def _with_routes(service: Dict[str, Any], at: int, faults: Faults) -> Dict[str, 
     where = {key: service[key] for key in ("bind", "port", "mode")}
     keys = SCHEMAS._replace(service={**ROUTE, **{key: SERVICE[key]._replace(required=False) for key in where}})
     for own, item in routes_of(service, place):
-        given = item
-        if isinstance(item, dict):
-            faults.extend(unknown_keys(item, list(ROUTE), own))
-            given = {**{key: item[key] for key in ROUTE if key in item}, **where}
-        found.append(read_service(given, own, faults, keys))
+        if not isinstance(item, dict):
+            read(ROUTE, item, own, faults)
+            continue
+        faults.extend(unknown_keys(item, list(ROUTE), own))
+        given = {key: item[key] for key in ROUTE if key in item}
+        found.append(read_service({**given, **where}, own, faults, keys))
     service["routes"] = found
     faults.extend(names.shadowed(found, place, True))
     return service

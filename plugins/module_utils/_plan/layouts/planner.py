@@ -333,7 +333,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
                 programs=list(engines.PROGRAMS[choice.engine]),
                 down_file=balancer.down_file,
                 settle=transition.settle(running, router.instances, password),
-                peers=_peers(name, found),
+                peers=broadcast_domain.peers(name, found.vips, found.placements),
             ),
             follow=following,
             resolver=resolver.planned(found.resolver, name, bool(following)),
@@ -344,15 +344,6 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             pods=judged.delivery.options,
         ),
     )
-
-
-def _peers(name: str, found: Draft) -> Dict[str, List[str]]:
-    """Return by VIP the addresses of the other members that may hold it."""
-    others = [(where, vip) for where, on_member in found.placements.items() if where != name for vip in on_member]
-    return {
-        vip.address: [found.placements[where][vip.address].address for where, held in others if held == vip.address]
-        for vip in found.vips
-    }
 
 
 def _balancer(member: Member, judged: Judged) -> Balancer:

@@ -9,7 +9,7 @@ and one that was not read say nothing of a link: such a member is warned of, and
 from __future__ import annotations
 
 import ipaddress
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set
 
 from ..._agent.config.schema import Faults
 from ..model.links import Network, overlap, subnets
@@ -30,6 +30,13 @@ class Carrier(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.interface} in {', '.join(map(str, self.networks))})"
+
+
+class Link(NamedTuple):
+    """Members that are joined by shared subnets."""
+
+    carriers: List[Carrier]
+    networks: Set[Network]
 
 
 def faults(
@@ -68,6 +75,12 @@ def warnings(members: Sequence[Member], vips: Sequence[Vip], placements: Placeme
     ]
 
 
+def peers(name: str, vips: Sequence[Vip], placements: Placements) -> Dict[str, List[str]]:
+    """Return by VIP the addresses of the other members that may hold it."""
+    others = [on_member for other, on_member in placements.items() if other != name]
+    return {vip.address: [each[vip.address].address for each in others if vip.address in each] for vip in vips}
+
+
 def _carriers(vip: Vip, own: Mapping[str, Dict[str, List[Network]]], placements: Placements) -> Iterator[Carrier]:
     for name in vip.order:
         placement = placements.get(name, {}).get(vip.address)
@@ -87,10 +100,15 @@ def _own_subnets(members: Sequence[Member], vips: Sequence[Vip]) -> Dict[str, Di
 
 def _apart(carriers: Sequence[Carrier], vip: Vip) -> List[List[Carrier]]:
     """Return the members by link, those first that are in the VIP's own subnet, or with the most members."""
-    groups: List[List[Carrier]] = []
+    links: List[Link] = []
     for carrier in carriers:
-        same = [group for group in groups if any(overlap(carrier.networks, each.networks) for each in group)]
-        groups = [group for group in groups if group not in same] + [[each for one in same for each in one] + [carrier]]
+        same = [link for link in links if overlap(carrier.networks, link.networks)]
+        own = Link([carrier], set(carrier.networks))
+        joined = Link(
+            [each for link in [*same, own] for each in link.carriers],
+            set().union(*(link.networks for link in [*same, own])),
+        )
+        links = [*(link for link in links if link not in same), joined]
     address = ipaddress.ip_address(vip.address)
-    near = {at: any(address in net for each in group for net in each.networks) for at, group in enumerate(groups)}
-    return [groups[at] for at in sorted(near, key=lambda at: (not near[at], -len(groups[at])))]
+    links.sort(key=lambda link: (not any(address in each for each in link.networks), -len(link.carriers)))
+    return [link.carriers for link in links]

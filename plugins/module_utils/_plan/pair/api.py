@@ -91,7 +91,6 @@ def _platform(settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
         f"    apiVIPs: {addresses}",
         f"    ingressVIPs: {addresses}",
         "    loadBalancer: {type: UserManaged}",
-        *DAY_TWO,
     ]
 
 
@@ -108,7 +107,8 @@ def snippet(known: Optional[Names], settings: Dict[str, Any], vips: List[Vip]) -
     host = f"[{names[0]}]" if ":" in names[0] else names[0]
     words = {"host": host, "name": names[0], "names": yaml_list(names), "vips": in_words(addresses)}
     platform = "\n".join(_platform(settings, vips))
-    return [each for line in known.lines for each in line.format(platform=platform, **words).split("\n")]
+    lines = [each for line in known.lines for each in line.format(platform=platform, **words).split("\n")]
+    return [*lines, *(DAY_TWO if known is OPENSHIFT and settings["platform"] else ())]
 
 
 def certificate_warnings(known: Optional[Names], members: List[Member]) -> List[str]:

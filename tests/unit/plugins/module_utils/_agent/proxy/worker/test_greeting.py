@@ -122,6 +122,17 @@ def test_a_hello_may_come_in_segments(balancer):
         assert received(servers["shard"], len(hello)) == hello
 
 
+def test_a_hello_may_come_in_several_records_which_only_the_agent_reads(balancer, request):
+    port, servers = balancer
+    message = client_hello.of("a.shard.example.com")[5:]
+    parts = [message[at : at + 100] for at in range(0, len(message), 100)]
+    hello = b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part for part in parts)
+    where = "shard" if "running_agent" in request.node.name else "own"
+    with connected(port) as client:
+        client.sendall(hello)
+        assert received(servers[where], len(hello)) == hello
+
+
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\x15\x03\x01\x00\x02\x01\x00"])
 def test_a_client_without_tls_is_cut_off(balancer, data):
     port, _servers = balancer
