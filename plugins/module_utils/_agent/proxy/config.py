@@ -242,7 +242,7 @@ def read_service(item: Any, place: str, faults: Faults, schemas: Schemas) -> Dic
 
 def routes_of(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
     """Return the routes of a service, each with its place."""
-    return [(place_of(f"{place}.routes", at, route), route) for at, route in enumerate(service["routes"])]
+    return [(place_of(f"{place}.routes", at, route), route) for at, route in enumerate(service.get("routes", ()))]
 
 
 def _with_routes(service: Dict[str, Any], at: int, faults: Faults) -> Dict[str, Any]:
