@@ -174,6 +174,10 @@ CHECKS_AND_LIMITS = [
         "allow": ["192.0.2.0/24", "2001:db8::/32", "198.51.100.7"],
         "check": {"type": "http", "path": "/healthz", "port": 1936, "host": "router.example", "status": 200},
         "servers": ["192.0.2.31"],
+        "routes": [
+            {"name": "shard", "hosts": ["*.shard.example", "shard.example"], "servers": ["192.0.2.41"]},
+            {"name": "blue", "hosts": ["blue.example"], "check": {"type": "none"}, "servers": ["192.0.2.42"]},
+        ],
     },
     {
         "name": "api",
