@@ -28,8 +28,17 @@ class Carrier(NamedTuple):
     interface: str
     networks: List[Network]
 
-    def __str__(self) -> str:
-        return f"{self.name} ({self.interface} in {', '.join(map(str, self.networks))})"
+    @property
+    def place(self) -> str:
+        return f"({self.interface} in {', '.join(map(str, self.networks))})"
+
+
+def _in_words(carriers: Sequence[Carrier]) -> str:
+    """Return the members of one link, each place once."""
+    found: Dict[str, List[str]] = {}
+    for each in carriers:
+        found.setdefault(each.place, []).append(each.name)
+    return ", ".join(f"{', '.join(names)} {place}" for place, names in found.items())
 
 
 class Link(NamedTuple):
@@ -52,7 +61,7 @@ def faults(
     for vip in vips:
         apart = _apart([each for each in _carriers(vip, own, placements) if each.networks], vip)
         if len(apart) > 1:
-            where = " and ".join(", ".join(map(str, group)) for group in apart)
+            where = " and ".join(map(_in_words, apart))
             others = ", ".join(each.name for group in apart[1:] for each in group)
             mend = mends.get(vip.address, f"name members of one subnet, or correct {prefix}_interface")
             found.append(f"VIP {vip.address}: {where} share no subnet. {RULE}: {mend.format(others=others)}.")
