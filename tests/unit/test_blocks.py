@@ -40,6 +40,7 @@ KINDS = {
     "docs/monitoring.md": "pair prometheus usage",
     "docs/operations.md": "printed printed printed printed commands printed commands commands printed shell commands "
     "commands commands commands commands printed printed commands commands",
+    "docs/openshift.md": "preset printed pair",
     "docs/pods.md": "cluster commands printed image kubernetes",
     "docs/proxy.md": "usage agent unit",
     "docs/symptoms.md": "commands commands commands commands commands commands host host host commands "

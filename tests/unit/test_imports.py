@@ -66,7 +66,7 @@ MAY_IMPORT = {
         "_shared",
         *("_agent.checks.settings", "_agent.config.schema"),
         *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
-        *("_agent.proxy.config", "_agent.proxy.rules", "_agent.proxy.settings"),
+        *("_agent.proxy.config", "_agent.proxy.names", "_agent.proxy.rules", "_agent.proxy.settings"),
         *("_agent.follow.config", "_agent.follow.settings"),
     ),
     "_host": ("_shared", "_agent.config.schema"),  # what both those that read and those that write need
@@ -122,7 +122,7 @@ MAY_IMPORT = {
     "_agent.vrrp.core": (),  # the protocol itself: pure, and of the standard library alone
     "_agent.proxy": AGENT_PARTS,
     "_agent.proxy.master": ("_agent.VERSION", "_agent.proxy", *AGENT_PARTS),
-    "_agent.proxy.worker": ("_agent.proxy.settings",),
+    "_agent.proxy.worker": ("_agent.proxy.names", "_agent.proxy.settings"),
     "_agent.proxy.views": ("_agent.proxy.settings", "_agent.runtime"),
     "_agent.metrics": (
         *("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),

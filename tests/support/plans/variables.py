@@ -75,11 +75,16 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
         "infra_nodes": [{"infra_nodes": ["192.0.2.33"]}],
         "preset": [
             UPI,
-            *({"preset": name} for name in presets.PRESETS if name not in (presets.DEFAULT, UPI["preset"])),
+            *(
+                {**(UPI if name.startswith("openshift") else {}), "preset": name}
+                for name in presets.PRESETS
+                if name not in (presets.DEFAULT, UPI["preset"])
+            ),
         ],
         "bootstrap": [{**UPI, "bootstrap": "192.0.2.29"}],
         "bootstrap_complete": [{**UPI, "bootstrap": "192.0.2.29", "bootstrap_complete": True}],
         "machine_networks": [{**UPI, "machine_networks": ["192.0.2.0/25"]}],
+        "platform": [{**UPI, "platform": "vsphere"}],
         "api_names": [{**UPI, "api_names": ["api.example.com"]}],
         "services": [{"services": [WEB]}],
         "preempt": [{"preempt": False}],

@@ -56,7 +56,15 @@ class Proxy:
     """
 
     def __init__(
-        self, *servers, clock=None, descriptors=0, narrow=False, options=None, settings_options=None, **timeouts
+        self,
+        *servers,
+        clock=None,
+        descriptors=0,
+        narrow=False,
+        options=None,
+        settings_options=None,
+        routes=(),
+        **timeouts,
     ) -> None:
         """
         :param clock: the worker's, if it is not to be the real one
@@ -64,11 +72,12 @@ class Proxy:
         :param narrow: whether the channel to the master has a small buffer
         :param options: of the service; ``server_options`` is a list with the options of each server
         :param settings_options: of the whole proxy
+        :param routes: of the service: name, hosts and server
         :param timeouts: in seconds
         """
         self.listener = listening(2048)
         self.address = self.listener.getsockname()
-        self._settings = _settings(self.address[1], servers, options or {}, settings_options or {}, timeouts)
+        self._settings = _settings(self.address[1], servers, options or {}, settings_options or {}, timeouts, routes)
         self.channel, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.channel.settimeout(LIMIT)
         if narrow:
@@ -241,7 +250,7 @@ class Proxy:
             return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
 
 
-def _settings(port, servers, options, settings_options, timeouts):
+def _settings(port, servers, options, settings_options, timeouts, routes):
     extra = options.pop("server_options", [{}] * len(servers))
     service = settings.Service(
         name=SERVICE,
@@ -253,7 +262,13 @@ def _settings(port, servers, options, settings_options, timeouts):
         **options,
     )
     microseconds = {name: int(seconds * settings.MILLION) for name, seconds in timeouts.items()}
-    return settings.Settings((service,), timeouts=settings.Timeouts(**microseconds), **settings_options)
+    routed = [
+        service._replace(
+            name=name, bind=(), route_of=SERVICE, hosts=hosts, servers=(settings.Server("0", *_address_of(to)),)
+        )
+        for name, hosts, to in routes
+    ]
+    return settings.Settings((service, *routed), timeouts=settings.Timeouts(**microseconds), **settings_options)
 
 
 def _address_of(server):

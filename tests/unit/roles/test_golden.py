@@ -147,7 +147,7 @@ EVERY_SERVICE = [
         "routes": [
             {
                 "name": "shop",
-                "hosts": ["shop.example", "www.shop.example"],
+                "hosts": ["shop.example", "*.shop.example"],
                 "balance": "source",
                 "servers": ["192.0.2.41"],
             },
@@ -176,6 +176,10 @@ CHECKS_AND_LIMITS = [
         "allow": ["192.0.2.0/24", "2001:db8::/32", "198.51.100.7"],
         "check": {"type": "http", "path": "/healthz", "port": 1936, "host": "router.example", "status": 200},
         "servers": ["192.0.2.31"],
+        "routes": [
+            {"name": "shard", "hosts": ["*.shard.example", "shard.example"], "servers": ["192.0.2.41"]},
+            {"name": "blue", "hosts": ["blue.example"], "check": {"type": "none"}, "servers": ["192.0.2.42"]},
+        ],
     },
     {
         "name": "api",
@@ -287,6 +291,9 @@ EVERY_INSTANCE = {
 # What the golden file of a preset has besides its name.
 OF_PRESETS = {
     "openshift_upi": {"bootstrap": "192.0.2.20", "machine_networks": ["192.0.2.0/24"]},
+    "openshift_arbiter": {"infra_nodes": [], "machine_networks": ["192.0.2.0/24"]},
+    "k0s": {"infra_nodes": []},
+    "talos": {"infra_nodes": []},
     "kubeadm": {"infra_nodes": []},
     "k3s": {"infra_nodes": []},
 }

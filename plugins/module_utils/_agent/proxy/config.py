@@ -24,9 +24,10 @@ from ..config.schema import (
     port,
     read,
     same_names,
+    unknown_keys,
     word,
 )
-from . import rules, settings
+from . import names, rules, settings
 
 WEEK = 604800  # seconds
 MAX_NAME_LENGTH = 256  # characters: a node's name has up to 253, RFC 1123, and one of two alike gets a number
@@ -109,6 +110,12 @@ SERVICE = {
     "maxconn": Field(integer(0, 1_000_000), _SERVICE["maxconn"]),
     "send_proxy": Field(boolean, _SERVICE["send_proxy"]),
     "allow": Field(list_of(fields.network), list(_SERVICE["allow"])),
+    "routes": Field(list_of(anything), []),
+}
+# Clients of a service that name one of its hosts have servers of their own.
+ROUTE = {
+    "hosts": Field(list_of(names.host, at_least=1), [], required=True),
+    **{key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy")},
 }
 
 SERVER = {
@@ -197,17 +204,21 @@ class Parts(NamedTuple):
 def _read(data: Any, faults: Faults) -> Parts:
     whole = read(CONFIGURATION, data, file.WHOLE, faults)
     services = [
-        read_service(item, place_of("services", at, item), faults, SCHEMAS) for at, item in enumerate(whole["services"])
+        _with_routes(read_service(item, place_of("services", at, item), faults, SCHEMAS), at, faults)
+        for at, item in enumerate(whole["services"])
     ]
     monitors = [
         read(MONITOR, item, place_of("monitors", at, item), faults) for at, item in enumerate(whole["monitors"])
     ]
-    for place, items in (("services", services), ("monitors", monitors)):
+    backends = [*services, *(route for service in services for route in service["routes"])]
+    for place, items in (("services", backends), ("monitors", monitors)):
         faults.extend(same_names(items, place))
     page = read(PAGE, whole["page"], "page", faults) if whole["page"] is not None else None
     timeouts = read(TIMEOUTS, whole["timeouts"], "timeouts", faults)
     for at, service in enumerate(services):
-        faults.extend(rules.of_shares(service, whole["workers"], place_of("services", at, service)))
+        where = place_of("services", at, service)
+        for place, backend in [(where, service), *routes_of(service, where)]:
+            faults.extend(rules.of_shares(backend, whole["workers"], place))
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of("monitors", at, monitor)))
     faults.extend(rules.clashes(rules.claims(services, monitors, page)))
@@ -226,6 +237,30 @@ def read_service(item: Any, place: str, faults: Faults, schemas: Schemas) -> Dic
         for at, server in enumerate(service["servers"])
     ]
     faults.extend(rules.of_service(service, place))
+    return service
+
+
+def routes_of(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
+    """Return the routes of a service, each with its place."""
+    return [(place_of(f"{place}.routes", at, route), route) for at, route in enumerate(service.get("routes", ()))]
+
+
+def _with_routes(service: Dict[str, Any], at: int, faults: Faults) -> Dict[str, Any]:
+    """Return a service whose routes are read as well: each is reached where the service is."""
+    place, found = place_of("services", at, service), []
+    if service["routes"] and service["mode"] != settings.TCP:
+        faults.append(f"{place}.routes need mode tcp: nothing but the server's name in TLS is read here.")
+    where = {key: service[key] for key in ("bind", "port", "mode")}
+    keys = SCHEMAS._replace(service={**ROUTE, **{key: SERVICE[key]._replace(required=False) for key in where}})
+    for own, item in routes_of(service, place):
+        if not isinstance(item, dict):
+            read(ROUTE, item, own, faults)
+            continue
+        faults.extend(unknown_keys(item, list(ROUTE), own))
+        given = {key: item[key] for key in ROUTE if key in item}
+        found.append(read_service({**given, **where}, own, faults, keys))
+    service["routes"] = found
+    faults.extend(names.shadowed(found, place, True))
     return service
 
 
@@ -273,16 +308,16 @@ def _host_answers(found: Parts, _path: str, host: Any) -> List[Tuple[str, str, O
 
 def authorities(services: List[Dict[str, Any]], host: Any) -> List[Tuple[str, str, Optional[str]]]:
     """Check the files of authorities that services name on this host; return place, name and what is wrong."""
-    files = [
-        (f"{place_of('services', at, service)}.check.ca", service["check"]["ca"]) for at, service in enumerate(services)
-    ]
+    every = [(place_of("services", at, service), service) for at, service in enumerate(services)]
+    every += [route for place, service in every for route in routes_of(service, place)]
+    files = [(f"{place}.check.ca", each["check"]["ca"]) for place, each in every]
     return [(place, name, host.authorities(name)) for place, name in files if name]
 
 
 def _settings(found: Parts) -> settings.Settings:
     same = ("maxconn", "retries", "workers", "status_socket")
     timeouts = settings.Timeouts(**{key: fields.microseconds(value) for key, value in found.timeouts.items()})
-    services = map(service_of, found.services)
+    services = [each for item in found.services for each in _services_of(item)]
     return settings.Settings(
         services=tuple(each._replace(health=each.health._replace(late_connect=timeouts.connect)) for each in services),
         monitors=tuple(_monitor_of(item) for item in found.monitors),
@@ -294,6 +329,13 @@ def _settings(found: Parts) -> settings.Settings:
     )
 
 
+def _services_of(item: Dict[str, Any]) -> List[settings.Service]:
+    """Return a service and its routes, which listen nowhere."""
+    where = {"bind": [], "allow": [], "port": item["port"], "mode": item["mode"]}
+    routes = [service_of({**where, **{key: route[key] for key in ROUTE}}) for route in item["routes"]]
+    return [service_of(item), *(route._replace(route_of=item["name"]) for route in routes)]
+
+
 def service_of(item: Dict[str, Any]) -> settings.Service:
     """Return the settings of a service that ``read_service`` has returned, without a fault."""
     renamed: Dict[str, Any] = {
@@ -301,8 +343,9 @@ def service_of(item: Dict[str, Any]) -> settings.Service:
         "allow": tuple(item["allow"]),
         "servers": tuple(settings.Server(**server) for server in item["servers"]),
         "health": _health_of(item["check"]),
+        "hosts": tuple(item.get("hosts", ())),
     }
-    return settings.Service(**{key: item[key] for key in item if key not in (*renamed, "check")}, **renamed)
+    return settings.Service(**{key: item[key] for key in item if key not in (*renamed, "check", "routes")}, **renamed)
 
 
 def _health_of(check: Dict[str, Any]) -> settings.Health:

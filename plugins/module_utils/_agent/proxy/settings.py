@@ -79,6 +79,8 @@ class Service(NamedTuple):
     maxconn: int = 0  # sessions at once; 0: only the proxy's own limit counts
     send_proxy: bool = False  # send the client's address to the servers by the PROXY protocol, version 2
     allow: Tuple[str, ...] = ()  # the networks whose clients are served; all if there are none
+    route_of: str = ""  # the service whose clients it serves if they name one of the hosts; it listens nowhere itself
+    hosts: Tuple[str, ...] = ()
 
 
 def in_use(servers: Sequence[Any]) -> List[Any]:

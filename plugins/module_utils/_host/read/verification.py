@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+import ipaddress
+from typing import Any, Dict, List, Sequence
 
 from ..._shared.engines import NATIVE, PROGRAMS, UNITS, is_own
 
@@ -21,7 +22,8 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     for vip in plan["vips"]:
         count = holders(vip["address"], observed)
         if count != 1:
-            found.append(f"VIP {vip['address']} has {count} holders as seen from here, exactly one is right.")
+            far = "" if count else _in_another_subnet(plan.get("peers", {}).get(vip["address"], ()), observed)
+            found.append(f"VIP {vip['address']} has {count} holders as seen from here, exactly one is right{far}.")
     for unit in units(plan):
         if unit not in observed["active_units"]:
             found.append(f"{unit} is not active, so this member cannot take over.")
@@ -43,6 +45,17 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
             through = "through the VIP " if address in vips else ""
             found.append(f"nothing answers {through}at {address} port {port}.")
     return found
+
+
+def _in_another_subnet(peers: Sequence[str], observed: Dict[str, Any]) -> str:
+    """Return that this host is on another link than those that may hold a VIP; '' where it is not, or may not be."""
+    own = [info for info in observed["addresses"] if info["interface"] != "lo"]
+    networks = {ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network for info in own}
+    known = [network for network in networks if network.num_addresses > 1 and not network.is_link_local]
+    if not known or not peers or any(ipaddress.ip_address(peer) in network for peer in peers for network in known):
+        return ""
+    where = ", ".join(sorted(map(str, known)))
+    return f": none of {', '.join(peers)}, which may hold it, is in a subnet of this host ({where})"
 
 
 def units(plan: Dict[str, Any]) -> List[str]:

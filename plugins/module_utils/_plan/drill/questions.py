@@ -167,7 +167,7 @@ def kind_of(service: Optional[Service]) -> str:
     """Return what clients of a service speak, HTTP or HTTPS; nothing where its settings do not say it."""
     if not service:
         return ""
-    if service["tls"]:
+    if service["tls"] or (service["routes"] and service["mode"] != HTTP):  # which are by the name in TLS
         return HTTPS
     kind = _own_check(service).get("type", "")
     to_servers = {word for server in service["servers"] for option in server["options"] for word in option.split()}

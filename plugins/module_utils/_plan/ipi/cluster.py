@@ -201,6 +201,15 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     return preset._replace(ports=ports, multicast=multicast, server_check=changed_check(usual, own))
 
 
+def mends(cluster: Cluster) -> Dict[str, str]:
+    """Return what to do about members in another subnet, by VIP: masters have to carry the API's, workers none."""
+    ingress = "leave out {others}: name the other nodes in ipi_ingress_members, or in the VIP's own members"
+    return {
+        **{vip.address: "give {others} an address there, or correct ipi_interface" for vip in cluster.api.vips},
+        **{vip.address: ingress for vip in cluster.ingress.vips},
+    }
+
+
 def warnings(cluster: Cluster, faults: Faults) -> List[str]:
     """Return warnings about the preset. A check that is too fast is a fault, except in ``ocp45``."""
     preset, renamed = presets.current_name(cluster.settings["preset"])

@@ -280,6 +280,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         follow=_follow(cluster, services, members, faults),
         resolver=resolver.of_cluster(settings, members, cluster.placements, faults),
         direct=ipi.direct,
+        mends=ipi_cluster.mends(cluster),
     )
 
 

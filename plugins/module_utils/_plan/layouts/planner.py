@@ -12,6 +12,7 @@ pairs of this run (`several`). One that does not answer is ``silent``.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
@@ -21,7 +22,7 @@ from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
 from ..change.undo import undo
 from ..forecast import drilled, forecast, servers
-from ..members import engine_choice, identity, openings, other_engine, silent, static_pods, unused
+from ..members import broadcast_domain, engine_choice, identity, openings, other_engine, silent, static_pods, unused
 from ..members.departed import departed, record
 from ..members.engine_choice import Choice
 from ..members.hosts import (
@@ -78,6 +79,7 @@ class Draft(NamedTuple):
     follow: Optional[follow.Follow] = None
     resolver: Optional[resolver.Resolver] = None
     direct: Optional[direct.Direct] = None
+    mends: Mapping[str, str] = MappingProxyType({})  # by VIP, as `broadcast_domain.faults` takes them
 
 
 class Layout(NamedTuple):
@@ -256,6 +258,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
         *silent.sentences(members),
         *found.warnings,
         *resolver.warnings(found.resolver),
+        *broadcast_domain.warnings(members, found.vips, found.placements),
         *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
@@ -273,6 +276,7 @@ def _host_faults(
 ) -> Faults:
     """Return what the hosts, and their engines, have against the plan. The programs of pods are in their images."""
     faults = identity.of_addresses(members, found.vips, found.placements)
+    faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
     faults += vrrp_conflicts(members, found.vips, found.placements)
     for member in members:
         choice = choices[member["name"]]
@@ -330,6 +334,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
                 programs=list(engines.PROGRAMS[choice.engine]),
                 down_file=balancer.down_file,
                 settle=transition.settle(running, router.instances, password),
+                peers=broadcast_domain.peers(name, found.vips, found.placements),
             ),
             follow=following,
             resolver=resolver.planned(found.resolver, name, bool(following)),

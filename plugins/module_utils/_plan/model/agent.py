@@ -30,11 +30,11 @@ from ..._agent.config.schema import (
 )
 from ..._agent.proxy import config
 from ..._agent.proxy.rules import Claim
-from ..._agent.proxy.settings import BALANCES, WORKER, places
+from ..._agent.proxy.settings import BALANCES, HTTP, WORKER, places
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
 from . import answers, asked, binds, instances, loops, pace, secrets, url_checks, values
-from .services import Read, port_conflicts, read_monitors, read_services
+from .services import Read, backends, port_conflicts, read_monitors, read_services
 from .variables import as_role_variables
 
 Settings = Dict[str, Any]
@@ -82,6 +82,7 @@ SETTINGS = {**PROXY_SETTINGS, **VRRP_SETTINGS, "raw": Field(anything, {})}
 
 # The keys of a service and of its check that are always written; of the others those that are not the agent's default.
 SERVICE_KEYS = ("name", "bind", "port", "mode", "balance", "servers")
+ROUTE_KEYS = ("name", "hosts", "balance", "servers")
 CHECK_KEYS = ("type", "interval", "timeout", "fall", "rise")
 INSTANCE_KEYS = (
     *("name", "interface", "vrid", "version", "priority", "advert_interval", "preempt", "preempt_delay"),
@@ -189,24 +190,26 @@ def beyond(services: List[Settings], prefix: str) -> Faults:
 
 
 def _beyond(service: Settings, place: str) -> Iterator[str]:
-    for key in ("frontend_lines", "backend_lines"):
-        if service[key]:
-            yield _refused(f"{place}.{key}")
+    if service["frontend_lines"]:
+        yield _refused(f"{place}.frontend_lines")
     if service["tls"]:
         yield (
             f"{place}.tls is set, and the agent relays TLS as it comes, without a certificate of its own: leave it "
             "out, or use HAProxy."
         )
-    if service["routes"]:
+    if service["routes"] and service["mode"] == HTTP:
         yield (
             f"{place}.routes are set, and the agent relays HTTP as it comes, without reading its requests: leave them "
             "out, or use HAProxy."
         )
-    for server in service["servers"]:
-        yield from _beyond_of_server(server, f"{place}.servers: {server['name']}")
-    if service["balance"] not in BALANCES:
-        known = ", ".join(BALANCES)
-        yield f"{place}.balance is {service['balance']}, and the agent knows {known}: choose one, or use HAProxy."
+    for where, backend in backends(service, place):
+        if backend["backend_lines"]:
+            yield _refused(f"{where}.backend_lines")
+        for server in backend["servers"]:
+            yield from _beyond_of_server(server, f"{where}.servers: {server['name']}")
+        if backend["balance"] not in BALANCES:
+            known = ", ".join(BALANCES)
+            yield f"{where}.balance is {backend['balance']}, and the agent knows {known}: choose one, or use HAProxy."
 
 
 def _beyond_of_server(server: Settings, place: str) -> Iterator[str]:
@@ -267,10 +270,16 @@ def _proxy(services: List[Settings], known: Settings) -> Settings:
 
 
 def _service(service: Settings, known: Settings) -> Settings:
-    paced = pace.of_agent(service, known["timeout_connect"], known["timeout_check"])
+    routes = [without_defaults(_backend(each, known), config.ROUTE, ROUTE_KEYS) for each in service["routes"]]
+    return without_defaults({**_backend(service, known), "routes": routes}, config.SERVICE, SERVICE_KEYS)
+
+
+def _backend(given: Settings, known: Settings) -> Settings:
+    """Return a service or a route with its servers and check as the agent has them."""
+    paced = pace.of_agent(given, known["timeout_connect"], known["timeout_check"])
     check = without_defaults(paced, config.CHECK, CHECK_KEYS)
-    servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in service["servers"]]
-    return without_defaults({**service, "check": check, "servers": servers}, config.SERVICE, SERVICE_KEYS)
+    servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in given["servers"]]
+    return {**given, "check": check, "servers": servers}
 
 
 def without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:

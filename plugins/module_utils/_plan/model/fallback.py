@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping
 
 from ..._agent.config.schema import Faults
 from ..._agent.proxy import settings
+from ..._agent.proxy.names import below, is_wildcard
 from . import pace, values
 from .services import backends
 
@@ -33,9 +34,15 @@ def with_backends(service: Dict[str, Any], tuning: Mapping[str, Any]) -> Dict[st
     """Return a service as the template takes it: with its ``backends``, each with its ``fallback``, '' without one."""
     found = [_backend(each, tuning) for _place, each in backends(service, "")]
     names = {each["name"]: each["fallback"] for each in found}
-    routes = [{**route, "fallback": names[route["name"]]} for route in service["routes"]]
+    routes = [{**route, **_hosts(route["hosts"]), "fallback": names[route["name"]]} for route in service["routes"]]
     second = [_of_fallback(each) for each in found if each["fallback"]]
     return {**service, "fallback": names[service["name"]], "routes": routes, "backends": [*found, *second]}
+
+
+def _hosts(given: List[str]) -> Dict[str, List[str]]:
+    """Return the hosts of a route as HAProxy compares them: whole names, and how a name ends."""
+    wildcards = [each for each in given if is_wildcard(each)]
+    return {"names": [each for each in given if each not in wildcards], "domains": [below(each) for each in wildcards]}
 
 
 def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:

@@ -112,6 +112,7 @@ class Expected(NamedTuple):
     down_file: str = ""
     excused: List[str] = []  # the instances that may be in FAULT, because no VIP of them was served before the run
     settle: float = 0  # for how many seconds the verification lasts at least
+    peers: Dict[str, List[str]] = {}  # by VIP: the addresses of the others that may hold it
     judged: float = 0  # also for so many, until a router has judged each check that changes
 
 

@@ -24,11 +24,11 @@ from ..._agent.config.schema import (
     shown,
     unknown_keys,
 )
-from ..._agent.proxy import config, rules
-from ..._agent.proxy.settings import HTTP, HTTPS
+from ..._agent.proxy import config, names, rules
+from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
 from . import pace, raw_lines
-from .values import balance, host_name, is_name, optional, path, protocol, server_address, server_options
+from .values import balance, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
 HTTPS_PORT = 443  # to which a redirect leads
@@ -44,7 +44,7 @@ SERVICE = {
 # A route has servers of its own, and which requests go to them.
 BACKEND = {key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "backend_lines")}
 REQUESTS = {
-    "hosts": Field(list_of(host_name), []),
+    "hosts": Field(list_of(names.host), []),
     "paths": Field(list_of(config.CHECK["path"].check), []),
 }
 ROUTE = {**REQUESTS, **BACKEND}
@@ -105,9 +105,19 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
         service["tls"] = read(TLS, service["tls"], f"{place}.tls", faults)
         faults.extend(_tls_faults(service, f"{place}.tls"))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
-    if service["routes"] and service["mode"] != HTTP:
-        faults.append(f"{place}.routes need mode http, and this one is {service['mode']}: set mode to http.")
+    faults.extend(_routes_faults(service, place) if service["routes"] else [])
     return service
+
+
+def _routes_faults(service: Dict[str, Any], place: str) -> Iterator[str]:
+    """Refuse what a route cannot see: by TLS that is passed through a client names a host, and no path."""
+    is_tcp = service["mode"] == TCP
+    if is_tcp and service["tls"]:
+        yield f"{place}.routes need mode http where the service has tls: set mode to http."
+    for where, route in _placed(service, place) if is_tcp else []:
+        if route["paths"]:
+            yield f"{where}.paths need mode http: set mode to http, or leave them out."
+    yield from names.shadowed(service["routes"], place, is_tcp)
 
 
 def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
@@ -214,11 +224,11 @@ def _of_numbers(
 
 def names_taken(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
     """Return a sentence for each monitor with the name of a service: HAProxy would have two sections of that name."""
-    names = [service["name"] for service in services]
+    taken = [service["name"] for service in services]
     return [
         f"{place} has the name '{monitor['name']}', which a service has too: give each its own."
         for monitor in monitors
-        if monitor["name"] and monitor["name"] in names
+        if monitor["name"] and monitor["name"] in taken
     ]
 
 

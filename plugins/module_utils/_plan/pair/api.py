@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..layouts.pasting import DNS, INSTALL_CONFIG, in_words, yaml_list
@@ -42,12 +43,59 @@ KUBEADM = Names(
     "add it to apiServer.certSANs of the ClusterConfiguration, remove apiserver.crt and apiserver.key in "
     "/etc/kubernetes/pki, and run `kubeadm init phase certs apiserver --config FILE`.",
 )
+K0S = Names(
+    (
+        "# In k0s.yaml of every controller:",
+        "spec: {{api: {{externalAddress: '{name}', sans: {names}}}}}",
+    ),
+    "add it to spec.api.sans in k0s.yaml of every controller, and restart one controller after another.",
+)
+TALOS = Names(
+    (
+        "# In the machine configuration of every node, as `talosctl gen config` writes it:",
+        "cluster: {{controlPlane: {{endpoint: 'https://{host}:6443'}}, apiServer: {{certSANs: {names}}}}}",
+    ),
+    "add it to cluster.apiServer.certSANs in the machine configuration of the control plane, and apply it.",
+)
 # Its installer puts api and api-int of the cluster's domain into the certificates, and no address.
 OPENSHIFT = Names(
-    (INSTALL_CONFIG, "platform: {{none: {{}}}}", DNS),
+    (INSTALL_CONFIG, "{platform}", DNS),
     "name the cluster and its domain in install-config.yaml so that it is api or api-int of them.",
     by_address=False,
 )
+
+
+# Where the installer sets the machines up, and has balancers of its own unless they are the user's.
+PLATFORMS = ("baremetal", "nutanix", "openstack", "vsphere")
+DAY_TWO = (
+    "# On day two the type, and the cluster's own VIPs and keepalived, stay as they are. Then the order is:",
+    "# 1. this pair, with VIPs that the cluster does not have, 2. `curl -k --resolve` through each of them,",
+    "# 3. api and *.apps in DNS, but not api-int.",
+)
+
+
+def _platform(settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
+    """Return the lines of install-config.yaml for the platform: the installer takes one VIP of each family."""
+    name = settings["platform"]
+    if not name:
+        return ["platform: {none: {}}"]
+    first = [vip for vip in vips if vip == next(each for each in vips if each.version == vip.version)]
+    addresses, networks = yaml_list([vip.address for vip in first]), settings["machine_networks"]
+    listed = ", ".join(f"{{cidr: {json.dumps(each)}}}" for each in networks)
+    outside = [vip.address for vip in first if networks and not _is_in(vip.address, networks)]
+    return [
+        *([f"networking: {{machineNetwork: [{listed}]}}"] if networks else []),
+        *([f"# machineNetwork needs the subnet of {in_words(outside)} as well."] if outside else []),
+        "platform:",
+        f"  {name}:",
+        f"    apiVIPs: {addresses}",
+        f"    ingressVIPs: {addresses}",
+        "    loadBalancer: {type: UserManaged}",
+    ]
+
+
+def _is_in(address: str, networks: List[str]) -> bool:
+    return any(ipaddress.ip_address(address) in ipaddress.ip_network(each, strict=False) for each in networks)
 
 
 def snippet(known: Optional[Names], settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
@@ -57,7 +105,10 @@ def snippet(known: Optional[Names], settings: Dict[str, Any], vips: List[Vip]) -
         return []
     names = [*settings["api_names"], *addresses]
     host = f"[{names[0]}]" if ":" in names[0] else names[0]
-    return [line.format(host=host, names=yaml_list(names), vips=in_words(addresses)) for line in known.lines]
+    words = {"host": host, "name": names[0], "names": yaml_list(names), "vips": in_words(addresses)}
+    platform = "\n".join(_platform(settings, vips))
+    lines = [each for line in known.lines for each in line.format(platform=platform, **words).split("\n")]
+    return [*lines, *(DAY_TWO if known is OPENSHIFT and settings["platform"] else ())]
 
 
 def certificate_warnings(known: Optional[Names], members: List[Member]) -> List[str]:

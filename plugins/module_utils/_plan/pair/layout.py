@@ -52,6 +52,7 @@ SETTINGS = {
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": SERVICE["allow"],
     "api_names": Field(list_of(values.host_name), []),
+    "platform": Field(values.optional(one_of(*pair_api.PLATFORMS)), ""),
     "services": Field(anything),
     "interface": Field(values.optional(values.interface), ""),
     "engine": Field(text, engines.AUTO),  # read for each member

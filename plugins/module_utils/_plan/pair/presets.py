@@ -49,9 +49,9 @@ class Front(NamedTuple):
         return self.check.get("path") == API["path"]
 
 
-def _ingress(**options: Any) -> Tuple[Front, ...]:
+def _ingress(group: str = "infra_nodes", **options: Any) -> Tuple[Front, ...]:
     """A client keeps its server."""
-    return tuple(Front("infra_nodes", port, balance="source", **options) for port in (80, 443))
+    return tuple(Front(group, port, balance="source", **options) for port in (80, 443))
 
 
 class Preset(NamedTuple):
@@ -62,17 +62,15 @@ class Preset(NamedTuple):
     kind: kinds.Kind = kinds.KUBERNETES
 
 
+OPENSHIFT = (
+    Front("masters", 6443, {**API, "status": 200}, bootstrap=True),
+    Front("masters", nft_guard.PORT, {**HTTPS, "path": "/healthz"}, bootstrap=True, machines_only=True),
+)
 PRESETS = {
     "okd3": Preset((Front("masters", 8443, balance="source"), *_ingress()), kind=kinds.OPENSHIFT_3),
-    "openshift_upi": Preset(
-        (
-            Front("masters", 6443, {**API, "status": 200}, bootstrap=True),
-            Front("masters", nft_guard.PORT, {**HTTPS, "path": "/healthz"}, bootstrap=True, machines_only=True),
-            *_ingress(check=ROUTER),
-        ),
-        api.OPENSHIFT,
-        kinds.OPENSHIFT,
-    ),
+    "openshift_upi": Preset((*OPENSHIFT, *_ingress(check=ROUTER)), api.OPENSHIFT, kinds.OPENSHIFT),
+    # Two masters, which run the routers as well, and an arbiter, which has no API server.
+    "openshift_arbiter": Preset((*OPENSHIFT, *_ingress("masters", check=ROUTER)), api.OPENSHIFT, kinds.OPENSHIFT),
     "kubeadm": Preset((Front("masters", 6443, API), *_ingress(optional=True)), api.KUBEADM, kinds.KUBEADM),
     "rke2": Preset(
         (Front("masters", 6443, API), Front("masters", 9345, RKE2_JOIN), *_ingress(optional=True)),
@@ -82,6 +80,11 @@ PRESETS = {
         (Front("masters", 6443, API), *_ingress(optional=True)),
         api.rancher("k3s", 6443, "run `k3s certificate rotate` while k3s is stopped"),
     ),
+    # Controllers join at 9443, and the workers' konnectivity agents connect to 8132.
+    "k0s": Preset(
+        (Front("masters", 6443, API), Front("masters", 9443), Front("masters", 8132), *_ingress(optional=True)), api.K0S
+    ),
+    "talos": Preset((Front("masters", 6443, API), *_ingress(optional=True)), api.TALOS),
 }
 NAMED = [name for name, preset in PRESETS.items() if preset.names]  # whose API servers' certificates are read
 
@@ -179,6 +182,7 @@ def without_effect(settings: Dict[str, Any]) -> List[str]:
     unused = {"bootstrap": not any(front.bootstrap for front in wanted)}
     unused["machine_networks"] = not (settings["follow"] or any(front.machines_only for front in wanted))
     unused["api_names"] = names(settings) is None
+    unused["platform"] = names(settings) is not api.OPENSHIFT
     preset = settings["preset"] or DEFAULT
     return [
         f"pair_{key} has no effect with the preset {preset}: leave it out, or set pair_preset to openshift_upi."

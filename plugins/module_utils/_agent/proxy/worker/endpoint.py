@@ -24,7 +24,8 @@ from .event_loop import BOTH_WAYS, ERR, LARGE_READ, NOT_FAST, OUT, PRI, RDHUP, S
 from .splice import Pipe
 
 # The states of a session, see ``session``.
-QUEUED, CONNECTING, WAITING, RELAYING, OVER = "queued", "connecting", "waiting", "relaying", "over"
+GREETING, QUEUED, CONNECTING, WAITING = "greeting", "queued", "connecting", "waiting"
+RELAYING, OVER = "relaying", "over"
 LAST, CAREFUL = 1, 2  # a short read is the last one; or only an empty one is
 MSG_MORE = socket.MSG_MORE  # so that the last data and the FIN are one packet
 SPLICE_AFTER = 4  # large reads until a direction is spliced
@@ -80,6 +81,9 @@ class Endpoint(Handler):
         return self.unacked != before
 
     def ready(self, events: int) -> None:
+        if self.session.state == GREETING:
+            self.session.greet()
+            return
         if events & NOT_FAST:
             self._expect_end(events)
         if events & OUT and self.other.held():

@@ -13,9 +13,9 @@ import os
 import socket
 from socket import SocketType
 from time import monotonic
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
-from .. import settings
+from .. import names, settings
 from . import proxy_header, servers
 from .event_loop import IN, EventLoop, Handler
 from .session import Session
@@ -152,7 +152,21 @@ class Frontend:
         self.limit = context.limits.share(service.maxconn)
         self.current = 0
         self.header = proxy_header.of if service.send_proxy else proxy_header.none
+        self.routes: List[Tuple[Tuple[str, ...], Frontend]] = []
+        self._listening = self  # of a route: that of its service
         self._allowed = [ipaddress.ip_network(each) for each in service.allow]
+
+    def add_route(self, hosts: Tuple[str, ...], route: Frontend) -> None:
+        """Let clients that name one of these hosts have a route's servers; the session stays one of this service."""
+        self.routes.append((hosts, route))
+        route._listening = self
+
+    def route(self, name: str) -> Frontend:
+        """Return the first route for a name, itself if there is none."""
+        for hosts, route in self.routes:
+            if any(names.covers(host, name) for host in hosts):
+                return route
+        return self
 
     def admits(self, client: str) -> bool:
         """Return whether a client's address is in one of the service's networks."""
@@ -163,7 +177,7 @@ class Frontend:
 
     def session_over(self) -> None:
         """Call when a session is over."""
-        self.current -= 1
+        self._listening.current -= 1
         self.context.current -= 1
         if self.context.at_limit:
             self.context.apply_limits()

@@ -2,6 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A session: a client, its server, and two directions of bytes between them, see ``endpoint``.
 
+    greeting --no ClientHello in time--> over, and the client is reset
+      |
+      |   the client has named a server, or its service has no routes
+      v
     queued --for too long--> over, and the client is reset
       |
       |   a server has a slot for it: at once, unless all are at their maxconn
@@ -25,7 +29,8 @@ from socket import SocketType
 from time import monotonic
 from typing import Any
 
-from .endpoint import CONNECTING, OVER, QUEUED, RELAYING, WAITING, Endpoint
+from .client_hello import ClientHello, NotTls
+from .endpoint import CONNECTING, GREETING, OVER, QUEUED, RELAYING, WAITING, Endpoint
 from .event_loop import BOTH_WAYS, ERR, HUP, INWARDS, OUT, EventLoop, Handler
 
 BROKEN = ERR | HUP
@@ -41,6 +46,7 @@ LOCAL_FAILURES = (
     errno.ENOSPC,
 )  # of this host, not of a server
 FIRST_READ = 1 << 12  # bytes read from a client before it has a server: a request, or TLS's hello
+HELLO_TIMEOUT = 5.0  # seconds for a ClientHello, all of it; the role haproxy has the same
 SPLICE_BELOW = 1 << 18  # bytes between two checks; below this a pipe is not worthwhile
 CLIENT_SENT, SERVER_SENT, BOTH_SENT = 1, 2, 3
 
@@ -61,6 +67,7 @@ class Session(Handler):
         "since",
         "attempts",
         "has_sent",
+        "hello",
     )
 
     def __init__(self, frontend: Any, connection: SocketType, address: str) -> None:
@@ -79,6 +86,7 @@ class Session(Handler):
         self.since = 0.0  # when it entered its state, or last made progress; seconds, monotonic
         self.attempts = 0  # failed ones
         self.has_sent = 0  # which sides have sent anything
+        self.hello: Any = None  # while it waits for a ClientHello
         # After the first read nothing is read from the client until there is a server: the rest waits in the kernel.
         self.loop.handlers[self.client.descriptor] = self.client
 
@@ -87,6 +95,9 @@ class Session(Handler):
     def begin(self) -> None:
         """Read what the client has sent already, which the server will get first, and connect."""
         client = self.client
+        if self.frontend.routes:
+            self._begin_greeting()
+            return
         try:
             client.pending = client.receive(FIRST_READ)
         except BlockingIOError:
@@ -95,6 +106,35 @@ class Session(Handler):
             self.reset()
             return
         client.count = len(client.pending)
+        self.connect()
+
+    def _begin_greeting(self) -> None:
+        self.state, self.since, self.hello = GREETING, monotonic(), ClientHello()
+        try:
+            self.loop.watch(self.client.descriptor, self.client, INWARDS)
+        except OSError:  # the kernel has no room
+            self.reset()
+            return
+        self.greet()
+
+    def greet(self) -> None:
+        """Read until the client has named the server that it wants; what it sends after that waits in the kernel."""
+        hello, name = self.hello, None
+        try:
+            while name is None:
+                data = self.client.receive(min(FIRST_READ, hello.room))
+                if not data:
+                    raise NotTls
+                name = hello.add(data)
+        except BlockingIOError:
+            return
+        except (OSError, NotTls):
+            self._refuse()
+            return
+        self.loop.ignore_errors(self.client.descriptor)
+        self.frontend, self.hello = self.frontend.route(name), None
+        self.client.pending = bytes(hello.received)
+        self.client.count = len(self.client.pending)
         self.connect()
 
     def connect(self) -> None:
@@ -256,7 +296,7 @@ class Session(Handler):
             self._retry()
         elif self.state == CONNECTING:
             self._failed(errno.ETIMEDOUT)
-        elif self.state == QUEUED:
+        elif self.state in (GREETING, QUEUED):
             self._refuse()
         else:
             self.reset()
@@ -281,7 +321,8 @@ class Session(Handler):
         """Return how long it may be idle now, in seconds."""
         timeouts = self.frontend.timeouts
         if self.state != RELAYING:
-            return {QUEUED: timeouts.queue, CONNECTING: timeouts.connect, WAITING: timeouts.retry}[self.state]
+            waits = {QUEUED: timeouts.queue, CONNECTING: timeouts.connect, WAITING: timeouts.retry}
+            return HELLO_TIMEOUT if self.state == GREETING else waits[self.state]
         if timeouts.fin and (self.client.shut or self.server.shut):
             return timeouts.fin
         return timeouts.tunnel if self.has_sent == BOTH_SENT else timeouts.exchange

@@ -113,6 +113,9 @@ class Worker:
         self.table = Table(settings.services, limits.share)
         self.context = WorkerContext(self.loop, limits, settings.timeouts, settings.retries, self.channel.send)
         frontends = {each.name: Frontend(each, self.table.pools[each.name], self.context) for each in settings.services}
+        for each in settings.services:
+            if each.route_of:
+                frontends[each.route_of].add_route(each.hosts, frontends[each.name])
         for name, listener in listeners:
             self.context.add(Acceptor(frontends[name], listener))
         self._hard_stop_after = settings.hard_stop_after / MILLION

@@ -94,6 +94,21 @@ def test_the_keys_are_those_of_the_collections_model():
             assert (schema[key].default, schema[key].required) == (model[key].default, model[key].required), key
 
 
+ROUTE = {"name": "shard", "hosts": ["*.shard.example"], "servers": ["192.0.2.9"]}
+
+
+def with_route(**changes):
+    return with_service(routes=[{**ROUTE, **changes}])
+
+
+def test_a_route_is_a_service_that_listens_nowhere():
+    found, faults = config.parse(with_route(balance="source"))
+    assert faults == []
+    (own, route) = found.services
+    assert (route.name, route.route_of, route.hosts, route.bind) == ("shard", own.name, ("*.shard.example",), ())
+    assert (route.balance, route.servers[0].port, own.balance) == ("source", own.port, "roundrobin")
+
+
 @pytest.mark.parametrize(
     "text, sentence",
     [
@@ -138,6 +153,19 @@ def test_the_keys_are_those_of_the_collections_model():
         (with_service(allow=["192.0.2.1/24"]), "services[0] (dns).allow is ['192.0.2.1/24']: in it '192.0.2.1/24'"),
         (with_service(allow=["::/0"]), "in it '::/0' is wrong: that is every address: name the networks"),
         (with_service(allow=["fe80::%a/64"]), "is wrong: a network such as 192.0.2.0/24, or an address, is required."),
+        (with_service(routes=[5]), "services[0] (dns).routes[0] is 5: a mapping with the keys hosts, name, "),
+        (with_route(hosts=[]), "routes[0] (shard).hosts is []: a list of 1 or more is required."),
+        (with_route(hosts=["*"]), "in it '*' is wrong: the name of a host, without a port, or all below one, such as"),
+        (with_route(port=1), "services[0] (dns).routes[0] (shard) has the unknown key 'port'"),
+        (with_route(servers=[]), "services[0] (dns).routes[0] (shard).servers has none: name at least one server."),
+        (with_route(name="dns"), "services has the name 'dns' twice: give each its own."),
+        (with_route(servers=["192.0.2.10"]), "routes[0] (shard).servers: 192.0.2.10 at 192.0.2.10 port 53 is the"),
+        (with_route(check={"type": "http", "sni": "a"}), "services[0] (dns).routes[0] (shard).check.sni is for a"),
+        (with_service(mode="http", routes=[ROUTE]), "services[0] (dns).routes need mode tcp: "),
+        (
+            with_service(routes=[ROUTE, {**ROUTE, "name": "b", "hosts": ["a.shard.example"]}]),
+            "services[0] (dns).routes[1] (b).hosts has a.shard.example, which services[0] (dns).routes[0] (shard) tak",
+        ),
         (with_service(bind="*", servers=["127.0.0.1"]), "127.0.0.1 at 127.0.0.1 port 53 is the service itself: "),
         (with_service(bind="::", servers=["::1"]), "::1 at ::1 port 53 is the service itself: "),
         (with_check(type="icmp"), "services[0] (dns).check.type is 'icmp': one of tcp, http, https, none is required."),
@@ -274,18 +302,24 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-KEYS = [*config.CONFIGURATION, *config.SERVICE, *config.CHECK, *config.SERVER, *config.MONITOR]
+KEYS = [*config.CONFIGURATION, *config.SERVICE, *config.CHECK, *config.SERVER, *config.ROUTE, *config.MONITOR]
 
 
-@given(st.sampled_from(["whole", "service", "check", "server", "monitor", "page"]), st.sampled_from(KEYS), ANYTHING)
+@given(
+    st.sampled_from(["whole", "service", "check", "server", "route", "monitor", "page"]),
+    st.sampled_from(KEYS),
+    ANYTHING,
+)
 def test_no_value_makes_it_raise(where, key, value):
     given = json.loads(written())
     web = given["services"][0]
+    web["routes"] = [{**ROUTE}]
     places = {
         "whole": given,
         "service": web,
         "check": web["check"],
         "server": web["servers"][1],
+        "route": web["routes"][0],
         "monitor": given["monitors"][1],
         "page": given["page"],
     }

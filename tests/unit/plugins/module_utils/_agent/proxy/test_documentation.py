@@ -19,6 +19,7 @@ SCHEMAS = {
     "## The configuration": config.CONFIGURATION,
     "### A service": config.SERVICE,
     "| key of a server |": config.SERVER,
+    "| key of a route |": config.ROUTE,
     "### A check": config.CHECK,
     "| key of a step |": config.STEP,
     "### A monitor": config.MONITOR,

@@ -35,6 +35,28 @@ def test_a_pair_as_planned_has_no_fault_on_either_side():
     assert faults(addresses=[], answering={VIP: ["02:00:00:00:00:01"]}) == []
 
 
+FAR = "none of 192.0.2.2, which may hold it, is in a subnet of this host (198.51.100.0/24)"
+
+
+@pytest.mark.parametrize(
+    "addresses, why",
+    [
+        (["198.51.100.1/24"], f": {FAR}."),
+        (["198.51.100.1/24", "fe80::1/64", "203.0.113.1/32"], f": {FAR}."),
+        (["192.0.2.1/24"], "."),
+        (["198.51.100.1/24", "192.0.2.1/24"], "."),
+        (["192.0.2.1/32"], "."),  # which says nothing of the link
+        ([], "."),
+    ],
+)
+def test_without_a_holder_a_host_in_another_subnet_says_so(addresses, why):
+    parted = [each.split("/") for each in addresses]
+    own = [{"interface": "eth0", "address": address, "prefix": int(prefix)} for address, prefix in parted]
+    assert faults(addresses=own, answering={}) == [
+        f"VIP {VIP} has 0 holders as seen from here, exactly one is right{why}"
+    ]
+
+
 @pytest.mark.parametrize("program", ["haproxy", "python3", "proxy-worker"])
 def test_a_balancer_in_a_pod_is_known_by_its_pod_whatever_its_program_is_called(program):
     listeners = [{"port": port, "program": program, "runs_in": "onprem-lb-balancer"} for port in (8443, 80, 443, 9444)]

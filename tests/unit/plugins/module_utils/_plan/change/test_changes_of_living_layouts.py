@@ -8,11 +8,13 @@ The way back is also what a rollback does.
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from typing import NamedTuple
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import presets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from support.plans import steps
 from support.plans.living import living
@@ -77,6 +79,16 @@ def alone():
                 yield Change(case.layout, (str(case),), changed, base, f"{engine}-back")
 
 
+def between_presets():
+    """Yield the change of each preset of a cluster into each other one, and of a master into a worker with each."""
+    for engine, (before, after) in itertools.product(ENGINES, itertools.permutations(presets.PRESETS, 2)):
+        base = {"engine": engine}
+        yield Change("ipi", (before, after), {**base, "preset": before}, {**base, "preset": after}, engine)
+    for engine, preset in itertools.product(ENGINES, presets.PRESETS):
+        base = {"engine": engine, "preset": preset}
+        yield Change("ipi", (preset, "one master less"), base, {**base, "masters": ["master-0", "master-2"]}, engine)
+
+
 def on_two_links():
     """Yield what changes on two links that share a VRID, there and back."""
     for number, (what, settings) in enumerate(ON_TWO_LINKS.items()):
@@ -111,6 +123,11 @@ EVERY = [*alone()]
 QUICK = [
     change for number, change in enumerate(EVERY) if number % 10 == 0 or any(each in str(change) for each in ASKED)
 ]
+
+
+@pytest.mark.parametrize("change", [*between_presets()], ids=str)
+def test_every_preset_of_a_cluster_changes_into_every_other_as_announced(change):
+    assert played(change) == []
 
 
 @pytest.mark.parametrize("change", EVERY if FULL else QUICK, ids=str)

@@ -71,7 +71,7 @@ def test_the_probe_asks_as_clients_do_where_the_service_says_it_and_else_by_the_
 @both_engines
 @pytest.mark.parametrize("preset", PAIR_PRESETS)
 def test_a_drill_of_each_preset_gets_answers(engine, preset):
-    networks = {"machine_networks": ["192.0.2.0/24"]} if preset == "openshift_upi" else {}
+    networks = {"machine_networks": ["192.0.2.0/24"]} if preset.startswith("openshift") else {}
     port = PAIR_PRESETS[preset].fronts[0].port
     wanted = [f"TLS at {port}"] if preset != "okd3" else ["TLS at 8443", "HTTP at 8443"]
     assert asked(preset=preset, engine=engine, **networks) == wanted
@@ -111,6 +111,13 @@ def test_clients_of_a_balancer_that_ends_tls_speak_tls_and_are_redirected_in_htt
     assert [each["words"] for each in questions.questions([plan])] == ["TLS at 443"]
     plan["targets"] = [[VIP, 81]]
     assert [each["words"] for each in questions.questions([plan])] == ["HTTP at 81"]
+
+
+@both_engines
+def test_clients_that_choose_a_route_by_the_name_in_tls_speak_tls(engine):
+    route = {"name": "shard", "hosts": ["*.shard.example"], "servers": ["192.0.2.41"]}
+    for check in ({}, {"type": "http", "port": 1936}, {"type": "http"}):
+        assert of_services({"port": 5000, "check": check, "routes": [route]}, engine=engine) == ["TLS at 5000"]
 
 
 def test_clients_of_a_balancer_that_begins_tls_itself_do_not():

@@ -119,4 +119,4 @@ def read_by_the_balancer():
 
 def test_the_balancer_reads_every_setting_of_a_service():
     assert set(settings.Service._fields) <= read_by_the_balancer()
-    assert {*config.SERVICE} - {"check"} <= {*settings.Service._fields}
+    assert {*config.SERVICE} - {"check", "routes"} <= {*settings.Service._fields}  # a route is a service, too

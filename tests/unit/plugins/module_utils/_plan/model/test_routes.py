@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests that go to other servers by their host or path."""
+"""Requests that go to other servers by their host or path, and TLS by the name that the client asks for."""
 
 from __future__ import annotations
 
@@ -54,9 +54,59 @@ def test_a_route_that_haproxy_could_not_follow_is_refused(change, sentence):
     assert any(sentence.replace("(shop)", f"({route['name']})") in fault for fault in found), found
 
 
-def test_a_route_is_for_http_only():
-    found = model({**WEB, "mode": "tcp"})["faults"]
-    assert found == ["haproxy_services[0] (web).routes need mode http, and this one is tcp: set mode to http."]
+TLS = {**WEB, "port": 443, "mode": "tcp"}
+
+
+def test_tls_that_is_passed_through_has_routes_by_name():
+    assert model(TLS)["faults"] == []
+    assert model({**TLS, "routes": [{**SHOP, "hosts": ["*.shop.example", "shop.example"]}]})["faults"] == []
+
+
+@pytest.mark.parametrize(
+    "service, routes, sentences",
+    [
+        (TLS, [{**SHOP, "paths": ["/cart"]}], [f"{PLACE}.paths need mode http: set mode to http, or leave them out."]),
+        (
+            {**TLS, "tls": {"certificate": "/etc/web.pem"}},
+            [SHOP],
+            ["haproxy_services[0] (web).routes need mode http where the service has tls: set mode to http."],
+        ),
+    ],
+)
+def test_what_tls_that_is_passed_through_does_not_show_is_refused(service, routes, sentences):
+    assert model({**service, "routes": routes})["faults"] == sentences
+
+
+OTHER = {"name": "other", "servers": ["192.0.2.42"]}
+SECOND = "haproxy_services[0] (web).routes[1] (other)"
+
+
+@pytest.mark.parametrize("service", [WEB, TLS])
+@pytest.mark.parametrize(
+    "first, second, taken",
+    [
+        ("*.example.com", "a.example.com", True),
+        ("*.example.com", "*.b.Example.com", True),
+        ("*.example.com", "example.com", False),
+        ("*.b.example.com", "*.example.com", False),
+        ("a.example.com", "*.example.com", False),
+    ],
+)
+def test_a_host_that_an_earlier_route_takes_is_refused(service, first, second, taken):
+    found = model({**service, "routes": [{**SHOP, "hosts": [first]}, {**OTHER, "hosts": [second]}]})["faults"]
+    sentence = f"{SECOND}.hosts has {second}, which {PLACE} takes first ({first}): put {SECOND} before it."
+    assert found == ([sentence] if taken else [])
+
+
+def test_an_earlier_route_with_paths_takes_only_these():
+    routes = [{**SHOP, "hosts": ["*.example.com"], "paths": ["/cart"]}, {**OTHER, "hosts": ["a.example.com"]}]
+    assert model({**WEB, "routes": routes})["faults"] == []
+
+
+@pytest.mark.parametrize("host", ["*", "*.", "a.*.example.com", "*example.com", "*.*.example.com", "*.example.com:443"])
+def test_a_wildcard_is_for_all_names_below_a_domain(host):
+    fault = model({**WEB, "routes": [{**SHOP, "hosts": [host]}]})["faults"][0]
+    assert "the name of a host, without a port, or all below one, such as *.example.com, is required." in fault
 
 
 def test_a_route_to_the_balancer_itself_is_refused():
@@ -71,6 +121,27 @@ def test_a_route_to_the_balancer_itself_is_refused():
     assert fault.startswith(f"{PLACE}.servers: 192.0.2.1 at 192.0.2.1 port 80 is the balancer on lb1: ")
 
 
-def test_the_agent_refuses_routes_in_a_sentence():
+def test_the_agent_has_routes_by_name():
+    route = {**SHOP, "hosts": ["*.shop.example"], "servers": [{"name": "a", "address": "192.0.2.41"}]}
+    found = agent.translate({"services": [{**TLS, "routes": [route]}]})
+    assert found["faults"] == []
+    (planned,) = found["proxy"]["services"][0]["routes"]
+    assert (planned["name"], planned["hosts"], planned["servers"][0]["port"]) == ("shop", ["*.shop.example"], 443)
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"servers": ["app1.example.com"]}, "has the name app1.example.com, which the agent cannot resolve"),
+        ({"balance": "uri"}, ".balance is uri, and the agent knows"),
+        ({"backend_lines": ["option tcp-check"]}, ".backend_lines has raw lines"),
+    ],
+)
+def test_the_agent_refuses_in_a_route_what_it_refuses_in_a_service(change, sentence):
+    (fault,) = agent.translate({"services": [{**TLS, "routes": [{**SHOP, **change}]}]})["faults"]
+    assert fault.startswith("agent_services (web).routes[0] (shop)") and sentence in fault
+
+
+def test_the_agent_refuses_routes_of_http_in_a_sentence():
     (fault,) = agent.translate({"services": [WEB]})["faults"]
     assert fault.startswith("agent_services (web).routes are set, and the agent relays HTTP as it comes")

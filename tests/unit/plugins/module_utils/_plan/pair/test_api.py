@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
 from support.plans.pairs import pair
 
 NAME, VIP = "api.example.com", "192.0.2.10"
-NETWORKS = {"openshift_upi": {"machine_networks": ["192.0.2.0/24"]}}
+NETWORKS = dict.fromkeys(("openshift_upi", "openshift_arbiter"), {"machine_networks": ["192.0.2.0/24"]})
 
 
 def plan(preset, **settings):
@@ -29,6 +30,14 @@ PASTED = {
     "rke2": {"tls-san": [NAME, VIP], "server": f"https://{NAME}:9345"},
     "k3s": {"tls-san": [NAME, VIP], "server": f"https://{NAME}:6443"},
     "openshift_upi": {"platform": {"none": {}}},
+    "openshift_arbiter": {"platform": {"none": {}}},
+    "k0s": {"spec": {"api": {"externalAddress": NAME, "sans": [NAME, VIP]}}},
+    "talos": {
+        "cluster": {
+            "controlPlane": {"endpoint": f"https://{NAME}:6443"},
+            "apiServer": {"certSANs": [NAME, VIP]},
+        }
+    },
 }
 
 
@@ -53,6 +62,31 @@ def test_without_a_name_the_vip_is_the_endpoint_also_with_ipv6():
 def test_the_addresses_of_openshifts_names_are_said():
     said = plan("openshift_upi").snippet[-1]
     assert said.startswith(f"# In DNS, api and api-int of the cluster's domain are {VIP}, ")
+
+
+@pytest.mark.parametrize("preset", NETWORKS)
+@pytest.mark.parametrize("platform", pair_api.PLATFORMS)
+def test_an_installer_is_told_that_the_pair_is_the_balancer(preset, platform):
+    vips = [VIP, "192.0.2.11", "2001:db8::10"]
+    found = pasted(preset, platform=platform, vips=vips)
+    own = [VIP, "2001:db8::10"]  # the first of each family
+    assert found == {
+        "networking": {"machineNetwork": [{"cidr": "192.0.2.0/24"}]},
+        "platform": {platform: {"apiVIPs": own, "ingressVIPs": own, "loadBalancer": {"type": "UserManaged"}}},
+    }
+
+
+def test_a_vip_outside_the_machine_networks_is_said_and_the_steps_of_day_two_are_in_order():
+    lines = "\n".join(plan("openshift_upi", platform="vsphere", vips=[VIP, "2001:db8::10"]).snippet)
+    assert "# machineNetwork needs the subnet of 2001:db8::10 as well." in lines
+    steps = [lines.index(step) for step in ("1. this pair", "2. `curl", "3. api and *.apps in DNS")]
+    assert steps == sorted(steps)
+    assert "as well" not in "\n".join(plan("openshift_upi", platform="vsphere").snippet)
+
+
+def test_a_platform_that_nothing_reads_is_said():
+    (warning,) = plan("k3s", platform="vsphere").warnings
+    assert warning.startswith("pair_platform has no effect with the preset k3s")
 
 
 def test_where_no_cluster_is_known_nothing_is_printed():

@@ -15,6 +15,7 @@ from support.plans.pairs import pair
 from support.variable_tables import options
 
 UPI = {"preset": "openshift_upi", "machine_networks": ["192.0.2.0/24"]}
+OPENSHIFT = ("openshift_upi", "openshift_arbiter")
 PORTS = {name: [front.port for front in preset.fronts] for name, preset in presets.PRESETS.items()}
 WITHOUT_INGRESS = [name for name, preset in presets.PRESETS.items() if any(front.optional for front in preset.fronts)]
 
@@ -31,7 +32,7 @@ def services(**settings):
 
 @pytest.mark.parametrize("preset", PORTS)
 def test_one_line_beside_the_addresses_serves_a_cluster_and_survives_every_single_failure(preset):
-    found = plan(preset=preset, machine_networks=UPI["machine_networks"] if preset == "openshift_upi" else [])
+    found = plan(preset=preset, machine_networks=UPI["machine_networks"] if preset in OPENSHIFT else [])
     assert found.members["lb1"].firewall.ports == [port for port in PORTS[preset] if port != 22623]
     assert found.targets == [["192.0.2.10", port] for port in PORTS[preset]]
     assert {line["event"]: line["outage_ms"] for line in found.outages}["haproxy_killed"] == 72

@@ -30,7 +30,7 @@ class Frontend:
     """A service with one server, which has one slot."""
 
     def __init__(self, retries):
-        self.loop, self.retries, self.connecting = Loop(), retries, {}
+        self.loop, self.retries, self.connecting, self.routes = Loop(), retries, {}, ()
         server = settings.Server("a", "192.0.2.1", 80, maxconn=1)
         self.pool = Pool(settings.Service("web", ("*",), 80, (server,)), int)
 
