@@ -190,7 +190,7 @@ def test_a_layout_calls_it_once_there_is_nothing_to_return_to():
     assert stages.index("Confirm") < stages.index("Resolve") < stages.index("Outcome")
 
 
-def on_the_way(host=RUNS, **way):
+def on_the_way(host, **way):
     own = {**known()["__resolver_plan"], "on_the_way": way}
     variables = known(__resolver_host=host, __resolver_plan=own, __resolver_on_the_way_files=["both"])
     found = calls("resolver", variables, FILES, INFO, tasks_from="on_the_way.yml")
@@ -200,8 +200,8 @@ def on_the_way(host=RUNS, **way):
 def test_on_the_way_it_is_restarted_with_both_vips_and_asked_for_them():
     """What a run finds in force is not what a name leads to, so it is asked."""
     way = {"config": "both", "server": "192.0.2.1", "answers": [{"name": "api", "addresses": ["a", "b"]}]}
-    assert on_the_way(**way) == [["both"], {"server": "192.0.2.1", "answers": way["answers"]}]
-    assert on_the_way() == [] and on_the_way(NOTHING, **way) == []
+    assert on_the_way(RUNS, **way) == [["both"], {"server": "192.0.2.1", "answers": way["answers"]}]
+    assert on_the_way(RUNS) == [] and on_the_way(NOTHING, **way) == []
 
 
 @pytest.mark.parametrize(
