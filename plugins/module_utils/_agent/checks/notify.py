@@ -15,7 +15,6 @@ LIMIT = 30 * MILLION
 MAX_QUEUED = 100  # calls of a program that hangs; the oldest is dropped first
 
 
-
 class Call(NamedTuple):
     """One call of a program, and what to do once it need not be made any more."""
 
