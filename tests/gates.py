@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs ansible-test sanity or ansible-lint, on everything or only on what has changed; `make` calls it.
+"""Runs ansible-test sanity or ansible-lint, on everything or only on what has changed, or antsibull-docs; `make` calls it.
 
     make sanity
     make ansible-lint SINCE=main
@@ -11,6 +11,7 @@ ansible-test makes a virtual environment for each of its tests. They stay in .ca
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -82,12 +83,37 @@ def linted(paths: List[str]) -> List[str]:
     return [path for path in paths if path.endswith((".yml", ".yaml")) and not path.startswith((".", *excluded))]
 
 
+def docs(_files: Optional[List[str]]) -> int:
+    """Check the documentation of all plugins and roles. A filter that has no page is one of the roles' own."""
+    command = (
+        "antsibull-docs",
+        "lint-collection-docs",
+        "--plugin-docs",
+        "--skip-rstcheck",
+        "--message-format",
+        "json",
+        ".",
+    )
+    folder = COLLECTIONS / "ansible_collections" / "onprem" / "lb"
+    run = subprocess.run(command, cwd=folder, check=False, stdout=subprocess.PIPE, text=True)
+    wrong = [message for message in json.loads(run.stdout)["messages"] if not is_of_own_filter(message["path"])]
+    for message in wrong:
+        print(f"{message['path']}:{message['row'] or 0}:{message['column'] or 0}: {message['message']}")
+    return int(bool(wrong))
+
+
+def is_of_own_filter(path: str) -> bool:
+    """Return whether a message is about a filter without a page, which antsibull-docs calls by its name."""
+    return path.startswith("plugins/filter/") and not (ROOT / path).with_suffix(".yml").exists()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("gate", choices=["sanity", "ansible-lint"])
+    parser.add_argument("gate", choices=["sanity", "ansible-lint", "docs"])
     parser.add_argument("--since", default="", help="a commit, a branch or a tag; everything without it")
     arguments = parser.parse_args()
-    run, relevant = {"sanity": (sanity, list), "ansible-lint": (ansible_lint, linted)}[arguments.gate]
+    gates = {"sanity": (sanity, list), "ansible-lint": (ansible_lint, linted), "docs": (docs, list)}
+    run, relevant = gates[arguments.gate]
     if not arguments.since:
         return run(None)
     files = relevant([path for path in changed.judged(arguments.since) if (ROOT / path).is_file()])

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import venv
 
@@ -54,6 +55,19 @@ def test_ansible_lint_judges_the_changed_files_that_it_would_find_by_itself(run_
     excluded = ["tests/golden/haproxy.yml", "bench/peers.yml", "changelogs/config.yaml"]
     _code, command = run_gate("ansible-lint", "--since", "main", paths=[*CHANGED, hidden, *excluded])
     assert command == ["ansible-lint", "--strict", "playbooks/site.yml"]
+
+
+def test_a_page_must_be_right_and_a_filter_of_the_roles_needs_none(monkeypatch, capsys):
+    def says(*paths):
+        messages = [{"path": path, "row": None, "column": 3, "message": "wrong"} for path in paths]
+        done = subprocess.CompletedProcess((), 3, json.dumps({"messages": messages, "success": False}))
+        monkeypatch.setattr(gates.subprocess, "run", lambda *_args, **_options: done)
+        return gates.docs(None)
+
+    assert says("plugins/filter/members_status.py") == 0
+    assert says("plugins/filter/members_status.py", "plugins/filter/api_redirect.yml") == 1
+    assert says("plugins/modules/host_info.py") == says("roles/pair/meta/argument_specs.yml") == 1
+    assert capsys.readouterr().out.splitlines()[0] == "plugins/filter/api_redirect.yml:0:3: wrong"
 
 
 def test_ansible_lint_does_not_judge_everything_when_nothing_that_it_reads_has_changed(run_gate, capsys):
