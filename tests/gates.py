@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs ansible-test sanity or ansible-lint, on everything or only on what has changed, or antsibull-docs; `make` calls it.
+"""Runs ansible-test sanity, ansible-lint or antsibull-docs for `make`; the first two also on what has changed alone.
 
     make sanity
     make ansible-lint SINCE=main
