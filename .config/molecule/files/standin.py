@@ -19,6 +19,7 @@ NODES = "/etc/standin/nodes.json"  # {"version": 1, "nodes": {NAME: ADDRESS}}; a
 TOKENS = ("standin-token", "Token")  # the ends of those that are known: secrets.yml has a mark
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"  # the label of all of them
 POLL = 0.1  # seconds
+BOOKMARK = 60.0  # seconds from one to the next, as a kube-apiserver sends them: a watch without any is dead
 
 
 class Check(NamedTuple):
@@ -118,7 +119,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def watch(self, seconds, since):
         """Send each change of the file. An earlier version is forgotten, so that the client lists the nodes anew."""
-        until, (version, before) = time.monotonic() + seconds, read_nodes()
+        begun, (version, before) = time.monotonic(), read_nodes()
+        until, bookmark = begun + seconds, begun + BOOKMARK
         if since != str(version):
             self.write({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}})
             return
@@ -126,6 +128,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(POLL)
             now, after = read_nodes()
             if now == version:
+                if time.monotonic() >= bookmark:
+                    self.write({"type": "BOOKMARK", "object": node("", "", version)})
+                    bookmark += BOOKMARK
                 continue
             for name in before.keys() - after.keys():
                 self.write({"type": "DELETED", "object": node(name, "", now)})
