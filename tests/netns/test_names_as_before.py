@@ -21,7 +21,7 @@ import dns.exception
 import dns.message
 import dns.query
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files, resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 from support.netns import name_servers
 from support.netns.links import temporary_link

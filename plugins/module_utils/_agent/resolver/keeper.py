@@ -160,7 +160,7 @@ class Keeper:
         return forwards(given.own, upstreams, self._ask)
 
     def _tell(self) -> str:
-        """Have the resolver ask the host's name servers, and return what is in the way. Nobody takes the last one away."""
+        """Have the resolver ask the host's name servers, never none, and return what is in the way."""
         given = self._given
         servers = others(files.text(given.source) or "", given.mine)
         self.last = next(iter([*servers[-1:], *given.named[-1:]]), self.last)

@@ -10,6 +10,7 @@ so: nothing is answered in its place.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -89,10 +90,8 @@ class Relay:
             self._reply(failed(message), self._waiting.pop(message[:2]))
 
     def _reply(self, message: bytes, client: Tuple[str, int]) -> None:
-        try:
+        with contextlib.suppress(OSError):  # it is gone
             self._in.sendto(message, client)
-        except OSError:
-            pass  # it is gone
 
     def _turn(self, upstream: str) -> None:
         """Ask another name server from now on. Only that one's answers are heard: the socket is connected to it."""
