@@ -8,6 +8,7 @@ Real dnsmasq and the host's libc, against name servers that know a name or not, 
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -20,7 +21,7 @@ import dns.exception
 import dns.message
 import dns.query
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files, resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 from support.netns import name_servers
 from support.netns.links import temporary_link
@@ -50,6 +51,8 @@ KNOWN = [
     [("fails", 0), ("knows", 3.5)],
     [("closed", 0), ("knows", 0)],
 ]
+FAIL = [("fails", 0), ("refuses", 0)]
+FAILING = [[*each] for count in (1, 2, 3) for each in itertools.product(FAIL, repeat=count)]
 
 
 def cases(seed, count):
@@ -59,20 +62,20 @@ def cases(seed, count):
     return [case for case in found if any(says in ("knows", "unknown", "nothing") for says, _delay in case)]
 
 
-def planned(servers):
-    text = "".join(f"nameserver {name_servers.address(number)}\n" for number in range(1, len(servers) + 1))
+def planned(servers, options=""):
+    text = options + "".join(f"nameserver {name_servers.address(number)}\n" for number in range(1, len(servers) + 1))
     found = resolver.plan({"layout": CLUSTER}, {**HOST, "resolv_conf": {"text": text}})
     assert found.faults == []
-    config = found.config.replace(resolver.FOLDER, "FOLDER").replace(resolv_conf.KEPT, "FOLDER/upstreams")
-    return text, found.resolv_conf, config
+    return text, found, found.config.replace(resolver.FOLDER, "FOLDER")
 
 
-def look_up(servers, dnsmasq):
-    before, after, config = planned(servers)
-    given = {"servers": servers, "dnsmasq": dnsmasq, "config": config, "upstreams": before}
-    given["resolv_conf"] = after if dnsmasq else before
+def look_up(servers, dnsmasq, options=""):
+    before, found, config = planned(servers, options)
+    given = {"servers": servers, "dnsmasq": dnsmasq, "config": config, "upstreams": found.asked}
+    given["resolv_conf"] = found.resolv_conf if dnsmasq else before
     command = ["unshare", "--net", "--mount", sys.executable, name_servers.__file__, json.dumps(given)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=LIMIT_S + 60, text=True)
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=LIMIT_S + 60, text=True, env=paths)
     return json.loads(done.stdout)
 
 
@@ -92,6 +95,14 @@ def test_a_host_resolves_what_it_resolved_and_asks_in_the_same_order(program):
     lost = [each for each in found if each[1]["found"] and each[2]["found"] != each[1]["found"]]
     disordered = [each for each in found if each[2]["asked"] != sorted(each[2]["asked"])]
     assert (lost, disordered) == ([], [])
+
+
+def test_where_every_name_server_fails_the_client_is_told_before_its_next_try(program):
+    """dnsmasq keeps the failure of the last one to itself."""
+    patient = "options timeout:30 attempts:1\n"
+    with ThreadPoolExecutor(8) as pool:
+        found = list(zip(FAILING, pool.map(lambda servers: look_up(servers, program, patient), FAILING)))
+    assert [each for each in found if each[1]["found"] or each[1]["unanswered"]] == []
 
 
 def test_the_name_servers_that_are_kept_are_asked_without_a_restart(program, tmp_path):

@@ -4,8 +4,8 @@
 """A host with name servers of others, which looks a name up: run in namespaces of its own, with JSON as its argument.
 
 ``servers`` are what each of them says, and after how many seconds; ``resolv_conf`` is the host's; ``dnsmasq`` is the
-program of its own resolver, '' without one, and ``config`` what that has. Prints what getent finds, and which servers
-were asked, each once, in their order.
+program of its own resolver, '' without one, and ``config`` what that has. Prints what getent finds, which servers
+were asked, each once, in their order, and how often the resolver was asked again before it had answered.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import relay
 
 OWN, NAME = "192.0.2.31", "x.example.org"
 CODES = {"knows": 0, "nothing": 0, "unknown": 3, "fails": 2, "refuses": 5}
@@ -55,7 +57,7 @@ class Server(asyncio.DatagramProtocol):
 
 
 async def main(given):
-    asked, loop = [], asyncio.get_running_loop()
+    asked, unanswered, loop = [], 0, asyncio.get_running_loop()
     for number, (says, delay) in enumerate(given["servers"], 1):
         if says != "closed":
             server = functools.partial(Server, number, says, delay, asked)
@@ -71,16 +73,27 @@ async def main(given):
         if resolver:
             resolver.kill()
             await resolver.wait()
+            unanswered = pending((folder / "log").read_text())
         subprocess.run(["umount", "/etc/resolv.conf"], check=True)
-    print(json.dumps({"found": output.decode().split()[:1], "asked": asked}))
+    print(json.dumps({"found": output.decode().split()[:1], "asked": asked, "unanswered": unanswered}))
+
+
+def pending(log):
+    """Return how many questions have no answer before the next one."""
+    events = [word for line in log.splitlines() for word in ("query[", "reply ") if word in line]
+    return sum(event == after == "query[" for event, after in zip(events, [*events[1:], "query["]))
 
 
 async def start(given, folder):
     """Start dnsmasq, and return it once its port is open."""
     (folder / "upstreams").write_text(given["upstreams"])
     (folder / "dnsmasq.conf").write_text(given["config"].replace("FOLDER", str(folder)))
-    command = [given["dnsmasq"], "--keep-in-foreground", "--user=root", "--pid-file", "--log-facility=/dev/null"]
-    process = await asyncio.create_subprocess_exec(*command, f"--conf-file={folder / 'dnsmasq.conf'}")
+    last = relay.Relay()
+    last.upstream = address(len(given["servers"]))
+    last.start()
+    command = [given["dnsmasq"], "--keep-in-foreground", "--user=root", "--pid-file", "--log-queries"]
+    files = [f"--log-facility={folder / 'log'}", f"--conf-file={folder / 'dnsmasq.conf'}"]
+    process = await asyncio.create_subprocess_exec(*command, *files)
     for _try in range(STARTED * 20):
         await asyncio.sleep(0.05)
         with socket.socket() as probe:

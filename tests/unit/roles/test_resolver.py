@@ -31,6 +31,7 @@ def known(**others):
         "resolver_packages": [],
         "__resolver_files": [],
         "__resolver_node_files": [],
+        "__resolver_asked_files": ["upstreams"],
         "__resolver_corefile": [],
         "__resolver_plan": {
             "address": "192.0.2.1",
@@ -90,6 +91,13 @@ def test_what_follow_has_written_stays(exists, written):
     )
     found = calls("resolver", variables, FILES, tasks_from="configure.yml")
     assert [given["files"] for _module, given in found].count(["hosts"]) == written
+
+
+def test_whom_it_asks_is_written_before_it_starts_and_restarts_nothing():
+    written = {"__resolver_written": {"changed": False}, "__resolver_host": RUNS}
+    found = calls("resolver", known(**written), FILES, SYSTEMD, tasks_from="configure.yml")
+    assert [given["files"] for module, given in found if module == FILES][-1] == ["upstreams"]
+    assert [module for module, _given in found if module == SYSTEMD] == []
 
 
 def test_the_host_asks_it_only_once_it_answers():

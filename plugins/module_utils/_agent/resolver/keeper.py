@@ -17,7 +17,7 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence
 
 from ..net import name_server
-from . import files, resolv_conf
+from . import files, relay, resolv_conf
 from .show import STATE
 
 RESOLVED, NETWORK_MANAGER, FILE = "systemd-resolved", "NetworkManager", "resolv.conf"
@@ -40,6 +40,7 @@ class Settings(NamedTuple):
     :ivar source: the file with the host's own name servers
     :ivar mine: addresses that are no name servers of others
     :ivar named: those that systemd-resolved's configuration names
+    :ivar upstreams: the file with those that the resolver asks; "" where an older run has named none
     """
 
     told: str
@@ -47,6 +48,7 @@ class Settings(NamedTuple):
     source: str
     mine: List[str]
     named: List[str]
+    upstreams: str = ""
 
 
 class Here(NamedTuple):
@@ -131,6 +133,7 @@ class Keeper:
         self._silent = 0  # looks
         self._looks = 0
         self._said = ""
+        self.last = ""  # the last name server that the resolver asks
         self.state: Dict[str, Any] = {"answers": True, "forwards": None, "asked": True, "problem": ""}
 
     def look(self) -> Dict[str, Any]:
@@ -140,7 +143,7 @@ class Keeper:
         if self._looks % FORWARDING == 0 or answers != self.state["answers"]:
             self.state["forwards"] = self._forwards() if answers else False
         self._looks += 1
-        problem = self._keep(answers)
+        problem = self._keep(answers) or self._tell()
         if problem and problem != self._said:
             self._say(problem)
         self._said = problem
@@ -155,6 +158,18 @@ class Keeper:
         given = self._given
         upstreams = [*others(files.text(given.source) or "", given.mine), *given.named]
         return forwards(given.own, upstreams, self._ask)
+
+    def _tell(self) -> str:
+        """Have the resolver ask the host's name servers, never none, and return what is in the way."""
+        given = self._given
+        servers = others(files.text(given.source) or "", given.mine)
+        self.last = next(iter([*servers[-1:], *given.named[-1:]]), self.last)
+        try:
+            if servers and given.upstreams and files.text(given.upstreams) != resolv_conf.upstreams(servers):
+                files.write(given.upstreams, resolv_conf.upstreams(servers))
+        except OSError as error:
+            return f"{given.upstreams} cannot be written: {error.strerror}."
+        return ""
 
     def _keep(self, answers: bool) -> str:
         """Put the host's own resolver first, or the others back, and return what is in the way."""
@@ -202,13 +217,26 @@ def _restart_resolved() -> None:
     subprocess.run(["systemctl", "restart", "systemd-resolved.service"], check=False, timeout=30)
 
 
-def main(path: str, say: Callable[[str], None], state: str = STATE) -> NoReturn:
+def main(path: str, say: Callable[[str], None], state: str = STATE, port: int = name_server.PORT) -> NoReturn:
     """Look for ever."""
-    keeper, written = Keeper(read(path), say), ""
+    keeper, written, last = Keeper(read(path), say), "", _relay(say, port)
     while True:
         text = json.dumps(keeper.look())
+        if last:
+            last.upstream = keeper.last
         if text != written:
             with contextlib.suppress(OSError):  # the state is for others to read; the host's names come first
                 files.write(state, text)
                 written = text
         time.sleep(PAUSE)
+
+
+def _relay(say: Callable[[str], None], port: int) -> Optional[relay.Relay]:
+    """Return it, None where it cannot be: lookups that fail take longer then."""
+    try:
+        found = relay.Relay(port=port)
+    except OSError as error:
+        say(f"{resolv_conf.RELAY} port {port} cannot be used: {error.strerror}. Lookups that fail are slow.")
+        return None
+    found.start()
+    return found

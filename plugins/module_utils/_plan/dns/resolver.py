@@ -29,6 +29,7 @@ from .resolv_conf import ResolvConf
 TTL = 30  # seconds: how long a client may still have the answer of before
 FOLDER = "/etc/onprem-lb-resolver"
 CONFIG, HOSTS, LOCAL = f"{FOLDER}/dnsmasq.conf", f"{FOLDER}/hosts", f"{FOLDER}/local"
+ASKED = f"{FOLDER}/upstreams"  # those of UPSTREAMS, which the keeper writes here
 UNIT = paths.RESOLVER
 # Where each keeps the name servers that it was given. The file of the third is the one that is kept.
 DROP_IN = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf"  # the last one, which counts
@@ -67,6 +68,7 @@ class Resolver(NamedTuple):
     networkmanager: str = ""  # the drop-in of NetworkManager
     keeper: str = ""  # the configuration of the service that keeps the host asking
     upstreams: List[str] = []  # the host's own name servers
+    asked: str = ""  # the file with whom dnsmasq asks
     resolv_conf: str = ""
     supersedes: bool = False  # whether the file that is kept from before is of no use any more
     in_force: bool = True  # whether systemd-resolved asks already
@@ -104,8 +106,8 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
     named = [each for each in named if each not in mine]
     servers = [f"server={each}" for each in named]
     asked = {name.replace("*", "any", 1): ips for name, ips in names.hosts.items()}
-    keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named)
-    config = _config(names, given, [f"resolv-file={UPSTREAMS[told]}", *servers])
+    keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named, ASKED)
+    config = _config(names, given, [*servers, f"resolv-file={ASKED}"])
     way = resolver_records.on_the_way(host.get("answering", ""), config)
     return Resolver(
         faults=[],
@@ -124,6 +126,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
         networkmanager=f"{MARK}\n[main]\nrc-manager=unmanaged\n" if told == NETWORK_MANAGER else "",
         keeper=json.dumps(keeper._asdict(), indent=2) + "\n",
         upstreams=list(dict.fromkeys([*others, *(each for each in named if "#" not in each)])),
+        asked=texts.upstreams(others) if others or named else f"{MARK}\n",
         resolv_conf="" if told == RESOLVED else texts.render(source, own, others),
         supersedes=here.is_foreign,
         in_force=told != RESOLVED or own in texts.nameservers(host["upstreams"].get(RESOLVED, "")),

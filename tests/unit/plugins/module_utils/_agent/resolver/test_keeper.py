@@ -47,9 +47,14 @@ def kept(path):
     return path.parent / "resolv.conf.before-onprem-lb"
 
 
+def asked(path):
+    return path.parent / "upstreams"
+
+
 def keeping(path, names, **given):
     said = []
-    one = keeper.Keeper(GIVEN._replace(source=str(kept(path)), **given), said.append, names.ask, str(path))
+    places = {"source": str(kept(path)), "upstreams": str(asked(path))}
+    one = keeper.Keeper(GIVEN._replace(**{**places, **given}), said.append, names.ask, str(path))
     one.said = said
     return one
 
@@ -79,7 +84,43 @@ def test_whoever_writes_it_has_his_servers_asked_by_the_resolver(path, names, wr
     assert kept(path).stat().st_ino != inode  # dnsmasq notices a rename
     assert len(one.said) == 1
     one.look()
-    assert len(one.said) == 1 and sorted(os.listdir(path.parent)) == [path.name, kept(path).name]
+    assert len(one.said) == 1 and sorted(os.listdir(path.parent)) == [path.name, kept(path).name, "upstreams"]
+
+
+def test_the_resolver_asks_whom_the_host_asked_and_last_what_says_that_all_have_failed(path, names):
+    one = keeping(path, names)
+    for text, servers_asked in [(THEIRS, [FIRST, SECOND]), ("nameserver 192.0.2.7\n", ["192.0.2.7"])]:
+        renamed(path, text)
+        one.look()
+        assert servers(asked(path)) == [*servers_asked, resolv_conf.RELAY] and one.last == servers_asked[-1]
+    written = asked(path).stat().st_ino
+    one.look()
+    assert asked(path).stat().st_ino == written
+
+
+@pytest.mark.parametrize("text", [None, "", f"nameserver {OWN}\n"])
+def test_a_list_that_names_nobody_takes_no_server_from_the_resolver(path, names, text):
+    """As NetworkManager's is for a moment at a boot."""
+    one = keeping(path, names)
+    one.look()
+    if text is None:
+        kept(path).unlink()
+    else:
+        kept(path).write_text(text)
+    one.look()
+    assert servers(asked(path)) == [FIRST, SECOND, resolv_conf.RELAY] and one.last == SECOND
+
+
+def test_what_the_configuration_of_systemd_resolved_names_is_the_last_one_where_it_is_alone(path, names):
+    kept(path).write_text("")
+    one = keeping(path, names, told=keeper.RESOLVED, named=["192.0.2.7#54"])
+    path.write_text("nameserver 127.0.0.53\n")
+    one.look()
+    assert one.last == "192.0.2.7#54" and not asked(path).exists()
+
+
+def test_an_older_run_has_named_no_list_of_the_resolver_s(path, names):
+    assert keeping(path, names, upstreams="").look()["problem"] == "" and not asked(path).exists()
 
 
 @pytest.mark.parametrize("text", ["", "search lease.example\n", f"nameserver {OWN}\n"])
@@ -236,5 +277,5 @@ def test_it_looks_again_and_again_and_writes_its_state_when_that_changes(tmp_pat
     monkeypatch.setattr(keeper.files, "write", lambda path, text: written.append((path, text)))
     monkeypatch.setattr(keeper.time, "sleep", lambda _seconds: None)
     with pytest.raises(StopIteration):
-        keeper.main("", print, "state")
+        keeper.main("", print, "state", 0)
     assert written == [("state", '{"a": 1}'), ("state", '{"a": 2}')]

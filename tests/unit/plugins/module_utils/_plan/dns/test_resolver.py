@@ -59,7 +59,8 @@ def test_it_answers_the_names_of_the_cluster_and_asks_the_host_s_own_servers_for
     assert "host-record=api-int.lab.example.com,2001:db8::10,30" in lines
     assert "address=/apps.lab.example.com/192.0.2.20" in lines
     assert "address=/apps.other.example/192.0.2.22" in lines
-    assert f"resolv-file={resolv_conf.KEPT}" in lines
+    assert "resolv-file=/etc/onprem-lb-resolver/upstreams" in lines
+    assert resolv_conf.nameservers(planned().asked) == ["192.0.2.1", "192.0.2.2", resolv_conf.RELAY]
     assert "local-ttl=30" in lines and "bind-dynamic" in lines and "local-service" in lines
 
 
@@ -126,7 +127,7 @@ def test_systemd_resolved_is_told_of_the_domains_alone_and_keeps_resolv_conf():
         "Domains=~lab.example.com ~apps.other.example",
     ]
     assert found.resolv_conf == found.networkmanager == ""
-    assert "resolv-file=/run/systemd/resolve/resolv.conf" in found.config
+    assert resolv_conf.nameservers(found.asked) == ["192.0.2.1", resolv_conf.RELAY]
 
 
 def test_what_the_configuration_of_systemd_resolved_names_becomes_an_upstream():
@@ -156,7 +157,7 @@ def test_network_manager_leaves_resolv_conf_to_us_and_keeps_the_upstreams():
     found = planned(**MANAGED)
     assert found.told == resolver.NETWORK_MANAGER
     assert found.networkmanager.splitlines()[1:] == ["[main]", "rc-manager=unmanaged"]
-    assert "resolv-file=/run/NetworkManager/resolv.conf" in found.config
+    assert resolv_conf.nameservers(found.asked) == ["192.0.2.1", resolv_conf.RELAY]
     assert found.resolv_conf.splitlines()[1:] == [
         "search b",
         f"nameserver {OWN}",
