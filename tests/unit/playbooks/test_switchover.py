@@ -40,7 +40,7 @@ def test_the_holder_is_held_back_and_says_so_before_its_router_stops():
     assert play.code == 0 and released(play)
     assert moves(play) == [f"lb1 {STOP}"] and records(play) == ["lb1 present"]
     assert [call.module for call in play.of("config_files", "drill_event")] == ["config_files", "drill_event"]
-    assert play.did("vip_probe", "async_status", "systemd_service") == []
+    assert play.did("vip_probe", "async_status", "systemd_service") == [] and play.failures == []
 
 
 def test_a_probe_measures_from_before_the_move_until_after_it():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Sequence
 
 from .members import Member
-from .outside import ports
+from .outside import listed, ports
 
 CLIENTS_AND_ROUTERS = "let in clients and VRRP is not known"
 
@@ -31,7 +31,7 @@ def closed(member: Member, plans: Sequence[Mapping[str, Any]]) -> str:
     if not refused:
         return ""
     mend = f"open it, as no run does ({variable}: false)." if variable else "onprem.lb.site opens it again."
-    return f"Its firewall (chain {seen['chain']}) lets in {' and '.join(refused)}: {mend}"
+    return f"Its firewall (chain {seen['chain']}) lets in {listed(refused)}: {mend}"
 
 
 def unknown(members: Sequence[Member]) -> List[str]:
@@ -42,7 +42,7 @@ def unknown(members: Sequence[Member]) -> List[str]:
         if why and member.seen.get("engine"):
             found.setdefault(why, []).append(member.name)
     return [
-        f"Whether the firewall{'s' if len(names) > 1 else ''} of {' and '.join(names)} {CLIENTS_AND_ROUTERS}: {why}."
+        f"Whether the firewall{'s' if len(names) > 1 else ''} of {listed(names)} {CLIENTS_AND_ROUTERS}: {why}."
         for why, names in found.items()
     ]
 
@@ -59,7 +59,7 @@ def _clients(shut: Sequence[Sequence[Any]]) -> List[str]:
     vips: Dict[str, List[str]] = {}
     for vip, of_vip in numbers.items():
         vips.setdefault(ports(of_vip), []).append(vip)
-    return [f"no client at {words} of {' and '.join(of_words)}" for words, of_words in vips.items()]
+    return [f"no client at {words} of {listed(of_words)}" for words, of_words in vips.items()]
 
 
 def _routers(peers: Sequence[str]) -> List[str]:

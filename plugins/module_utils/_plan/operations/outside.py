@@ -105,4 +105,9 @@ def _reaches(heard: Mapping[str, Any], target: Target) -> bool:
 
 
 def ports(numbers: Sequence[int]) -> str:
-    return f"port{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
+    return f"port{'s' if len(numbers) > 1 else ''} {listed([str(number) for number in numbers])}"
+
+
+def listed(things: Sequence[str]) -> str:
+    """Return things as a sentence lists them."""
+    return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))

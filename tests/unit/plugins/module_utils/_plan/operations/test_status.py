@@ -92,6 +92,11 @@ AGAIN = "onprem.lb.site opens it again."
         ({"vrrp": ["192.0.2.1"]}, planned(80), f"no VRRP from 192.0.2.1: {AGAIN}"),
         ({"vrrp": [""]}, planned(80), f"no VRRP: {AGAIN}"),
         ({**CLOSED, "vrrp": [""]}, planned(443), f"no client at port 443 of {VIP} and no VRRP: {AGAIN}"),
+        (
+            {"closed": [[VIP, port] for port in (80, 443, 8443)], "open": [], "vrrp": ["192.0.2.1", "192.0.2.3"]},
+            [],
+            f"no client at ports 80, 443 and 8443 of {VIP}, no VRRP from 192.0.2.1 and no VRRP from 192.0.2.3: {AGAIN}",
+        ),
         ({}, planned(80, 443), ""),
         ({"unknown": "nft says: no"}, planned(80, 443), ""),
     ],
