@@ -11,9 +11,9 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence
 from unittest import mock
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import state
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config, groups, state
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import answered, facts, host, member, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import answered, facts, followed, host, member, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
@@ -121,7 +121,9 @@ def read(
 @contextlib.contextmanager
 def _files_alone(files: Files, active: Iterable[str], listeners: Sequence[Dict[str, Any]]) -> Iterator[None]:
     """Keep what runs on this host away, and let a cluster that is followed have answered once."""
-    of_cluster = (SimpleNamespace(servers=["node"]), [])
+    text = next((files[path] for path in (followed.CONFIG, followed.config_of(engines.FOLLOW)) if path in files), None)
+    labels = groups.labels(config.parse(text)[0]) if text else []
+    of_cluster = (dict.fromkeys(labels, SimpleNamespace(servers=["node"])), [])
     with contextlib.ExitStack() as patched:
         for place, name, instead in (
             (facts, "listeners", lambda: [*listeners]),

@@ -31,7 +31,8 @@ trap 'echo stopping >&9; sleep "$pause"; kill -TERM $pid' TERM
 trap 'loads; kill -HUP $pid' HUP
 echo started >&9
 until wait $pid; code=$?; ! kill -0 $pid 2>/dev/null; do :; done
-kill $ender 2>/dev/null
+kill -KILL $ender
+wait $ender 2>/dev/null
 exit $code
 """
 SHELL = FIRST[0]
