@@ -94,7 +94,7 @@ def not_at_its_address(internal: Sequence[str], fit: Sequence[str], answers: boo
     if not fit:
         return f"no address of its node in the API can be a server's ({', '.join(internal)}): see --node-ip"
     if answers:
-        return f"the API has its node at {fit[0]}, but no check says that the server is gone: is that a VIP?"
+        return f"the API has its node at {fit[0]}, but no check says that the server is gone: that may be a VIP"
     return f"the API has its node at {fit[0]}, where another node is: see --node-ip"
 
 

@@ -55,3 +55,20 @@ def test_each_outcome_is_a_sentence(outcome, sentence):
 )
 def test_credentials_that_are_not_accepted_name_their_file(api, expired, mend):
     assert said(Refused(401), expired, **api) == f"does not accept the credentials (401): {mend}"
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        words.without_label("l"),
+        *(
+            words.not_at_its_address(["10.0.0.1"], fit, answers)
+            for fit in ([], ["10.0.0.1"])
+            for answers in (True, False)
+        ),
+        words.not_at_its_address([], [], False),
+    ],
+)
+def test_why_a_server_is_kept_ends_with_one_full_stop(why):
+    said = words.kept({"name": "a", "address": "10.0.0.9", "why": why})
+    assert said.endswith(".") and said[-2].isalnum() or said.endswith("`.")
