@@ -486,8 +486,10 @@ CASES = {
 
 
 # As systemd-analyze(1) rates a unit, from 0 to 10. They run as root, because the files are root's.
-RATINGS = {"follow.service": 2.0, "follow.agent.service": 2.0, "resolver-nodes.service": 2.0}
-RATINGS["resolver-keeper.service"] = 2.0
+RATINGS = {
+    name: 2.0
+    for name in ("follow.service", "follow.agent.service", "resolver-nodes.service", "resolver-keeper.service")
+}
 
 
 @pytest.mark.parametrize("name, limit", RATINGS.items())
