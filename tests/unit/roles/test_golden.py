@@ -486,10 +486,9 @@ CASES = {
 
 
 # As systemd-analyze(1) rates a unit, from 0 to 10. They run as root, because the files are root's.
-RATINGS = {
-    name: 2.0
-    for name in ("follow.service", "follow.agent.service", "resolver-nodes.service", "resolver-keeper.service")
-}
+RATINGS = dict.fromkeys(
+    ("follow.service", "follow.agent.service", "resolver-nodes.service", "resolver-keeper.service"), 2.0
+)
 
 
 @pytest.mark.parametrize("name, limit", RATINGS.items())
