@@ -447,6 +447,14 @@ CASES = {
     "follow.agent.service": partial(
         follow_unit, native=False, paths=["-/etc/onprem-lb-agent"], groups=["onprem-lb-proxy"]
     ),
+    "resolver-keeper.service": lambda: render(
+        "resolver",
+        "keeper.service.j2",
+        unit="onprem-lb-resolver.service",
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-resolver/agent.pyz resolver-keeper",
+        config="/etc/onprem-lb-resolver/keeper.json",
+        checksum="9f86d081",
+    ),
     "resolver-nodes.service": lambda: render("resolver", "nodes.service.j2", unit="onprem-lb-resolver.service"),
     "direct.service": lambda: render(
         "layout",
@@ -478,7 +486,9 @@ CASES = {
 
 
 # As systemd-analyze(1) rates a unit, from 0 to 10. They run as root, because the files are root's.
-RATINGS = {"follow.service": 2.0, "follow.agent.service": 2.0, "resolver-nodes.service": 2.0}
+RATINGS = dict.fromkeys(
+    ("follow.service", "follow.agent.service", "resolver-nodes.service", "resolver-keeper.service"), 2.0
+)
 
 
 @pytest.mark.parametrize("name, limit", RATINGS.items())

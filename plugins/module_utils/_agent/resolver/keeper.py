@@ -162,7 +162,7 @@ class Keeper:
     def _tell(self) -> str:
         """Have the resolver ask the host's name servers, never none, and return what is in the way."""
         given = self._given
-        servers = others(files.text(given.source) or "", given.mine)
+        servers = others(files.text(given.source) or "", [*given.mine, *given.named])  # dnsmasq has these already
         self.last = next(iter([*servers[-1:], *given.named[-1:]]), self.last)
         try:
             if servers and given.upstreams and files.text(given.upstreams) != resolv_conf.upstreams(servers):

@@ -126,7 +126,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
         networkmanager=f"{MARK}\n[main]\nrc-manager=unmanaged\n" if told == NETWORK_MANAGER else "",
         keeper=json.dumps(keeper._asdict(), indent=2) + "\n",
         upstreams=list(dict.fromkeys([*others, *(each for each in named if "#" not in each)])),
-        asked=texts.upstreams(others) if others or named else f"{MARK}\n",
+        asked=texts.upstreams([each for each in others if each not in named]) if others or named else f"{MARK}\n",
         resolv_conf="" if told == RESOLVED else texts.render(source, own, others),
         supersedes=here.is_foreign,
         in_force=told != RESOLVED or own in texts.nameservers(host["upstreams"].get(RESOLVED, "")),

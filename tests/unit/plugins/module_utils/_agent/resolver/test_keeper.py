@@ -112,11 +112,13 @@ def test_a_list_that_names_nobody_takes_no_server_from_the_resolver(path, names,
 
 
 def test_what_the_configuration_of_systemd_resolved_names_is_the_last_one_where_it_is_alone(path, names):
-    kept(path).write_text("")
-    one = keeping(path, names, told=keeper.RESOLVED, named=["192.0.2.7#54"])
+    """It names them itself until it has read what it is told: they are in dnsmasq's configuration at any time."""
     path.write_text("nameserver 127.0.0.53\n")
-    one.look()
-    assert one.last == "192.0.2.7#54" and not asked(path).exists()
+    for text in ("", f"nameserver {FIRST}\n"):
+        kept(path).write_text(text)
+        one = keeping(path, names, told=keeper.RESOLVED, named=["192.0.2.7#54", FIRST])
+        one._tell()
+        assert one.last == FIRST and not asked(path).exists()
 
 
 def test_an_older_run_has_named_no_list_of_the_resolver_s(path, names):

@@ -138,6 +138,10 @@ def test_what_the_configuration_of_systemd_resolved_names_becomes_an_upstream():
         "server=192.0.2.7",
         "server=2001:db8::7",
     ]
+    told = {**RESOLVED, "upstreams": {resolver.RESOLVED: "nameserver 192.0.2.7\nnameserver 192.0.2.1\n"}}
+    for names, others in ((RESOLVED, ["192.0.2.1"]), (told, ["192.0.2.1"]), ({**RESOLVED, "upstreams": {}}, [])):
+        asked = planned(**names, resolved_config=config).asked
+        assert resolv_conf.nameservers(asked) == [*others, resolv_conf.RELAY], "the same before it is told and after"
     alone = {**RESOLVED, "upstreams": {}, "resolved_config": config}
     assert planned(**alone).warnings == [] and planned(**{**alone, "resolved_config": ""}).warnings != []
 
