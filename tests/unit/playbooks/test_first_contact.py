@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
+from support.paths import PLAYBOOKS
 from support.playbooks import play, play_anew
 
 PAIR = """
@@ -50,6 +52,14 @@ def test_a_play_of_the_users_that_does_not_keep_the_members_together_is_refused(
 def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_is_configured(tmp_path):
     code, said = play_anew(tmp_path, PAIR, "onprem.lb.forecast", ANSIBLE_STRATEGY="free")
     assert code == 0, said
+
+
+def test_every_play_of_the_collection_is_linear_whatever_strategy_is_configured():
+    """With another one each host would run the tasks that are for one alone, some before the others have got that far."""
+    files = [*PLAYBOOKS.glob("*.yml"), *PLAYBOOKS.glob("checks/*.yml")]
+    plays = [(file.name, play) for file in files for play in yaml.safe_load(file.read_text()) if "hosts" in play]
+    assert plays
+    assert [(file, play["name"]) for file, play in plays if play.get("strategy") != "linear"] == []
 
 
 def test_a_controller_without_netaddr_is_told_so(tmp_path):
