@@ -17,7 +17,7 @@ from ..._agent.runtime import status_socket
 from ..._shared.engines import AGENT, FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
 from ..._shared.load_records import read_record
 from ..._shared.pods import BALANCER, RESOURCES, ROUTER
-from . import facts, pods
+from . import facts, pods, processes
 from .pods import First
 from .reader import Reader
 
@@ -73,8 +73,16 @@ def instances(reader: Reader) -> List[Dict[str, Any]]:
 
 
 def children(first: First) -> List[int]:
-    """Return the processes that the first one of a container has started."""
-    return facts.children(first.pid, facts.process_stats())
+    """Return the programs that the first process of a container, a shell, has started.
+
+    A copy of that shell is none: it ends a program that stands still, and a signal that it does not know would end it.
+    """
+    found = facts.children(first.pid, facts.process_stats())
+    return [pid for pid in found if _command(pid) != _command(first.pid)]
+
+
+def _command(pid: int) -> str:
+    return processes.text("/proc", pid, "cmdline")
 
 
 def states(reader: Reader, first: First) -> States:

@@ -10,7 +10,7 @@ import os
 import signal
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force, pod_programs, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, in_force, pod_programs, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from support import waiting
 from support.kubelets import BALANCER, ROUTER, Kubelet
@@ -156,6 +156,15 @@ def test_keepalived_says_which_of_its_instances_are_in_fault(kubelet, monkeypatc
     monkeypatch.setattr(pod_programs, "WRITES_WITHIN", 2.0 if dump else 0.1)
     keepalived(kubelet, monkeypatch, dump)
     assert read(ROUTER).in_fault == in_fault
+
+
+def test_what_ends_a_router_that_stands_still_outlives_the_question(kubelet, monkeypatch):
+    keepalived(kubelet, monkeypatch, DUMP.format(api="BACKUP"))
+    first = pods.running()[ROUTER]
+    before = facts.children(first.pid, facts.process_stats())
+    assert len(before) == 2 and len(pod_programs.children(first)) == 1
+    read(ROUTER)
+    assert facts.children(first.pid, facts.process_stats()) == before
 
 
 def test_nobody_asks_the_agent_by_the_signal_that_would_end_it(kubelet):
