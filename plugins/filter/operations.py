@@ -35,7 +35,7 @@ def status_asked(given, plans, heard):
     :param plans: as `layout_drafts` returns them
     :param heard: what `layout_info` has returned there
     """
-    return outside.asked(plans, status.questions(given)["targets"], heard)
+    return outside.asked(plans, status.questions(given, plans)["targets"], heard)
 
 
 def switchover_steps(given, to="", back=False):

@@ -16,6 +16,7 @@ from .members import problem
 SYMPTOMS = "docs/symptoms.md"
 SILENT = f"see 'The VIP is held but nothing answers' in {SYMPTOMS}."
 NO_SERVER, LATE = "unavailable", "slow"  # of the failures of `vip_probe`, those that are answers, too
+GATEWAY = ": 502, 503 or 504, as without a server"  # or as a router of a cluster answers a name that it does not know
 TIMEOUT, PATIENCE_S = "timeout", 3  # for which the playbook has an answer waited for
 
 Plans = Sequence[Mapping[str, Any]]
@@ -93,7 +94,7 @@ def _answer(results: Sequence[Mapping[str, Any]]) -> Answer:
     every = [(result["item"], result["failures"], result["tried"] - result["failed_attempts"]) for result in results]
     for item, failures, good in every:
         if good or failures.get(LATE) or failures.get(NO_SERVER):
-            remark = "" if good or failures.get(LATE) else ": no server is up"
+            remark = "" if good or failures.get(LATE) else GATEWAY
             return Answer(item["port"], item["words"], True, remark)
     words = " or ".join(item["words"].partition(" at ")[0] for item, _failures, _good in every)
     port = every[0][0]["port"]

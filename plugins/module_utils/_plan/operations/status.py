@@ -50,14 +50,22 @@ class Beside(NamedTuple):
     plans: Sequence[Mapping[str, Any]] = ()
 
 
-def questions(given: List[Dict[str, Any]]) -> Dict[str, Any]:
+def questions(given: List[Dict[str, Any]], plans: Sequence[Mapping[str, Any]] = ()) -> Dict[str, Any]:
     """Return where a host that is no member connects: a plan for `layout_info` with nothing but targets.
 
-    These are the ports of each VIP that has one holder, as that one listens there.
+    For each VIP that has one holder these are the ports of the plan, at which clients connect, and then those at which
+    the holder's balancer listens. A redirect, or a router that is not ours, may be behind the former.
+
+    :param plans: as `layout_drafts` returns them
     """
     every = [(layout, vip) for layout in layouts(given) for vip in layout.every_vip if not vip_fault(layout, vip)]
     holders = [(vip, member) for layout, vip in every for member in layout.read if vip in member.held]
-    targets = [[vip, port] for vip, member in holders for port in member.ports_of(vip)]
+    planned = [target for plan in plans for target in plan["targets"]]
+    targets = [
+        [vip, port]
+        for vip, member in holders
+        for port in dict.fromkeys([*(port for address, port in planned if address == vip), *member.ports_of(vip)])
+    ]
     return {"vips": [], "services": [], "units": [], "programs": [], "targets": targets}
 
 
@@ -72,7 +80,7 @@ def status(given: List[Dict[str, Any]], beside: Beside = NOTHING_BESIDE) -> Stat
     every = [_with_firewalls(layout, beside.plans) for layout in layouts(given)]
     faults = [fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)]]
     lines = [line for layout in every for line in _lines(layout)]
-    targets = questions(given)["targets"]
+    targets = questions(given, beside.plans)["targets"]
     outside, silent = heard_through(targets, beside.probe, beside.heard, beside.asked)
     drilled = [_drill_line(beside.drill)] if beside.drill else []
     faults += silent

@@ -52,6 +52,14 @@ def test_a_host_that_is_no_member_asks_at_the_ports_of_each_vip_that_has_one_hol
     assert questions(pair(DOWN, DOWN))["targets"] == []
 
 
+def test_it_asks_where_the_plan_has_clients_connect_first():
+    """A cluster's redirect takes them to the balancer's own port; behind its ingress VIP is no balancer of this collection."""
+    plans = [{"targets": [[VIP, 6443], [SECOND, 80], [SECOND, 443], ["192.0.2.99", 1]]}]
+    ports = {"ports_of_vips": {VIP: [9445, 6443]}}
+    given = pair(seen(1, [VIP, SECOND], **ports), seen(2), vips=(VIP, SECOND))
+    assert questions(given, plans)["targets"] == [[VIP, 6443], [VIP, 9445], [SECOND, 80], [SECOND, 443]]
+
+
 def test_what_a_host_that_is_no_member_hears_is_said_after_the_members():
     mute = f"{VIP} accepts no connection from client: see 'The VIP is held but nothing answers' in {SYMPTOMS}."
     lines, faults = said(pair(HOLDS, seen(2)), probe="client", heard={"reached": []})
