@@ -55,7 +55,7 @@ def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_i
 
 
 def test_every_play_of_the_collection_is_linear_whatever_strategy_is_configured():
-    """With another one each host would run the tasks that are for one alone, some before the others have got that far."""
+    """With another one each host runs the tasks that are for one alone, some before the others have got that far."""
     files = [*PLAYBOOKS.glob("*.yml"), *PLAYBOOKS.glob("checks/*.yml")]
     plays = [(file.name, play) for file in files for play in yaml.safe_load(file.read_text()) if "hosts" in play]
     assert plays
