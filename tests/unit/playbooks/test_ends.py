@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of a run names every path that it has deleted, as deleted, whichever component it was of."""
+"""The end of a run names every path that it has deleted, as deleted, and what a new resolver has written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from support.recorded_plays import run
 
 EVERY_UNIT = [
     *UNITS,
-    *("onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path", "onprem-lb-follow.service"),
+    *("onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path", "onprem-lb-resolver-keeper.service"),
+    "onprem-lb-follow.service",
     *("onprem-lb-direct.service", "onprem-lb-direct-server.service", "onprem-lb-metrics.service"),
 ]
 PACKAGES = {"haproxy": "haproxy", "keepalived": "keepalived", "dnsmasq-base": "dnsmasq-base"}
@@ -36,11 +37,14 @@ NAMES = {
     "answering": "",
     "resolv_conf": {"text": "nameserver 192.0.2.53\n"},
     "upstreams": {},
+    "resolved_before": {"deb.debian.org": ["192.0.2.80"]},
     "wrong": [],
     "faults": [],
     "config": "",
     "differences": [],
 }
+
+RESOLV_CONF = ["keep a copy of /etc/resolv.conf", "write /etc/resolv.conf"]
 
 
 def host(call):
@@ -72,7 +76,8 @@ ANSWERS = {
     "config_files": wrote,
     "component_info": NAMES,
     "file": deleting,
-    "resolv_conf": lambda call: {"changed": True, "kept": "", "steps": resolv_conf.said(call.given["state"])},
+    "program": lambda call: {"changed": True, "paths": [call.given["path"]], "python": "/python3", "checksum": "0"},
+    "resolv_conf": lambda call: {"changed": True, "kept": "", "steps": [resolv_conf.STEPS[call.given["state"]]]},
     "systemd_service": lambda call: {
         "changed": True,
         "status": {"ActiveState": "inactive"},
@@ -137,10 +142,13 @@ def test_a_resolver_that_comes_is_named_with_its_packages_and_what_the_host_asks
     play = played("ipi", False, CLUSTER, {"host_info": waiting(fresh), "component_info": names}, **dns)
     for name in ("m1", "w2"):
         steps = play.facts[name]["__layout_outcome"]["steps"]
-        written = ["/etc/onprem-lb-resolver/dnsmasq.conf", "/etc/systemd/system/onprem-lb-resolver.service"]
-        assert all((path in str(steps)) is says for path in written), steps
-        assert ("write /etc/resolv.conf" in steps) is says and ("dnsmasq-base" in str(steps)) is says
-        assert any(each.startswith("start ") and "onprem-lb-resolver.service" in each for each in steps) is says, steps
+        units = ["onprem-lb-resolver.service", "onprem-lb-resolver-keeper.service"]
+        written = [f"/etc/onprem-lb-resolver/{name}" for name in ("dnsmasq.conf", "upstreams", "keeper.json")]
+        assert all((path in str(steps)) is says for path in [*written, *units]), steps
+        assert [each for each in steps if "resolv.conf" in each.split()[-1]] == RESOLV_CONF * says, steps
+        assert ("dnsmasq-base" in str(steps)) is says
+        started = str([each for each in steps if each.startswith(("start ", "restart "))])
+        assert all((unit in started) is says for unit in units), steps
 
 
 def waiting(fresh):

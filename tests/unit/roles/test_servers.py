@@ -10,23 +10,21 @@ from support.recorded_plays import run, tasks_of
 
 HOST = {"pair": {"lb1": {}}}
 WROTE, KEPT = {"changed": True, "paths": ["/x"]}, {"changed": False, "paths": []}
-RESOLVED, MANAGED = "/etc/systemd/resolved.conf.d/onprem-lb.conf", "/etc/NetworkManager/conf.d/onprem-lb.conf"
-UNITS = ["onprem-lb-resolver.service", "onprem-lb-resolver.path"]
+RESOLVED, MANAGED = "/etc/systemd/resolved.conf.d/zz-onprem-lb.conf", "/etc/NetworkManager/conf.d/90-onprem-lb.conf"
+RUNS, WATCHES = "onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path"
+KEEPS = "onprem-lb-resolver-keeper.service"
+UNITS = [RUNS, WATCHES, KEEPS]
 PLAN = {
-    **{name: [] for name in ("faults", "warnings", "supersedes")},
-    **dict.fromkeys(("resolved", "networkmanager", "resolv_conf"), ""),
+    **{name: [] for name in ("faults", "warnings", "answers", "upstreams")},
+    **dict.fromkeys(("resolved", "networkmanager", "resolv_conf", "keeper"), ""),
+    "told": "resolv.conf",
     "address": "127.0.0.1",
-    "answers": {},
+    "supersedes": False,
     "in_force": True,
 }
-NAMES = {"os_family": "Debian", "resolved": False, "networkmanager": False}
+NAMES = {"os_family": "Debian", "resolved": False, "networkmanager": False, "resolved_before": {"a.invalid": []}}
 RESOLVER = {
-    **{f"__resolver_{name}": [] for name in ("files", "node_files", "corefile", "unit_files", "unknown", "packages")},
-    "__resolver_unit": UNITS[0],
-    "__resolver_watch": UNITS[1],
-    "__resolver_running": UNITS,
-    "__resolver_resolved": RESOLVED,
-    "__resolver_networkmanager": MANAGED,
+    **{f"__resolver_{name}": [] for name in ("files", "node_files", "corefile", "asked_files", "unknown", "packages")},
     "resolver_follows": False,
 }
 
@@ -34,7 +32,8 @@ RESOLVER = {
 def resolver(file, answers=None, check=False, names=None, plan=None, host=None, **values):
     found = {**NAMES, **(names or {})}
     known = {"__resolver_plan": {**PLAN, **(plan or {})}, "__resolver_names": found, **RESOLVER, **values}
-    known["__resolver_host"] = host_info("lb1", **(host or {}))
+    units = {f"{what}_units": UNITS for what in ("active", "enabled", "existing")}
+    known["__resolver_host"] = host_info("lb1", **{**units, **(host or {})})
     usual = {"config_files": KEPT, "component_info": {"wrong": [], **found}, "host_info": known["__resolver_host"]}
     return run(tasks_of("resolver", file), HOST, deployment(**{**usual, **(answers or {})}), check=check, **known)
 
@@ -45,23 +44,26 @@ def did(play, *modules):
 
 
 @pytest.mark.parametrize(
-    "written, running, steps",
+    "written, host, steps",
     [
-        ([WROTE, KEPT, KEPT], UNITS, ["restarted", "restarted"]),
-        ([KEPT, WROTE, KEPT], UNITS, ["reloaded"]),
-        ([KEPT], UNITS, []),
-        ([KEPT], [], ["started", "started"]),
+        ([WROTE, KEPT, KEPT], {"active_units": [], "enabled_units": []}, ["restarted " + RUNS, "restarted " + WATCHES]),
+        ([WROTE, KEPT, KEPT], {}, ["restarted " + RUNS, "restarted " + WATCHES]),
+        ([KEPT, WROTE, KEPT], {}, ["reloaded " + RUNS]),
+        ([KEPT], {}, []),
+        ([KEPT, KEPT, KEPT, WROTE], {}, []),
+        ([KEPT], {"active_units": [WATCHES]}, ["started " + RUNS]),
+        ([KEPT], {"enabled_units": [RUNS]}, ["started " + WATCHES]),
     ],
-    ids=["its configuration changed", "its names changed", "nothing changed", "it does not run"],
+    ids=["first run", "records", "nodes", "nothing", "whom it asks", "stopped", "watch disabled"],
 )
-def test_the_resolver_restarts_reloads_or_starts(written, running, steps):
-    play = resolver("configure.yml", {"config_files": list(written)}, __resolver_running=running)
-    assert did(play, "systemd_service") == [f"systemd_service {step} {unit}" for step, unit in zip(steps, UNITS)]
-    dry = resolver("configure.yml", {"config_files": list(written)}, True, __resolver_running=running)
+def test_the_resolver_restarts_reloads_or_starts(written, host, steps):
+    play = resolver("configure.yml", {"config_files": list(written)}, host=host)
+    assert did(play, "systemd_service") == [f"systemd_service {step}" for step in steps]
+    dry = resolver("configure.yml", {"config_files": list(written)}, True, host=host)
     assert did(dry, "systemd_service", "component_info") == []
 
 
-@pytest.mark.parametrize("follows, exists, files", [(True, True, 2), (True, False, 3), (False, False, 3)])
+@pytest.mark.parametrize("follows, exists, files", [(True, True, 3), (True, False, 4), (False, False, 4)])
 def test_names_that_follow_has_written_stay_as_they_are(follows, exists, files):
     play = resolver("configure.yml", {"stat": {"stat": {"exists": exists}}}, resolver_follows=follows)
     assert len(did(play, "config_files")) == files and len(did(play, "stat")) == follows
@@ -72,6 +74,43 @@ def test_the_resolver_is_waited_for_until_it_answers():
     assert len(resolver("configure.yml", {"component_info": [late, {}, {"wrong": []}]}).of("component_info")) == 3
     assert resolver("configure.yml", {"component_info": late}).code == 2
     assert resolver("configure.yml", {"component_info": {}}).code == 2
+
+
+def test_a_host_that_resolves_less_than_before_is_asked_again_and_ends_the_run():
+    lost = {"wrong": ["deb.debian.org is lost"]}
+    found = resolver("tell.yml", {"component_info": [lost, {}, {"wrong": []}]})
+    assert [call.given["resolver"]["before"] for call in found.of("component_info")] == [NAMES["resolved_before"]] * 3
+    assert resolver("tell.yml", {"component_info": lost}).code == 2
+    assert did(resolver("tell.yml", {"component_info": lost}, True), "component_info") == []
+    assert did(resolver("tell.yml", names={"resolved_before": {}}), "component_info") == []
+
+
+@pytest.mark.parametrize(
+    "written, host, steps",
+    [
+        (WROTE, {}, ["restarted"]),
+        (KEPT, {}, []),
+        (KEPT, {"active_units": UNITS[:2]}, ["started"]),
+        (KEPT, {"enabled_units": UNITS[:2]}, ["started"]),
+    ],
+    ids=["its files changed", "nothing changed", "stopped", "disabled"],
+)
+def test_the_keeper_restarts_or_starts_once_the_host_asks_the_resolver(written, host, steps):
+    done = [f"systemd_service {step} {KEEPS}" for step in steps]
+    play = resolver("tell.yml", {"config_files": [KEPT, written]}, plan=TELLS, host=host)
+    assert did(play, "systemd_service", "resolv_conf") == ["resolv_conf present", *done]
+    assert [call.given["enabled"] for call in play.of("systemd_service")] == [True for _step in steps]
+    dry = resolver("tell.yml", {"config_files": [KEPT, written]}, True, plan=TELLS, host=host)
+    assert did(dry, "systemd_service") == []
+
+
+def test_the_keepers_unit_starts_its_agent_with_its_settings():
+    """The unit has the agent's checksum, so that a new one is restarted."""
+    settings, unit = resolver("tell.yml", plan={"keeper": "{}\n"}).of("config_files")[-1].given["files"]
+    assert settings == {"path": "/etc/onprem-lb-resolver/keeper.json", "content": "{}\n"}
+    assert unit["path"] == f"/etc/systemd/system/{KEEPS}" and unit["unit"] == KEEPS
+    for part in ("-I /usr/local/lib/onprem-lb-resolver/agent.pyz resolver-keeper", settings["path"], "c0ffee"):
+        assert part in unit["content"]
 
 
 TELLS = {"resolved": "x", "networkmanager": "x", "resolv_conf": "x"}
@@ -90,10 +129,12 @@ TELLS = {"resolved": "x", "networkmanager": "x", "resolv_conf": "x"}
     ],
 )
 def test_who_is_in_charge_of_the_hosts_names_is_told_where_something_changed(names, told, in_force, steps):
-    answers = {"config_files": {"changed": bool(told), "paths": told}}
-    play = resolver("tell.yml", answers, names=names, plan={**TELLS, "in_force": in_force})
-    assert did(play, "systemd_service", "command") == steps
-    dry = resolver("tell.yml", answers, True, names, {**TELLS, "in_force": in_force})
+    def answers():
+        return {"config_files": [{"changed": bool(told), "paths": told}, KEPT]}
+
+    play = resolver("tell.yml", answers(), names=names, plan={**TELLS, "in_force": in_force})
+    assert did(play, "systemd_service", "command", "resolv_conf") == [*steps, "resolv_conf present"]
+    dry = resolver("tell.yml", answers(), True, names, {**TELLS, "in_force": in_force})
     assert did(dry, "systemd_service", "command") == []
 
 
@@ -144,6 +185,8 @@ def test_a_resolver_is_set_up_or_removed(lacks):
     assert quiet.code == 0 and quiet.said == []
     removed = resolver("main.yml", {"config_files": WROTE}, resolver_state="absent", __resolver_still_recorded=[])
     assert did(removed, "resolv_conf") == ["resolv_conf absent"]
+    gone = [each["path"] for call in removed.of("config_files") for each in call.given["files"]]
+    assert {f"/etc/systemd/system/{unit}" for unit in UNITS} <= {*gone}
 
 
 UNIT = "onprem-lb-direct-server.service"

@@ -73,6 +73,7 @@ SET_UP = {
     "__resolver_started": "{resolver_start}",
     "__resolver_watched": "restart",
     "__resolver_upstreams_kept": "",
+    "__resolver_asked_written": "",
     "__resolver_host_told": "",
     "__resolver_program": "",
     "__resolver_keeper_written": "",
