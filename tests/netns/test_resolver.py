@@ -64,8 +64,8 @@ def running(namespace, tmp_path, upstream="198.51.100.1", answering=""):
     for path, text in ((resolver.CONFIG, config_text), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
         (tmp_path / path.rpartition("/")[2]).write_text(text)
     config = tmp_path / "dnsmasq.conf"
-    text = config.read_text().replace(resolver.FOLDER, str(tmp_path))
-    config.write_text(text.replace(f"resolv-file={resolver.UPSTREAMS[resolver.FILE]}", f"no-resolv\nserver={upstream}"))
+    text = config.read_text().replace(f"resolv-file={resolver.ASKED}", f"no-resolv\nserver={upstream}")
+    config.write_text(text.replace(resolver.FOLDER, str(tmp_path)))
     # AppArmor confines it by its path, to folders which a test may not use.
     program = shutil.copy(shutil.which("dnsmasq", path="/usr/sbin:/usr/bin"), tmp_path / "dnsmasq")
     command = ["ip", "netns", "exec", namespace, program, "--keep-in-foreground", "--user=root"]

@@ -10,9 +10,9 @@ import contextlib
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import api as tested
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import watching
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import selector, watching
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.follower import Follower
-from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Hosts, Nodes, Settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import Settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.watching import (
     Interrupted,
     Listed,
@@ -30,10 +30,15 @@ from support.paths import MODULE_UTILS
 class Following:
     """A follower in its thread, and what it has told the loop."""
 
-    def __init__(self, api, label=LABEL, **others) -> None:
+    def __init__(self, api) -> None:
         self.loop, self.news = Loop(), []
-        self.follower = Follower(self.loop, Settings(api, Nodes(label=label), **others), self.news.extend)
+        self.follower = Follower(self.loop, Settings(api), self.news.extend)
         self.follower.start()
+
+    def with_label(self, label):
+        """Return the nodes of the first list that a label selects."""
+        wanted = selector.parse(label)
+        return {each.name for each in self.news[0].nodes if wanted.matches(each.labels)}
 
     def names(self):
         """Return the names of the last list, and how many there were."""
@@ -51,8 +56,8 @@ class Following:
 def follow():
     with contextlib.ExitStack() as stack:
 
-        def begin(*args, **settings):
-            found = Following(*args, **settings)
+        def begin(api):
+            found = Following(api)
             stack.callback(found.follower.stop)
             return found
 
@@ -100,17 +105,18 @@ def test_after_a_restored_snapshot_the_nodes_are_those_of_the_snapshot(server, a
 @pytest.mark.parametrize("of", sorted(LABELS))
 def test_the_nodes_of_each_kind_of_cluster_are_found_by_a_label_that_it_has(server, api, follow, of):
     server.put(*masters(of=of, networks=("10.0.0", "10.1.0")), node("worker", "10.0.0.9", labels=()))
-    it = follow(api, label=LABELS[of][-1])
-    it.until(lambda: it.names()[0] == {"m0", "m1", "m2"})
+    it = follow(api)
+    it.until(lambda: it.names()[0] == {"m0", "m1", "m2", "worker"})
+    assert it.with_label(LABELS[of][-1]) == {"m0", "m1", "m2"}
 
 
 def test_a_label_that_is_no_text_is_none(server, api, follow):
     odd = node("odd", "10.0.0.9")
     odd["metadata"]["labels"] = {"role": {"a": 1}, LABEL: ["x"]}
     server.put(node("m0", "10.0.0.1", labels=("role",)), odd)
-    it = follow(api, label="role in (,cp)", hosts=Hosts("lab.example.com"))  # with names, all nodes are asked for
+    it = follow(api)
     it.until(lambda: it.names()[0] == {"m0", "odd"})
-    assert {each.name for each in it.news[0].nodes if each.selected} == {"m0"}
+    assert it.with_label("role in (,cp)") == {"m0"}
 
 
 class Unknown(Exception):
@@ -133,7 +139,7 @@ def test_a_thread_that_ends_for_an_unknown_reason_ends_the_process(server, api, 
 
 
 def test_no_other_program_of_the_agent_has_a_thread_that_its_watchdog_does_not_see():
-    """A new one needs the same rule: what ends it ends the process."""
+    """Each of these follows the same rule: what ends it ends the process."""
     having = []
     for path in sorted((MODULE_UTILS / "_agent").rglob("*.py")):
         imported = [
@@ -149,4 +155,4 @@ def test_no_other_program_of_the_agent_has_a_thread_that_its_watchdog_does_not_s
         ]
         if {"threading", "_thread", "concurrent.futures", "multiprocessing"} & set(imported):
             having.append(path.name)
-    assert having == ["follower.py"]
+    assert having == ["follower.py", "relay.py"]

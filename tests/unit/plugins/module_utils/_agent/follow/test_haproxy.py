@@ -314,13 +314,13 @@ def test_without_a_reload_that_is_a_sentence(tmp_path):
 def test_it_says_which_servers_answer_and_which_the_file_has(case):
     gone = Server("gone", "127.0.0.9")
     case.balancer.apply([A, B, gone])
-    assert case.balancer.written() == [A, B, gone]
+    assert case.balancer.file.written() == [A, B, gone]
     wanted = {"127.0.0.1": True, "127.0.0.2": True, "127.0.0.9": False}
-    until(lambda: dict(case.balancer.answering()) == wanted)
+    until(lambda: dict(case.balancer.process.answering()) == wanted)
     case.config.write_text(case.config.read_text().replace("default-server check", "default-server"))
     case.stop()
     case.start()
-    assert case.balancer.answering() == [], "none is checked"
+    assert case.balancer.process.answering() == [], "none is checked"
 
 
 def test_many_servers_that_join_at_once_are_all_added(tmp_path):

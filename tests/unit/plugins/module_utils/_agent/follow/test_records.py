@@ -14,6 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.membership
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings import (
     Api,
     Haproxy,
+    Nodes,
     Proxy,
     Server,
     Settings,
@@ -22,7 +23,9 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.settings i
 
 OLD, NEW = 1000, 2000
 A, B = Server("a", "10.0.0.1"), Server("b", "10.0.0.2")
-KNOWN = Known((A, B), ("c",))
+LABEL = Nodes().label
+UNREADY = (Server("c", "10.0.0.9"),)
+KNOWN = Known((A, B), UNREADY)
 HAPROXY = "backend web\n  server first 10.0.0.1:6443\n  server x 10.0.0.3:6443\n"
 PROXY = json.dumps({"services": [{"name": "web", "servers": [{"name": "x", "address": "10.0.0.3", "port": 6443}]}]})
 
@@ -41,7 +44,7 @@ class Case:
             proxy=Proxy((Target("web"),), str(self.proxy)),
             state_file=str(self.state),
         )
-        state.save(str(self.state), KNOWN, "x")
+        state.save(str(self.state), {LABEL: KNOWN})
         self.at(self.state, NEW)
 
     def at(self, path, moment, text=None):
@@ -50,7 +53,7 @@ class Case:
         os.utime(path, (moment, moment))
 
     def newest(self, known=KNOWN):
-        return records.newest(self.settings, known)
+        return records.newest(self.settings, {LABEL: known})[LABEL]
 
 
 def test_the_state_file_counts_if_it_is_the_newest_or_the_only_one(case):
@@ -62,9 +65,9 @@ def test_the_state_file_counts_if_it_is_the_newest_or_the_only_one(case):
 
 def test_the_servers_of_a_newer_file_count_with_the_names_of_the_nodes(case):
     case.at(case.haproxy, NEW + 1, HAPROXY)
-    assert case.newest() == Known((A, Server("x", "10.0.0.3")), ("c",))
+    assert case.newest() == Known((A, Server("x", "10.0.0.3")), UNREADY)
     case.at(case.proxy, NEW + 2, PROXY)
-    assert case.newest() == Known((Server("x", "10.0.0.3"),), ("c",))
+    assert case.newest() == Known((Server("x", "10.0.0.3"),), UNREADY)
 
 
 def test_a_file_with_the_same_servers_or_of_no_use_changes_nothing(case):

@@ -53,7 +53,7 @@ def test_a_host_that_is_no_member_asks_at_the_ports_of_each_vip_that_has_one_hol
 
 
 def test_it_asks_where_the_plan_has_clients_connect_first():
-    """A cluster's redirect takes them to the balancer's own port; behind its ingress VIP is no balancer of this collection."""
+    """A cluster's redirect leads to the balancer's own port; behind its ingress VIP is no balancer of this collection."""
     plans = [{"targets": [[VIP, 6443], [SECOND, 80], [SECOND, 443], ["192.0.2.99", 1]]}]
     ports = {"ports_of_vips": {VIP: [9445, 6443]}}
     given = pair(seen(1, [VIP, SECOND], **ports), seen(2), vips=(VIP, SECOND))
