@@ -136,6 +136,7 @@ class FilterModule:
             "status_asked": status_asked,
             "status_questions": status.questions,
             "members_to_lock": locking.to_lock,
+            "rollback_faults": status.faults_after_return,
             "rollback_steps": rollback_steps,
             "switchover_measured": steps.measured,
             "switchover_missed": steps.missed,

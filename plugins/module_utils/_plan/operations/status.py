@@ -90,6 +90,13 @@ def status(given: List[Dict[str, Any]], beside: Beside = NOTHING_BESIDE) -> Stat
     return Status([*lines, *outside, *drilled, *unplanned, COMPARED], data, faults)
 
 
+def faults_after_return(given: List[Dict[str, Any]]) -> List[str]:
+    """Return what is wrong with members that have returned to a state: its VIPs count, and not the inventory's."""
+    every = [layout._replace(vips=[]) for layout in layouts(given)]
+    without = [f"{', '.join(layout.names)}: no configuration has a VIP." for layout in every if not layout.configured]
+    return [*without, *(fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)])]
+
+
 def _with_firewalls(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> Layout:
     """Return the members with what their firewalls refuse of what the plan opens."""
     return layout._replace(members=[each._replace(closed=firewalls.closed(each, plans)) for each in layout.members])

@@ -13,6 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status 
     SYMPTOMS,
     Beside,
     duration,
+    faults_after_return,
     questions,
     status,
 )
@@ -43,6 +44,16 @@ def test_a_pair_that_does_well_is_one_screen():
     assert status(pair(HOLDS, seen(2))).faults == []
 
 
+def test_after_a_return_the_vips_of_the_state_count_and_not_those_of_the_inventory():
+    returned = pair(HOLDS, seen(2), vips=(SECOND,))
+    assert status(returned).faults == [f"{SECOND} has no holder: see 'Nobody holds the VIP' in {SYMPTOMS}."]
+    assert faults_after_return(returned) == []
+    assert "has no holder" in faults_after_return(pair(seen(1), seen(2), vips=(SECOND,)))[0]
+    assert "has 2 holders" in faults_after_return(pair(HOLDS, seen(2, [VIP])))[0]
+    bare = {"instances": []}
+    assert faults_after_return(pair(seen(1, **bare), seen(2, **bare)))[0] == "lb1, lb2: no configuration has a VIP."
+
+
 def test_a_host_that_is_no_member_asks_at_the_ports_of_each_vip_that_has_one_holder():
     both = {"vips": (VIP, SECOND)}
     ports = {"ports_of_vips": {VIP: [80, 443], SECOND: [443]}}
@@ -53,7 +64,7 @@ def test_a_host_that_is_no_member_asks_at_the_ports_of_each_vip_that_has_one_hol
 
 
 def test_it_asks_where_the_plan_has_clients_connect_first():
-    """A cluster's redirect leads to the balancer's own port; behind its ingress VIP is no balancer of this collection."""
+    """A cluster's redirect leads to the balancer's own port; no balancer of ours is behind its ingress VIP."""
     plans = [{"targets": [[VIP, 6443], [SECOND, 80], [SECOND, 443], ["192.0.2.99", 1]]}]
     ports = {"ports_of_vips": {VIP: [9445, 6443]}}
     given = pair(seen(1, [VIP, SECOND], **ports), seen(2), vips=(VIP, SECOND))
