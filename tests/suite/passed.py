@@ -48,6 +48,8 @@ def commit_of(checkout: Path) -> Optional[str]:
     """Return the commit that a checkout is at; None if a file differs from it."""
 
     def git(*arguments: str) -> str:
-        return subprocess.run(("git", "-C", checkout, *arguments), stdout=subprocess.PIPE, text=True).stdout.strip()
+        return subprocess.run(
+            ("git", "-C", checkout, *arguments), stdout=subprocess.PIPE, text=True, check=False
+        ).stdout.strip()
 
     return (git("rev-parse", "HEAD") or None) if not git("status", "--porcelain") else None
