@@ -283,3 +283,12 @@ def _keep_only(*kept: int) -> None:
         if int(entry) not in (0, 1, 2, *kept):
             with contextlib.suppress(OSError):  # that of listdir() is already closed
                 os.close(int(entry))
+
+
+def is_cut_off(client):
+    """Wait until the other end has closed a connection; return whether it has sent nothing before."""
+    client.settimeout(LIMIT)
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True

@@ -36,7 +36,7 @@ def reached(monkeypatch, tmp_path):
     (tmp_path / "dnf.conf").write_text("[main]\n")
     monkeypatch.setattr(reader, "YUM_SOURCES", (f"{tmp_path}/*.repo",))
     monkeypatch.setattr(reader, "YUM_SETTINGS", (f"{tmp_path}/dnf.conf",))
-    monkeypatch.setattr(facts, "any_reachable", lambda places, _patience: tried.extend(places))
+    monkeypatch.setattr(facts, "any_reachable", lambda places, timeout: tried.extend(places))
     return tried
 
 

@@ -10,10 +10,9 @@ import random
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink, raw_sockets
-from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar import router, standstill
+from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar import standstill
 from ansible_collections.onprem.lb.plugins.module_utils._agent.sidecar.standstill import Seen
 from support.agent.loops import SECOND, run_until
-from support.plans import pods
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
@@ -154,12 +153,3 @@ def test_what_it_holds_is_not_known_without_its_configuration(case):
     case.watch.start()
     run_until(case.loop, lambda: case.said)
     assert case.ended == []
-
-
-def test_the_agents_routers_are_those_of_keepalived():
-    """The same plan by both engines: what each holds is the same."""
-    ours = router.of_agent(pods.text("vrrp.json", engine="agent"))
-    theirs = conf.routers(pods.text("keepalived.conf"))
-    for one, other in zip(ours, theirs):
-        assert (one.name, one.interface, one.vrid, one.held) == (other.name, other.interface, other.vrid, other.held)
-    assert len(ours) == len(theirs)
