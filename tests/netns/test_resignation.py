@@ -17,17 +17,10 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout
 from support.netns.keepaliveds import Cluster
 from support.netns.links import skip_reason
 from support.netns.resignations import LONG, resign
-from support.plans.pairs import member
+from support.plans.pairs import VRRP_KINDS, member
 from support.waiting import until
 
-VIP, VIP6, OTHER = "192.0.2.10", "2001:db8::10", "192.0.2.77"
-KINDS = {
-    "version 2": {},
-    "version 3": {"vrrp_version": 3},
-    "multicast": {"multicast": True},
-    "IPv6": {"vips": [VIP6]},
-    "IPv6, multicast": {"vips": [VIP6], "multicast": True},
-}
+VIP, OTHER = "192.0.2.10", "192.0.2.77"
 
 
 def cluster_of(tmp_path, interval=1, **settings):
@@ -76,10 +69,10 @@ def senders(cluster, since):
     return [each.member for each in sorted(cluster.recorder.advertisements) if each.at >= since]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", VRRP_KINDS)
 def test_the_peer_holds_the_vip_because_of_the_resignation(kind, tmp_path):
-    vip = KINDS[kind].get("vips", [VIP])[0]
-    with cluster_of(tmp_path, LONG, **KINDS[kind]) as cluster:
+    vip = VRRP_KINDS[kind].get("vips", [VIP])[0]
+    with cluster_of(tmp_path, LONG, **VRRP_KINDS[kind]) as cluster:
         have_held(cluster, "lb1", vip, "lb2")
         cluster.nodes["lb1"].ip("addr", "add", f"{OTHER}/32", "dev", "eth0")
         before, header = sent_by(cluster, "lb1", 0)[-1]

@@ -23,17 +23,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from support.netns.keepaliveds import Cluster, kill_group
 from support.netns.links import skip_reason
-from support.plans.pairs import member
+from support.plans.pairs import VRRP_KINDS, member
 from support.waiting import stays, until
 
 VIP, VIP6 = "192.0.2.10", "2001:db8::10"
-KINDS = {
-    "version 2": {},
-    "version 3": {"vrrp_version": 3},
-    "multicast": {"multicast": True},
-    "IPv6": {"vips": [VIP6]},
-    "two VIPs": {"vips": [VIP, VIP6]},
-}
+KINDS = {**VRRP_KINDS, "two VIPs": {"vips": [VIP, VIP6]}}
 PACKAGE = os.path.dirname(os.path.dirname(_agent.__file__))
 A_WHILE_S = 5
 

@@ -14,16 +14,9 @@ from support import rounds
 from support.netns.keepaliveds import Cluster
 from support.netns.links import skip_reason
 from support.netns.stalls import StallDetector
-from support.plans.pairs import member
+from support.plans.pairs import VRRP_KINDS, member
 
-VIP, VIP6 = "192.0.2.10", "2001:db8::10"
-KINDS = {
-    "version 2": {},
-    "version 3": {"vrrp_version": 3},
-    "multicast": {"multicast": True},
-    "IPv6": {"vips": [VIP6]},
-    "IPv6, multicast": {"vips": [VIP6], "multicast": True},
-}
+VIP = "192.0.2.10"
 WITHIN_S = 0.3
 HANDOVER_MS = 60  # two keepaliveds may have the VIP for so long when the first one returns
 
@@ -41,12 +34,12 @@ def one_round(cluster, vip, stalled):
     return (taken - begin - stalled(begin, taken), *overlaps)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", VRRP_KINDS)
 def test_the_peer_holds_the_vip_at_once_and_the_two_never_do_together(kind, tmp_path):
     if skip_reason("keepalived"):
         pytest.skip(skip_reason("keepalived"))
-    vip = KINDS[kind].get("vips", [VIP])[0]
-    plan = pair.plan([member(1, **KINDS[kind]), member(2, **KINDS[kind])])
+    vip = VRRP_KINDS[kind].get("vips", [VIP])[0]
+    plan = pair.plan([member(1, **VRRP_KINDS[kind]), member(2, **VRRP_KINDS[kind])])
     with contextlib.ExitStack() as stack:
         detector = stack.enter_context(contextlib.closing(StallDetector()))
         cluster = stack.enter_context(Cluster(plan, tmp_path, threading.Event(), stalled=detector.stalled))

@@ -10,6 +10,14 @@ SETTINGS = {
     "masters": ["192.0.2.21", "192.0.2.22"],
     "infra_nodes": ["192.0.2.31", "192.0.2.32"],
 }
+# How two members may exchange Advertisements.
+VRRP_KINDS = {
+    "version 2": {},
+    "version 3": {"vrrp_version": 3},
+    "multicast": {"multicast": True},
+    "IPv6": {"vips": ["2001:db8::10"]},
+    "IPv6, multicast": {"vips": ["2001:db8::10"], "multicast": True},
+}
 
 
 def member(number, **settings):

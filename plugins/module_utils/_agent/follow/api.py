@@ -63,9 +63,8 @@ class Unreadable(Exception):
 class Client:
     """One request after the other, each with a connection of its own."""
 
-    def __init__(self, api: Api, label: str) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._selected = {"labelSelector": label} if label else {}
         self._timeout = api.timeout / MILLION
         self._socket: Optional[socket.socket] = None
         self._closed = False
@@ -118,7 +117,7 @@ class Client:
 
     def _ask(self, server: int, query: Dict[str, Any], read: Callable[[http.client.HTTPResponse], Outcome]) -> Outcome:
         url = urlsplit(self._api.servers[server])
-        target = f"{url.path.rstrip('/')}{NODES}?{urlencode({**self._selected, **query})}"
+        target = f"{url.path.rstrip('/')}{NODES}?{urlencode(query)}"
         connection = http.client.HTTPConnection(url.hostname or "", url.port or PORT)
         try:
             headers = self._headers()

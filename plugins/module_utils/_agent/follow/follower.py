@@ -25,7 +25,7 @@ class Follower:
         """:param take: is called in the loop with what is new, in its order"""
         self._loop, self._take = loop, take
         # All nodes: a watch of those with a label does not tell a node that has lost it from one that is gone.
-        self._client = Client(settings.api, "")
+        self._client = Client(settings.api)
         self._watching = Watching(len(settings.api.servers))
         self._stopped = threading.Event()
         self._news: Deque[News] = collections.deque()

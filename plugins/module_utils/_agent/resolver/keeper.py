@@ -85,6 +85,8 @@ def wanted(given: Settings, here: Here, answers: bool) -> Wanted:
         return Wanted(problem=_problem(manager)) if manager else Wanted()
     supersedes = foreign and given.told == FILE and bool(others(text, given.mine))
     source = text if supersedes else here.source
+    if text and not foreign and not resolv_conf.nameservers(source):
+        return Wanted()  # it is not known whom the host asked before: whoever is there stays
     upstreams = others(source, given.mine)
     stopped = bool(upstreams) and not answers
     after = (
@@ -133,6 +135,7 @@ class Keeper:
         self._silent = 0  # looks
         self._looks = 0
         self._said = ""
+        self._source = ""  # the last file of the host's own name servers that named any
         self.last = ""  # the last name server that the resolver asks
         self.state: Dict[str, Any] = {"answers": True, "forwards": None, "asked": True, "problem": ""}
 
@@ -154,15 +157,22 @@ class Keeper:
         """Whether it says anything of a name that it never forwards. Others may change without a run."""
         return self._ask(self._given.own, LOCAL, "A").rcode is not None
 
+    def _own_servers(self) -> str:
+        """Return the file with the host's own name servers; while it is missing or names nobody, the one before."""
+        text = files.text(self._given.source) or ""
+        if resolv_conf.nameservers(text):
+            self._source = text
+        return self._source
+
     def _forwards(self) -> Optional[bool]:
         given = self._given
-        upstreams = [*others(files.text(given.source) or "", given.mine), *given.named]
+        upstreams = [*others(self._own_servers(), given.mine), *given.named]
         return forwards(given.own, upstreams, self._ask)
 
     def _tell(self) -> str:
         """Have the resolver ask the host's name servers, never none, and return what is in the way."""
         given = self._given
-        servers = others(files.text(given.source) or "", [*given.mine, *given.named])  # dnsmasq has these already
+        servers = others(self._own_servers(), [*given.mine, *given.named])  # dnsmasq has these already
         self.last = next(iter([*servers[-1:], *given.named[-1:]]), self.last)
         try:
             if servers and given.upstreams and files.text(given.upstreams) != resolv_conf.upstreams(servers):
@@ -175,7 +185,7 @@ class Keeper:
         """Put the host's own resolver first, or the others back, and return what is in the way."""
         given, path = self._given, self._path
         target = os.path.realpath(path) if os.path.islink(path) else ""
-        found = wanted(given, Here(files.text(path), target, files.text(given.source) or ""), answers)
+        found = wanted(given, Here(files.text(path), target, self._own_servers()), answers)
         if found.problem:
             return found.problem
         try:

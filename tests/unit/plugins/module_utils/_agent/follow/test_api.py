@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import api as tested
@@ -24,14 +24,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.follow.watching i
     WatchRequest,
 )
 from support.follow.api_server import TOKEN
-from support.follow.nodes import LABEL, node
+from support.follow.nodes import node
 from support.waiting import LIMIT_S, until
-
-SELECTOR = f"{LABEL}="
 
 
 def listed(api):
-    return Client(api, SELECTOR).page(PageRequest(0))
+    return Client(api).page(PageRequest(0))
 
 
 @pytest.mark.parametrize("url, port", [("https://192.0.2.1", 443), ("https://192.0.2.1:6443", 6443)])
@@ -51,7 +49,7 @@ class Watch:
 
     def __init__(self, api, version, seconds=600) -> None:
         self.lines, self.opened, self.outcome = [], 0, None
-        self.client = Client(api, SELECTOR)
+        self.client = Client(api)
         self.thread = threading.Thread(target=self._run, args=(WatchRequest(0, version, seconds),))
         self.thread.start()
 
@@ -76,16 +74,16 @@ def watch(server, api):
     found.end()
 
 
-def test_a_list_has_the_labelled_nodes_and_the_version(server, api):
+def test_a_list_has_all_nodes_and_the_version(server, api):
     server.put(node("a", "10.0.0.1"), node("worker", "10.0.0.2", labels=()))
     found = listed(api)
     assert isinstance(found, Page) and found.version == "102" and not found.page
-    assert [item["metadata"]["name"] for item in found.items] == ["a"]
+    assert [item["metadata"]["name"] for item in found.items] == ["a", "worker"]
 
 
 def test_many_nodes_come_in_pages(server, api):
     server.put(*(node(f"n{at}", "10.0.0.1") for at in range(120)))
-    client, request, names = Client(api, SELECTOR), PageRequest(0), []
+    client, request, names = Client(api), PageRequest(0), []
     while True:
         page = client.page(request)
         names += [item["metadata"]["name"] for item in page.items]
@@ -223,19 +221,24 @@ def test_a_server_that_says_nothing_is_given_up(api):
         assert listed(api._replace(servers=(url,), timeout=100_000)) == Failed("no answer in time")
 
 
+def clock_of_looks(monkeypatch):
+    """Have the client's clock alone, and not the server's, go on by 3 s with each look; return what is to come."""
+    moments = iter(range(0, 1_000_000, 3))
+    monkeypatch.setattr(tested, "time", SimpleNamespace(monotonic=lambda: float(next(moments))))
+    return moments
+
+
 def test_a_server_that_sends_a_list_too_slowly_is_given_up(server, api, monkeypatch):
     server.put(node("a", "10.0.0.1"))
-    moments = iter(range(0, 1000, 3))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(moments)))
+    clock_of_looks(monkeypatch)
     assert listed(api._replace(timeout=1_000_000)) == Failed("no answer in time")
 
 
 def test_a_page_that_comes_slowly_and_steadily_is_waited_for(server, api, monkeypatch):
     """1 MB over a slow link takes longer than an answer may otherwise: here each look at the clock is 3 s later."""
     server.put(*(node(f"n{at}", "10.0.0.1", annotations={"x": "x" * 20_000}) for at in range(50)))
-    moments = iter(range(0, 1_000_000, 3))
+    moments = clock_of_looks(monkeypatch)
     monkeypatch.setattr(tested, "CHUNK", 5000)
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(moments)))
     assert len(listed(api._replace(timeout=1_000_000)).items) == 50
     assert next(moments) > 2 * 60
 

@@ -132,6 +132,20 @@ def test_one_who_names_nobody_takes_no_server_away(path, names, text):
     assert servers(path) == [OWN, SECOND] and kept(path).read_text() == THEIRS
 
 
+@pytest.mark.parametrize("text", [None, "", "search lease.example\n"])
+@pytest.mark.parametrize("looked_before", [True, False])
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_copy_that_is_gone_or_names_nobody_takes_no_server_away(path, names, text, looked_before, runs):
+    one = keeping(path, names)
+    if looked_before:
+        one.look()
+    kept(path).unlink() if text is None else kept(path).write_text(text)
+    names.runs = runs
+    for _look in range(keeper.PATIENCE + 1):
+        one.look()
+        assert SECOND in servers(path)
+
+
 def test_one_that_is_gone_is_written_again(path, names):
     path.unlink()
     keeping(path, names).look()
@@ -244,11 +258,14 @@ def test_after_any_writers_and_any_failures_the_host_asks_somebody_who_answers(p
         names.runs = chance.random() < 0.6
         if chance.random() < 0.4:
             chance.choice([in_place, renamed])(path, chance.choice(texts))
+        if chance.random() < 0.1:
+            kept(path).unlink(missing_ok=True)
         one.look()
         assert [each for each in servers(path) if each != OWN]
     names.runs = True
+    renamed(path, THEIRS)
     one.look()
-    assert servers(path)[0] == OWN and set(servers(path)) == {OWN, servers(kept(path))[-1]}
+    assert servers(path) == [OWN, SECOND] and kept(path).read_text() == THEIRS
 
 
 def test_a_file_that_cannot_be_written_is_a_problem_and_not_the_end(path, names, monkeypatch):
