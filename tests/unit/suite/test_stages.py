@@ -95,6 +95,7 @@ def test_the_matrix_plays_each_scenario_in_full_on_one_image_and_in_quick_on_the
         assert {run: scope for run, scope in scopes.items() if run.startswith(name + ":")} == {
             f"{name}:{each}": "full" if each == image else "quick" for each in IMAGES
         }
+    assert [scopes[run] for run in EVERY] == sorted(scopes.values())  # what finds most comes first
     for scope, full in (("quick", False), ("full", True)):
         chosen = request(full=full, runs=EVERY)
         assert {stage("molecule", run, chosen).environment["SCOPE"] for run in EVERY} == {scope}
