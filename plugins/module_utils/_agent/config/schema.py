@@ -87,9 +87,23 @@ def place_of(place: str, at: int, item: Any) -> str:
     return f"{place}[{at}] ({name})" if name and word(name)[0] else f"{place}[{at}]"
 
 
+def placed(place: str, items: List[Dict[str, Any]]) -> List[Tuple[str, Dict[str, Any]]]:
+    return [(place_of(place, at, item), item) for at, item in enumerate(items)]
+
+
 def same_names(items: List[Dict[str, Any]], place: str) -> Faults:
     names = repeated([item["name"] for item in items if item["name"]])
     return [f"{place} has the name '{name}' twice: give each its own." for name in names]
+
+
+def undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place: str) -> Faults:
+    """Return a sentence for each named item that is not defined."""
+    known = [item["name"] for item in defined]
+    return [
+        f"{place} names '{item['name']}', which is not defined: known are {', '.join(map(str, known)) or 'none'}."
+        for item in named
+        if item["name"] not in known
+    ]
 
 
 def repeated(names: List[str]) -> List[str]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..checks import settings
+from ..checks.config import EVERY_CHECK, HTTP
 from ..config import fields, file
 from ..config.schema import Faults, Field, anything, list_of, one_of, port, read, read_list, text
 from ..keepalived.answers import Question, question
-from ..vrrp.config import EVERY_CHECK, HTTP
 
 Command = Tuple[str, ...]
 
