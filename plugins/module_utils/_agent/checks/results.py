@@ -10,7 +10,7 @@ from ..net import links
 from .checks_process import Result
 from .settings import INTERFACE, Check
 
-NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check without a result so far
+NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": "", "known": False}  # of a check without a result so far
 
 
 class CheckState(NamedTuple):

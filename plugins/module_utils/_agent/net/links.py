@@ -67,6 +67,11 @@ class Links:
         found = self._addresses.get((index, text), {}).get(int(prefix))
         return found is not None and found.usable
 
+    def carrying(self, address: str) -> List[str]:
+        """Return the interfaces that have an address, with whatever prefix length."""
+        indexes = [index for index, found in self._addresses if found == address]
+        return sorted(self._links[index].name for index in indexes if index in self._links)
+
     def every_address(self) -> Iterator[netlink.Address]:
         for by_prefix in self._addresses.values():
             yield from by_prefix.values()

@@ -15,9 +15,10 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 from ..checks.checks_process import Result
 from ..checks.results import CheckResults
 from ..net import netlink
+from ..net.addresses import REPLACED
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links, reload, report, settings
-from .addresses import REPLACED, VirtualAddresses
+from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
 from .notices import Notices
 from .offering import Offering
