@@ -5,11 +5,23 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..checks import config as check_config
 from ..config import fields, file
-from ..config.schema import Faults, Field, anything, list_of, placed, read, read_list, repeated, undefined, word
+from ..config.schema import (
+    Faults,
+    Field,
+    anything,
+    counted,
+    list_of,
+    placed,
+    read,
+    read_list,
+    repeated,
+    undefined,
+    word,
+)
 from . import settings
 
 _ALL = settings.Settings._field_defaults
@@ -78,6 +90,17 @@ def _settings(found: Parts) -> settings.Settings:
 def alone(address: str) -> str:
     """Return an address with the prefix length of a single one."""
     return f"{address}/{128 if ':' in address else 32}"
+
+
+def counts(found: settings.Settings) -> List[str]:
+    """Say what there is in a configuration."""
+    return [counted(found.vips, "VIP"), counted(found.checks, "check")]
+
+
+def notes(found: settings.Settings, has_interface: Callable[[str], bool]) -> List[str]:
+    """Say what is odd about a configuration, and no fault."""
+    until = f"this host has no interface {found.interface} now; until it has, no VIP is here."
+    return [] if has_interface(found.interface) else [until]
 
 
 FORMAT = file.Format(_read, _host_answers, _settings)

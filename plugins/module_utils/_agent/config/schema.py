@@ -12,7 +12,7 @@ import collections
 import functools
 import ipaddress
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 Faults = List[str]
 
@@ -104,6 +104,15 @@ def undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place:
         for item in named
         if item["name"] not in known
     ]
+
+
+def counted(items: Sequence[Any], name: str) -> str:
+    return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"
+
+
+def no_notes(_settings: Any, _has_interface: Callable[[str], bool]) -> List[str]:
+    """Of a configuration in which nothing is odd that is no fault: see `check-config`."""
+    return []
 
 
 def repeated(names: List[str]) -> List[str]:

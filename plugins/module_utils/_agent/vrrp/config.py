@@ -18,6 +18,7 @@ from ..config.schema import (
     Field,
     anything,
     boolean,
+    counted,
     integer,
     list_of,
     number,
@@ -30,6 +31,7 @@ from ..config.schema import (
 )
 from . import notation, rules, settings
 from .core import packet
+from .notes import notes  # noqa: F401  # of `check-config`
 
 
 def _router_address(value: Any) -> fields.Checked:
@@ -199,6 +201,11 @@ def _tracked(item: Dict[str, Any], groups: List[Dict[str, Any]]) -> List[Dict[st
     of_group = [tracked for group in groups if item["name"] in group["instances"] for tracked in group["track"]]
     own = [tracked["name"] for tracked in item["track"]]
     return [*item["track"], *(tracked for tracked in of_group if tracked["name"] not in own)]
+
+
+def counts(found: settings.Settings) -> List[str]:
+    """Say what there is in a configuration."""
+    return [counted(found.instances, "instance"), counted(found.groups, "sync group"), counted(found.checks, "check")]
 
 
 FORMAT = file.Format(_read, _host_answers, _settings)
