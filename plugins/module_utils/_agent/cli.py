@@ -8,7 +8,7 @@ Each command imports only what it needs: the daemons run for long and stay small
 from __future__ import annotations
 
 import sys
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional
 
 from . import VERSION
 from .vrrp.core import packet
@@ -20,9 +20,20 @@ CONFIGURED = (
     ("proxy", "balance TCP connections"),
     ("follow", "keep the servers of a balancer at the nodes of a cluster"),
     ("direct", "hand connections to servers that answer the clients themselves"),
+    ("anycast", "have VIPs on lo while this host's balancer serves"),
     ("sidecar", "do for the pod of a VRRP router what systemd does for its unit"),
     ("check-config", "say what is wrong with a configuration of any of them"),
 )
+# Those that are started in the same way, and where each one's lifecycle is.
+DAEMONS = {"proxy": "proxy.master", "follow": "follow", "direct": "direct", "anycast": "anycast"}
+# Which modules show a report as a table and as metrics, by the key that only its daemon's has; otherwise it is VRRP's.
+SHOWN = {
+    "balancers": ("follow.show", "follow.show"),
+    "table": ("direct.show", "direct.show"),
+    "vips": ("anycast.show", "anycast.show"),
+    "services": ("proxy.views.text", "proxy.views.metrics"),
+}
+VRRP = ("vrrp.show", "vrrp.show")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -30,9 +41,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     options = _parse(arguments)
     commands = {
         "vrrp": _vrrp,
-        "proxy": _proxy,
-        "follow": _follow,
-        "direct": _direct,
+        **dict.fromkeys(DAEMONS, _daemon),
         "direct-server": _direct_server,
         "sidecar": _sidecar,
         "check-config": _check_config,
@@ -115,52 +124,25 @@ def _vrrp(options: Any) -> int:
     return lifecycle.main(options.config, settings, Log(), Notifier())
 
 
-def _proxy(options: Any) -> int:
+def _module(name: str) -> Any:
+    """Return a module of this package."""
+    import importlib
+
+    return importlib.import_module(f".{name}", __package__)
+
+
+def _daemon(options: Any) -> int:
     import os
 
     environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
-    from .proxy import config
-
-    settings, faults = config.load(options.config)
+    settings, faults = _module(f"{options.command}.config").load(options.config)
     if settings is None:
         return _refuse(*faults)
-    from .proxy.master import lifecycle
+    lifecycle = _module(f"{DAEMONS[options.command]}.lifecycle")
     from .runtime.log import Log
     from .runtime.sd_notify import Notifier
 
-    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
-
-
-def _follow(options: Any) -> int:
-    import os
-
-    environ = dict(os.environ)
-    from .follow import config
-
-    settings, faults = config.load(options.config)
-    if settings is None:
-        return _refuse(*faults)
-    from .follow import lifecycle
-    from .runtime.log import Log
-    from .runtime.sd_notify import Notifier
-
-    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
-
-
-def _direct(options: Any) -> int:
-    import os
-
-    environ = dict(os.environ)
-    from .direct import config
-
-    settings, faults = config.load(options.config)
-    if settings is None:
-        return _refuse(*faults)
-    from .direct import lifecycle
-    from .runtime.log import Log
-    from .runtime.sd_notify import Notifier
-
-    return lifecycle.main(options.config, settings, Log(), Notifier(), environ)
+    return int(lifecycle.main(options.config, settings, Log(), Notifier(), environ))
 
 
 def _direct_server(options: Any) -> int:
@@ -219,86 +201,20 @@ def _check_config(options: Any) -> int:
     kind, faults = file.kind(parsed, options.config)
     if faults:
         return _refuse(*faults)
-    counts, notes, faults = COUNTS[kind](text, options.config, host)
-    if faults:
+    config = _module(f"{kind}.config")
+    settings, faults = config.parse(text, options.config, host)
+    if settings is None:
         return _refuse(*lines.numbered(text, faults))
+    counts, notes = config.counts(settings), config.notes(settings, host.has_interface)
     _print("".join([f"{options.config} is good: {', '.join(counts)}.\n", *(f"Note: {note}\n" for note in notes)]))
     return GOOD
-
-
-def _count_vrrp(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
-    """Return what there is in a configuration, what is odd about it, and what is wrong with it."""
-    from .vrrp import config, notes
-
-    settings, faults = config.parse(text, path, host)
-    if settings is None:
-        return [], [], faults
-    groups, checks = settings.groups, settings.checks
-    counts = [_count(settings.instances, "instance"), _count(groups, "sync group"), _count(checks, "check")]
-    return counts, notes.notes(settings, host.has_interface), []
-
-
-def _count_proxy(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
-    from .proxy import config
-
-    settings, faults = config.parse(text, path, host)
-    if settings is None:
-        return [], [], faults
-    servers = [server for service in settings.services for server in service.servers]
-    counts = [_count(settings.services, "service"), _count(servers, "server"), _count(settings.monitors, "monitor")]
-    return counts, [], []
-
-
-def _count_follow(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
-    from .follow import config
-
-    settings, faults = config.parse(text, path, host)
-    if settings is None:
-        return [], [], faults
-    backends = settings.haproxy.backends if settings.haproxy else ()
-    services = settings.proxy.services if settings.proxy else ()
-    counts = [_count(settings.api.servers, "API server"), _count(backends, "backend"), _count(services, "service")]
-    return counts, [], []
-
-
-def _count_direct(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
-    from .direct import config
-
-    settings, faults = config.parse(text, path, host)
-    if settings is None:
-        return [], [], faults
-    servers = [server for service in settings.services for server in service.balanced.servers]
-    until = f"this host has no interface {settings.interface} now; until it has, there is no table."
-    notes = [] if host.has_interface(settings.interface) else [until]
-    return [_count(settings.services, "service"), _count(servers, "server")], notes, []
-
-
-def _count_sidecar(text: str, path: str, host: Any) -> Tuple[List[str], List[str], List[str]]:
-    from .sidecar import config
-
-    settings, faults = config.parse(text, path, host)
-    if settings is None:
-        return [], [], faults
-    return [name for name in ("balancer", "router") if getattr(settings, name)], [], []
-
-
-COUNTS = {
-    "vrrp": _count_vrrp,
-    "proxy": _count_proxy,
-    "follow": _count_follow,
-    "direct": _count_direct,
-    "sidecar": _count_sidecar,
-}
-
-
-def _count(items: Any, name: str) -> str:
-    return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"
 
 
 def _status(options: Any) -> int:
     """Ask the agent at a socket, or each one that has a socket at a default path."""
     import os
 
+    from .anycast.settings import STATUS_SOCKET as ANYCAST
     from .direct.settings import STATUS_SOCKET as DIRECT
     from .follow.settings import STATUS_SOCKET as FOLLOW
     from .proxy.settings import Settings as Proxy
@@ -307,7 +223,7 @@ def _status(options: Any) -> int:
 
     defaults = [Vrrp(()).status_socket, Proxy(()).status_socket]
     exit_code = GOOD
-    there = [path for path in (*defaults, FOLLOW, DIRECT) if os.path.exists(path)]
+    there = [path for path in (*defaults, FOLLOW, DIRECT, ANYCAST) if os.path.exists(path)]
     for path in [options.socket] if options.socket else there or defaults:
         try:
             _print(_formatted(status_socket.fetch(path), options.format))
@@ -322,21 +238,9 @@ def _formatted(report: Any, form: str) -> str:
 
     if form == "json":
         return json.dumps(report, indent=2) + "\n"
-    if "balancers" in report:
-        from .follow import show as follow
-
-        return follow.prometheus(report) if form == "prometheus" else follow.table(report, time.time())
-    if "table" in report:
-        from .direct import show as direct
-
-        return direct.prometheus(report) if form == "prometheus" else direct.table(report, time.time())
-    if "services" in report:
-        from .proxy.views import metrics, text
-
-        return metrics.prometheus(report) if form == "prometheus" else text.table(report, time.time())
-    from .vrrp import show
-
-    return show.prometheus(report) if form == "prometheus" else show.table(report, time.time())
+    table, metrics = next((modules for key, modules in SHOWN.items() if key in report), VRRP)
+    text = _module(metrics).prometheus(report) if form == "prometheus" else _module(table).table(report, time.time())
+    return str(text)
 
 
 def _server(options: Any) -> int:

@@ -73,9 +73,17 @@ REPORT = {
     "instances": [FRONT, SIX, NEW],
     "groups": [{"name": "both", "instances": ["six", "new"], "state": "Fault"}],
     "checks": [
-        {"name": "haproxy", "type": "process", "up": False, "since": NOW - 70, "value": 0, "detail": "no process"},
-        {"name": "load", "type": "file", "up": True, "since": NOW - 5, "value": 1, "detail": ""},
-        {"name": "api", "type": "https", "up": None, "since": None, "value": 0, "detail": ""},
+        {
+            "name": "haproxy",
+            "type": "process",
+            "up": False,
+            "since": NOW - 70,
+            "value": 0,
+            "detail": "no process",
+            "known": True,
+        },
+        {"name": "load", "type": "file", "up": True, "since": NOW - 5, "value": 1, "detail": "", "known": True},
+        {"name": "api", "type": "https", "up": None, "since": None, "value": 0, "detail": "", "known": False},
     ],
 }
 QUIET = {

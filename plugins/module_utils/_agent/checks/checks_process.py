@@ -28,6 +28,7 @@ class Result(NamedTuple):
     up: bool  # of a file: the number in it is 0
     value: int  # the number in a file, otherwise 0
     detail: str  # "status 200", "connection refused", ...
+    known: bool = True  # of `outcome.Outcome`
 
 
 class Run(NamedTuple):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads the number in a file, at once when it changes."""
+"""Reads a file, as a rule the number in it, at once when it changes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ class File(Probe):
     The periodic runs cover what inotify does not see: a folder that is created later, a file on another host.
     """
 
-    def __init__(self, loop: Loop, path: str, changed: Callable[[], None]) -> None:
-        self._loop, self._path, self._changed = loop, path, changed
+    def __init__(
+        self, loop: Loop, path: str, changed: Callable[[], None], look: Optional[Callable[[str], Outcome]] = None
+    ) -> None:
+        """
+        :param look: returns what a path says, if that is not a number
+        """
+        self._loop, self._path, self._changed, self._look = loop, path, changed, look or number
         self._folder, self._name = os.path.split(path)
         self._inotify: Optional[Inotify] = None
 
     def start(self, done: Done) -> None:
         began = self._loop.now()
         self._watch()  # before reading, so that no change in between is missed
-        value, detail = read(self._path)
-        done(Outcome(not value, detail, self._loop.now() - began, value))
+        done(self._look(self._path)._replace(duration=self._loop.now() - began))
 
     def stop(self) -> None:
         if self._inotify:
@@ -53,6 +57,11 @@ class File(Probe):
     def _notice(self, _ready: int) -> None:
         if self._inotify and {"", self._name}.intersection(list(self._inotify.names())):
             self._changed()
+
+
+def number(path: str) -> Outcome:
+    value, detail = read(path)
+    return Outcome(not value, detail, value=value, known=not detail)
 
 
 def read(path: str) -> Tuple[int, str]:

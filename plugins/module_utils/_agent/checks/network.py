@@ -20,6 +20,8 @@ from .outcome import Done, Outcome, Probe, in_words, seconds
 
 Steps = Generator[int, None, str]
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
+# This host has no more sockets, ports or memory, which says nothing of the target.
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EAGAIN)
 
 
 class BadResponse(Exception):
@@ -126,7 +128,7 @@ class NetworkProbe(Probe):
         try:
             self._stream = Stream(self._connect(self._address, self._port))
         except (OSError, ValueError) as fault:
-            return self._end(False, in_words(fault))
+            return self._end(False, in_words(fault), known=getattr(fault, "errno", None) not in SHORTAGES)
         self._limit = self._connect_timeout or self._timeout
         self._wait(patience.begin(self._limit, self._began))
         self._steps = self._converse(self._stream)
@@ -175,9 +177,9 @@ class NetworkProbe(Probe):
         missing = self._stream.missing if self._stream else "no answer"
         return self._end(False, f"{missing} within {seconds(self._limit)}")
 
-    def _end(self, success: bool, detail: str) -> None:
+    def _end(self, success: bool, detail: str, known: bool = True) -> None:
         self.stop()
-        self._done(Outcome(success, detail, self._loop.now() - self._began))
+        self._done(Outcome(success, detail, self._loop.now() - self._began, known=known))
 
 
 class Sequence(Probe):
@@ -202,4 +204,4 @@ class Sequence(Probe):
             self._current += 1
             self._probes[self._current].start(self._take)
         else:
-            self._done(Outcome(outcome.success, f"port {probe.port}: {outcome.detail}", self._duration))
+            self._done(outcome._replace(detail=f"port {probe.port}: {outcome.detail}", duration=self._duration))

@@ -17,6 +17,7 @@ class Outcome(NamedTuple):
     detail: str = ""  # why it failed, or what was answered
     duration: int = 0  # microseconds
     value: int = 0  # the number in a file
+    known: bool = True  # whether it says anything: a check that could not be made does not, and counts as its success
 
 
 Done = Callable[[Outcome], None]

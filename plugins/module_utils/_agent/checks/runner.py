@@ -17,7 +17,7 @@ from .scripts import Script
 from .settings import FILE, PROCESS, SCRIPT, Check
 from .subprocesses import Children
 
-OnResult = Callable[[bool, int, str], None]  # up, value, detail
+OnResult = Callable[[bool, int, str, bool], None]  # up, value, detail, known
 OnRun = Callable[[Outcome], None]
 
 
@@ -38,7 +38,7 @@ class CheckRunner:
         self._interval, self._fast_interval = check.interval, check.fast_interval
         self._rise, self._fall = (1, 1) if check.type == FILE else (check.rise, check.fall)
         self._state = rise_fall.UNKNOWN._replace(up=up)
-        self._reported: Optional[Tuple[bool, int]] = None
+        self._reported: Optional[Tuple[bool, int, bool]] = None
         self._urgent = False
         probe = probe_of(loop, check, children, self._run_until_certain)
         self._probe = PeriodicProbe(loop, check.interval, probe, self._count)
@@ -70,10 +70,10 @@ class CheckRunner:
         self._urgent = self._urgent and not self._state.certain
         if self._urgent:
             self._probe.run_now()
-        state = bool(self._state.up), outcome.value
+        state = bool(self._state.up), outcome.value, outcome.known
         if state != self._reported and self._state.certain:
             self._reported = state
-            self._on_result(*state, outcome.detail)
+            self._on_result(*state[:2], outcome.detail, outcome.known)
 
 
 def probe_of(loop: Loop, check: Check, children: Children, run_now: Callable[[], None]) -> Probe:

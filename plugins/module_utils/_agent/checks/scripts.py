@@ -9,7 +9,7 @@ from typing import Optional, Sequence
 from ..runtime.loop import Loop, Timer
 from . import patience
 from .outcome import Done, Outcome, Probe, in_words, seconds
-from .subprocesses import Child, Children
+from .subprocesses import CANNOT_RUN, Child, Children
 
 
 class Script(Probe):
@@ -44,7 +44,7 @@ class Script(Probe):
         try:
             self._child = self._children.start(self._command, self._user, self._ended)
         except OSError as fault:
-            self._end(f"cannot run {self._command[0]}: {in_words(fault)}")
+            self._end(f"{CANNOT_RUN} {self._command[0]}: {in_words(fault)}")
 
     def _ended(self, fault: str) -> None:
         late = self._child and self._child.stopping
@@ -75,4 +75,5 @@ class Script(Probe):
         if self._timer:
             self._timer.cancel()
         if done:
-            done(Outcome(not fault, fault or "exit code 0", self._loop.now() - self._began))
+            known = not fault.startswith(CANNOT_RUN)
+            done(Outcome(not fault, fault or "exit code 0", self._loop.now() - self._began, known=known))

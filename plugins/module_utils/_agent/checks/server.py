@@ -23,7 +23,7 @@ ADD, DROP, SUSPECT = "add", "drop", "suspect"  # number, check, up | number | nu
 RUN = "run"  # number, command, user
 # To the parent: the state of a check, the outcome of one run, a notify program that need not run again, a line for the
 # log, and a heartbeat.
-RESULT, RAN = "result", "ran"  # number, up, value, detail | number, success, detail, duration
+RESULT, RAN = "result", "ran"  # number, up, value, detail, known | number, success, detail, duration
 NOTIFIED, LOG, ALIVE = "notified", "say", "alive"  # number | text | nothing
 
 LAST_NOTIFICATIONS = 5 * MILLION  # what the notify programs have when the parent is gone
@@ -70,8 +70,8 @@ class Server:
         if check.type == SCRIPT:
             self._check_user(check.user)
 
-        def report(up: bool, value: int, detail: str) -> None:
-            self._channel.send(RESULT, number, up, value, detail)
+        def report(up: bool, value: int, detail: str, known: bool) -> None:
+            self._channel.send(RESULT, number, up, value, detail, known)
 
         def report_run(outcome: Outcome) -> None:
             if not self._channel.behind:  # an old run is not worth sending
@@ -80,10 +80,10 @@ class Server:
         try:
             self._runners[number] = CheckRunner(self._loop, check, self._children, report, report_run, was_up)
         except ImportError as fault:  # the other checks go on
-            why = Outcome(False, f"cannot be checked: {fault}")
+            why = Outcome(False, f"cannot be checked: {fault}", known=False)
             if check.every:
                 report_run(why)
-            report(False, 0, why.detail)
+            report(False, 0, why.detail, why.known)
 
     def _drop(self, number: int) -> None:
         if number in self._runners:

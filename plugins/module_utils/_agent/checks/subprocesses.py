@@ -17,6 +17,7 @@ from .outcome import in_words
 
 KILL_DELAY = MILLION  # from SIGTERM to SIGKILL
 NOT_STARTED = 127  # as a shell's
+CANNOT_RUN = "cannot run"  # how the reason begins
 
 OnEnd = Callable[[str], None]  # '' for success, otherwise what went wrong
 
@@ -149,7 +150,7 @@ def _exec(command: Sequence[str], user: str, reporter: int, parent: int) -> NoRe
         if os.getppid() == parent:  # otherwise the parent has just ended
             os.execve(command[0], list(command), account.environment())
     except Exception as fault:
-        os.write(reporter, f"cannot run {command[0]}: {in_words(fault)}".encode())
+        os.write(reporter, f"{CANNOT_RUN} {command[0]}: {in_words(fault)}".encode())
     finally:
         os._exit(NOT_STARTED)
 

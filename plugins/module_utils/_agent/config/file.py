@@ -19,7 +19,7 @@ MAX_SIZE = 16 * 1024 * 1024  # bytes
 WHOLE = "configuration"  # what a configuration is called where it has no path
 
 VRRP, PROXY, FOLLOW, SIDECAR, DIRECT = "vrrp", "proxy", "follow", "sidecar", "direct"
-SHARED = "services"  # what a proxy and a direct plane both have
+ANYCAST = "anycast"
 # The keys that only one of the configurations has.
 OWN = {
     VRRP: ("instances", "sync_groups", "checks", "script_user"),
@@ -36,7 +36,10 @@ OWN = {
     FOLLOW: ("api", "nodes", "haproxy", "proxy", "drain_for", "state_file"),
     SIDECAR: ("first", "balancer", "router"),
     DIRECT: ("interface", "down_file", "stop_pause", "nft"),
+    ANYCAST: ("vips", "held_back"),
 }
+# What these have as well.
+ALSO = {DIRECT: ("services",), ANYCAST: ("checks", "script_user", "interface")}
 
 
 def load(path: str) -> Tuple[str, Faults]:
@@ -139,13 +142,14 @@ def kind(data: Any, path: str) -> Tuple[str, Faults]:
     """Return which configuration this is, by its keys, or why that is not clear."""
     keys = set(data) if isinstance(data, dict) else set()
     found = [name for name, own in OWN.items() if keys & set(own)]
-    if DIRECT in found and not keys & set(OWN[PROXY]) - {SHARED}:
-        found = [name for name in found if name != PROXY]
+    for name, also in ALSO.items():
+        if name in found:
+            found = [other for other in found if other == name or keys & set(OWN[other]) - {*also}]
     if len(found) == 1:
         return found[0], []
     which = (
         "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of a direct plane "
-        "'interface', that of follow 'api'."
+        "'interface', that of follow 'api', that of a health gate 'vips'."
     )
     if not isinstance(data, dict):
         return "", [f"{path} is {shown(data)}: a mapping is required, and {which}"]

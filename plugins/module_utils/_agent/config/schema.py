@@ -12,7 +12,7 @@ import collections
 import functools
 import ipaddress
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 Faults = List[str]
 
@@ -87,9 +87,32 @@ def place_of(place: str, at: int, item: Any) -> str:
     return f"{place}[{at}] ({name})" if name and word(name)[0] else f"{place}[{at}]"
 
 
+def placed(place: str, items: List[Dict[str, Any]]) -> List[Tuple[str, Dict[str, Any]]]:
+    return [(place_of(place, at, item), item) for at, item in enumerate(items)]
+
+
 def same_names(items: List[Dict[str, Any]], place: str) -> Faults:
     names = repeated([item["name"] for item in items if item["name"]])
     return [f"{place} has the name '{name}' twice: give each its own." for name in names]
+
+
+def undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place: str) -> Faults:
+    """Return a sentence for each named item that is not defined."""
+    known = [item["name"] for item in defined]
+    return [
+        f"{place} names '{item['name']}', which is not defined: known are {', '.join(map(str, known)) or 'none'}."
+        for item in named
+        if item["name"] not in known
+    ]
+
+
+def counted(items: Sequence[Any], name: str) -> str:
+    return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"
+
+
+def no_notes(_settings: Any, _has_interface: Callable[[str], bool]) -> List[str]:
+    """Of a configuration in which nothing is odd that is no fault: see `check-config`."""
+    return []
 
 
 def repeated(names: List[str]) -> List[str]:

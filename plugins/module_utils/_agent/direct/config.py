@@ -9,13 +9,14 @@ port is the same in front and behind, and nobody reads or limits what they say.
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..config import fields, file
 from ..config.schema import (
     Faults,
     Field,
     anything,
+    counted,
     integer,
     list_of,
     one_of,
@@ -173,6 +174,18 @@ def _balanced(item: Dict[str, Any]) -> Any:
     """Return a service as the proxy would serve it."""
     usual = {key: field.default for key, field in proxy.SERVICE.items()}
     return proxy.service_of({**usual, **{key: value for key, value in item.items() if key in usual}})
+
+
+def counts(found: settings.Settings) -> List[str]:
+    """Say what there is in a configuration."""
+    servers = [server for service in found.services for server in service.balanced.servers]
+    return [counted(found.services, "service"), counted(servers, "server")]
+
+
+def notes(found: settings.Settings, has_interface: Callable[[str], bool]) -> List[str]:
+    """Say what is odd about a configuration, and no fault."""
+    until = f"this host has no interface {found.interface} now; until it has, there is no table."
+    return [] if has_interface(found.interface) else [until]
 
 
 FORMAT = file.Format(_read, _host_answers, _settings)

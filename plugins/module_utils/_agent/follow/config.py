@@ -12,7 +12,20 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Type
 from urllib.parse import urlsplit
 
 from ..config import fields, file
-from ..config.schema import Faults, Field, anything, list_of, one_of, port, read, same_names, text, word
+from ..config.schema import (
+    Faults,
+    Field,
+    anything,
+    counted,
+    list_of,
+    no_notes,
+    one_of,
+    port,
+    read,
+    same_names,
+    text,
+    word,
+)
 from . import selector, settings
 
 DAY = 86400  # seconds
@@ -231,6 +244,13 @@ def kubeconfig(text: str, path: str) -> Faults:
     return [f"{path} is a kubeconfig, which the agent does not read: {instead}."] if KUBECONFIG.search(text) else []
 
 
+def counts(found: settings.Settings) -> List[str]:
+    """Say what there is in a configuration."""
+    backends = found.haproxy.backends if found.haproxy else ()
+    services = found.proxy.services if found.proxy else ()
+    return [counted(found.api.servers, "API server"), counted(backends, "backend"), counted(services, "service")]
+
+
 class Format(file.Format[Parts, settings.Settings]):
     """What reads it, and recognises a kubeconfig."""
 
@@ -239,5 +259,6 @@ class Format(file.Format[Parts, settings.Settings]):
         return (None, faults) if faults else super().parse(text, path, host)
 
 
+notes = no_notes
 FORMAT = Format(_read, _host_answers, _settings)
 load, parse = FORMAT.load, FORMAT.parse

@@ -16,9 +16,11 @@ from ..config.schema import (
     Field,
     anything,
     boolean,
+    counted,
     integer,
     ip_address,
     list_of,
+    no_notes,
     one_of,
     place_of,
     port,
@@ -363,5 +365,12 @@ def _monitor_of(item: Dict[str, Any]) -> settings.Monitor:
     return settings.Monitor(**{**item, "bind": tuple(item["bind"]), "at_least": at_least})
 
 
+def counts(found: settings.Settings) -> List[str]:
+    """Say what there is in a configuration."""
+    servers = [server for service in found.services for server in service.servers]
+    return [counted(found.services, "service"), counted(servers, "server"), counted(found.monitors, "monitor")]
+
+
+notes = no_notes
 FORMAT = file.Format(_read, _host_answers, _settings)
 load, parse = FORMAT.load, FORMAT.parse

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..checks import settings
+from ..checks.config import EVERY_CHECK, HTTP
 from ..config import fields, file
-from ..config.schema import Faults, Field, anything, list_of, one_of, port, read, read_list, text
+from ..config.schema import Faults, Field, anything, list_of, no_notes, one_of, port, read, read_list, text
 from ..keepalived.answers import Question, question
-from ..vrrp.config import EVERY_CHECK, HTTP
 
 Command = Tuple[str, ...]
 
@@ -120,5 +120,11 @@ def _commands(given: List[List[str]]) -> Tuple[Command, ...]:
     return tuple(map(tuple, given))
 
 
+def counts(found: Settings) -> List[str]:
+    """Say what there is in a configuration."""
+    return [name for name in ("balancer", "router") if getattr(found, name)]
+
+
+notes = no_notes
 FORMAT: file.Format[Parts, Settings] = file.Format(_read, _host_answers, _settings)
 load, parse = FORMAT.load, FORMAT.parse

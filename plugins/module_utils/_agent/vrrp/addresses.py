@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Callable, Deque, Dict, Iterable, List, Sequence, Tuple
 
 from ..net import netlink
+from ..net.addresses import Addresses
 from ..runtime.loop import MILLION, Loop, Timer
 from . import links, settings
 from .router import ADDRESSES, Router
@@ -23,14 +24,14 @@ QUEUE_FULL, QUEUE_PAUSE = (errno.EAGAIN, errno.ENOBUFS), MILLION // 100  # 10 ms
 # which it announces the addresses as well, and with its last one (`machine._received_in_active`).
 MIN_PAUSE, AT_ONCE = MILLION // 10, 3
 Burst = Deque[Callable[[], Any]]  # calls that announce one address each
-REPLACED = "the one with the configured prefix length takes its place"  # why an address is removed
 
 
 class VirtualAddresses:
-    """Changes the kernel's addresses, and ``links`` at once, before the kernel's own events arrive."""
+    """The addresses of all routers."""
 
     def __init__(self, loop: Loop, network: Any, known: links.Links, log: Any) -> None:
         self.loop, self.network, self.links, self.log = loop, network, known, log
+        self._kernel = Addresses(network.netlink, known, log)
         # By router, whose name may change.
         self._timers: Dict[settings.Identity, Timer] = {}
         self._spent: Dict[settings.Identity, int] = {}  # until when its bursts so far would last, MIN_PAUSE apart
@@ -56,43 +57,15 @@ class VirtualAddresses:
         return all(self._add(router, link, address, add) for link, address, add in adds)
 
     def _add(self, router: Router, link: netlink.Link, address: str, add: Callable[[], Any]) -> bool:
-        key = f"address {router.name} {address}"
-        try:
-            self._put(router, link, address, add)
-        except OSError as error:
-            self.log.fault(key, f"{router.name}: {address} cannot be put on {link.name}: {error.strerror}")
+        there = self._kernel.put(router.name, link, address, add)
+        if not there:
             router.refused = ADDRESSES
-            return False
-        self.log.cured(key, f"{router.name}: {address} could be put on {link.name}")
-        self.links.update(netlink.AddressUpdated(_as_netlink(link.index, address)))
-        return True
-
-    def _put(self, router: Router, link: netlink.Link, address: str, add: Callable[[], Any]) -> None:
-        """Add an address, unless it is there. IPv6 has it once, so one with another prefix length must go first."""
-        try:
-            add()
-        except FileExistsError:
-            if not self._is_there(link, address):
-                self._delete_all(router, link, self.links.present(link.index, [address]), REPLACED)
-                add()
-
-    def _is_there(self, link: netlink.Link, address: str) -> bool:
-        if not self.links.usable(link.index, address):
-            self._learn()
-        return self.links.usable(link.index, address)
-
-    def _learn(self) -> None:
-        """Read what is there: the kernel's answer contradicts what is known."""
-        self.links.learn(self.network.netlink.links(), self.network.netlink.addresses())
+        return there
 
     def remove(self, router: Router, addresses: Iterable[VirtualAddress]) -> None:
         """Take addresses off their interfaces, whatever their prefix lengths; one that is not there is no fault."""
         for link, own in _by_link(router, addresses):
-            removed = [address for address in own if self._delete(router, link, address)]
-            if len(removed) < len(own):
-                self._learn()
-            for address in self.links.present(link.index, own):
-                self._delete(router, link, address)
+            self._kernel.remove(router.name, link, own)
 
     def remove_strays(self, router: Router, why: str = "another program had added it") -> None:
         """Remove the addresses that are there without right: of an Active router only other prefix lengths.
@@ -104,27 +77,7 @@ class VirtualAddresses:
         for link, own in _by_link(router, router.addresses):
             present = self.links.present(link.index, own)
             strays = [address for address in present if address not in own] if router.active else present
-            self._delete_all(router, link, strays, why)
-
-    def _delete_all(self, router: Router, link: netlink.Link, addresses: Sequence[str], why: str) -> None:
-        removed = [address for address in addresses if self._delete(router, link, address)]
-        if removed:
-            self.log.warning(f"{router.name}: {', '.join(removed)} taken off {link.name}: {why}")
-
-    def _delete(self, router: Router, link: netlink.Link, address: str) -> bool:
-        """Return whether the address was there and is gone."""
-        key = f"delete {router.name} {address}"
-        try:
-            self.network.netlink.delete(link.index, address)
-            there = True
-        except OSError as error:
-            there = False
-            if error.errno != errno.EADDRNOTAVAIL:
-                self.log.fault(key, f"{router.name}: {address} cannot be taken off {link.name}: {error.strerror}")
-                return False
-        self.log.cured(key, f"{router.name}: {address} is taken off {link.name}")
-        self.links.update(netlink.AddressGone(_as_netlink(link.index, address)))
-        return there
+            self._kernel.delete_all(router.name, link, strays, why)
 
     def announce(self, router: Router) -> None:
         self.announcing(router)()
@@ -220,8 +173,3 @@ def _by_link(router: Router, addresses: Iterable[VirtualAddress]) -> List[Tuple[
         if link:
             found.setdefault(link, []).append(each.address)
     return list(found.items())
-
-
-def _as_netlink(index: int, address: str) -> netlink.Address:
-    text, _slash, prefix = address.partition("/")
-    return netlink.Address(index, text, int(prefix), usable=True)

@@ -11,26 +11,27 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..checks import settings as check_settings
+from ..checks import config as check_config
 from ..config import fields, file
 from ..config.schema import (
     Faults,
     Field,
     anything,
     boolean,
+    counted,
     integer,
     list_of,
     number,
     one_of,
-    place_of,
-    port,
+    placed,
     read,
     read_list,
-    same_names,
+    undefined,
     word,
 )
 from . import notation, rules, settings
 from .core import packet
+from .notes import notes  # noqa: F401  # of `check-config`
 
 
 def _router_address(value: Any) -> fields.Checked:
@@ -93,35 +94,6 @@ INSTANCE = {
     "min_ttl": Field(rules.ttl, packet.REQUIRED_HOP_LIMIT),
 }
 
-EVERY_CHECK = {
-    "name": Field(word, required=True),
-    "type": Field(one_of(*check_settings.CHECK_TYPES), required=True),
-    "interval": Field(number(0.01, 86400, " seconds"), 2),
-    "timeout": Field(number(0.01, 86400, " seconds"), 2),
-    "rise": Field(integer(1, 1000), 1),
-    "fall": Field(integer(1, 1000), 1),
-}
-TCP = {
-    "address": Field(fields.address, required=True),
-    "port": Field(port, required=True),
-}
-HTTP = {
-    **TCP,
-    "path": Field(fields.url_path, "/"),
-    "host": Field(word, ""),
-}
-TYPE_KEYS: Dict[str, Dict[str, Field]] = {
-    check_settings.PROCESS: {"process": Field(fields.process, required=True)},
-    check_settings.TCP: TCP,
-    check_settings.HTTP: HTTP,
-    check_settings.HTTPS: HTTP,
-    check_settings.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
-    check_settings.FILE: {"file": Field(fields.path, required=True)},
-    check_settings.INTERFACE: {"interface": Field(fields.interface, required=True)},
-}
-
-ALL_TYPE_KEYS = {key for own in TYPE_KEYS.values() for key in own}
-
 SYNC_GROUP = {
     "name": Field(word, required=True),
     "instances": Field(list_of(word, at_least=1), required=True, default=[]),
@@ -142,40 +114,22 @@ class Parts(NamedTuple):
 
 def _read(data: Any, faults: Faults) -> Parts:
     whole = read(CONFIGURATION, data, file.WHOLE, faults)
-    checks = [_check(item, place_of("checks", at, item), faults) for at, item in enumerate(whole["checks"])]
-    faults.extend(same_names(checks, "checks"))
+    checks = check_config.read_checks(whole["checks"], faults)
     instances = _instances(whole["instances"], faults)
     groups = _groups(whole["sync_groups"], checks, faults)
-    for place, instance in _placed("instances", instances):
+    for place, instance in placed("instances", instances):
         faults.extend(rules.of_instance(instance, place))
         faults.extend(rules.of_tracking(instance, checks, f"{place}.track"))
     faults.extend(rules.among_instances(instances))
-    for place, group in _placed("sync_groups", groups):
+    for place, group in placed("sync_groups", groups):
         faults.extend(rules.of_group(group, instances, place))
     faults.extend(rules.among_groups(groups))
     return Parts(whole, instances, groups, checks)
 
 
-def _placed(place: str, items: List[Dict[str, Any]]) -> List[Tuple[str, Dict[str, Any]]]:
-    return [(place_of(place, at, item), item) for at, item in enumerate(items)]
-
-
-def _check(item: Any, place: str, faults: Faults) -> Dict[str, Any]:
-    kind = item.get("type") if isinstance(item, dict) else None
-    if not isinstance(kind, str) or kind not in TYPE_KEYS:  # its other keys are not known
-        rest = {key: item[key] for key in item if key not in ALL_TYPE_KEYS} if isinstance(item, dict) else item
-        return read(EVERY_CHECK, rest, place, faults)
-    schema = {**EVERY_CHECK, **TYPE_KEYS[kind]}
-    misplaced = [key for key in item if key in ALL_TYPE_KEYS and key not in schema]
-    for key in misplaced:
-        types = ", ".join(name for name, own in TYPE_KEYS.items() if key in own)
-        faults.append(f"{place}.{key} is for a check of type {types}, and this one is {kind}: leave it out.")
-    return read(schema, {key: item[key] for key in item if key not in misplaced}, place, faults)
-
-
 def _instances(data: List[Any], faults: Faults) -> List[Dict[str, Any]]:
     instances = read_list(INSTANCE, data, "instances", faults)
-    for place, instance in _placed("instances", instances):
+    for place, instance in placed("instances", instances):
         tracked = rules.spelled_out(instance["track"])
         instance["track"] = read_list(TRACKED, tracked, f"{place}.track", faults)
         instance["auth_pass"] = _password(instance["auth_pass"], f"{place}.auth_pass", faults)
@@ -185,9 +139,9 @@ def _instances(data: List[Any], faults: Faults) -> List[Dict[str, Any]]:
 
 def _groups(data: List[Any], checks: List[Dict[str, Any]], faults: Faults) -> List[Dict[str, Any]]:
     groups = read_list(SYNC_GROUP, data, "sync_groups", faults)
-    for place, group in _placed("sync_groups", groups):
+    for place, group in placed("sync_groups", groups):
         group["track"] = read_list(TRACKED, rules.spelled_out(group["track"]), f"{place}.track", faults)
-        faults.extend(rules.undefined(group["track"], checks, f"{place}.track"))
+        faults.extend(undefined(group["track"], checks, f"{place}.track"))
     return groups
 
 
@@ -204,14 +158,11 @@ def _host_answers(found: Parts, path: str, host: Any) -> List[Tuple[str, str, Op
     """Check the programs that are named on this host, and who may name others."""
     runner = found.whole["script_user"]
     answers = []
-    for place, item in _placed("instances", found.instances) + _placed("sync_groups", found.groups):
+    for place, item in placed("instances", found.instances) + placed("sync_groups", found.groups):
         if item["notify"]:
             program = item["notify"][0]
             answers.append((f"{place}.notify", program, host.program(program, item["notify_user"] or runner)))
-    for place, check in _placed("checks", found.checks):
-        if check.get("command"):
-            program = check["command"][0]
-            answers.append((f"{place}.command", program, host.program(program, check["user"] or runner)))
+    answers += check_config.programs(found.checks, runner, host)
     return [*answers, (file.WHOLE, path, host.configuration(path))] if answers else []
 
 
@@ -222,7 +173,7 @@ def _settings(found: Parts) -> settings.Settings:
             settings.Group(item["name"], tuple(item["instances"]), item["notify"], item["notify_user"])
             for item in found.groups
         ),
-        checks=tuple(_check_of(item) for item in found.checks),
+        checks=tuple(map(check_config.check_of, found.checks)),
         status_socket=found.whole["status_socket"],
         script_user=found.whole["script_user"],
         startup_delay=fields.microseconds(found.whole["startup_delay"]),
@@ -252,9 +203,9 @@ def _tracked(item: Dict[str, Any], groups: List[Dict[str, Any]]) -> List[Dict[st
     return [*item["track"], *(tracked for tracked in of_group if tracked["name"] not in own)]
 
 
-def _check_of(item: Dict[str, Any]) -> check_settings.Check:
-    times = {key: fields.microseconds(item[key]) for key in ("interval", "timeout")}
-    return check_settings.Check(**{**item, **times})
+def counts(found: settings.Settings) -> List[str]:
+    """Say what there is in a configuration."""
+    return [counted(found.instances, "instance"), counted(found.groups, "sync group"), counted(found.checks, "check")]
 
 
 FORMAT = file.Format(_read, _host_answers, _settings)

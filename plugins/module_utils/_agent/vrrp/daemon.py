@@ -13,10 +13,12 @@ from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from ..checks.checks_process import Result
+from ..checks.results import CheckResults
 from ..net import netlink
+from ..net.addresses import REPLACED
 from ..runtime.loop import MILLION, Loop, Timer
-from . import check_results, links, reload, report, settings
-from .addresses import REPLACED, VirtualAddresses
+from . import links, reload, report, settings
+from .addresses import VirtualAddresses
 from .core import effects, machine, sync_group, tracking
 from .notices import Notices
 from .offering import Offering
@@ -49,7 +51,7 @@ class Daemon:
         self.loop, self.network, self.checks, self.log, self.wall = dependencies
         self.settings = settings.Settings(())
         self.routers: Dict[str, Router] = {}
-        self.results = check_results.CheckResults(self.wall)
+        self.results = CheckResults(self.wall)
         self.links = links.Links()
         self.addresses = VirtualAddresses(self.loop, self.network, self.links, self.log)
         self.routes = VirtualRoutes(self.network, self.log)

@@ -5,23 +5,21 @@
 from __future__ import annotations
 
 import signal
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List
 
 from .. import VERSION
 from ..checks.checks_process import Result
 from ..checks.client import Checks
 from ..config import file, host
 from ..net.network import Network
-from ..runtime import lifecycle, realtime, status_socket
+from ..runtime import realtime, reporting, status_socket
 from ..runtime.log import Log
 from ..runtime.sd_notify import Notifier
 from . import config, daemon
 from .settings import Settings
 
-NO_STATUS = "status reports"  # what there is not without a status socket
 
-
-class Lifecycle(lifecycle.Lifecycle):
+class Lifecycle(reporting.Lifecycle):
     """One run of the daemon."""
 
     version = VERSION
@@ -32,7 +30,6 @@ class Lifecycle(lifecycle.Lifecycle):
         self.network = Network()
         self.checks = Checks.start(self.loop, self._take_result, log.warning)
         self.daemon = daemon.Daemon(daemon.Dependencies(self.loop, self.network, self.checks, log))
-        self.status_socket: Optional[status_socket.StatusServer] = None
 
     def run(self, settings: Settings) -> None:
         """Run until it is stopped. Raises InUse or Refused before anything is changed."""
@@ -45,10 +42,6 @@ class Lifecycle(lifecycle.Lifecycle):
             self.loop.run()
         finally:
             self.end()
-
-    def _lacks(self, missing: str) -> None:
-        self.missing_privileges.append(missing)
-        self.log.warning(missing)
 
     def _start(self, settings: Settings) -> None:
         self.text = file.load(self.path)[0]
@@ -113,34 +106,6 @@ class Lifecycle(lifecycle.Lifecycle):
             self.daemon.apply(settings)
             self.text = text
         return faults
-
-    def _open_status_socket(self, path: str) -> None:
-        """Open it, or serve without it: the addresses matter more than a report on them.
-
-        :raises InUse: there is another agent, which has the same addresses
-        """
-        try:
-            self.status_socket = status_socket.StatusServer(self.loop, path, self.report)
-        except status_socket.InUse:
-            raise
-        except status_socket.Refused as refused:
-            self._lacks(f"{NO_STATUS}: {str(refused).rstrip('.')}")
-
-    def _move_status_socket(self, path: str) -> List[str]:
-        """Answer at another path, or return why that is not possible and go on at the old one."""
-        if self.status_socket and self.status_socket.path == path:
-            return []
-        try:
-            new = status_socket.StatusServer(self.loop, path, self.report)
-        except status_socket.Refused as refused:
-            if self.status_socket or isinstance(refused, status_socket.InUse):
-                return [str(refused)]
-            return []  # there was none before either: a new configuration need not wait for it
-        if self.status_socket:
-            self.status_socket.close()
-        self.status_socket = new
-        self.missing_privileges = [each for each in self.missing_privileges if not each.startswith(NO_STATUS)]
-        return []
 
 
 def main(path: str, settings: Settings, log: Log, notifier: Notifier) -> int:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional, Sequence, Union
 
+from ..checks.results import CheckResults
 from ..runtime.loop import Loop
 from . import links, reasons, settings
-from .check_results import CheckResults
 from .core import effects, machine
 from .rivals import Rival
 from .router import Router

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Callable, Dict, Iterable
 
+from ..checks.results import CheckResults
 from ..runtime.loop import Loop
-from .check_results import CheckResults
 from .core import machine, offers
 from .router import Router
 from .transport import Transport

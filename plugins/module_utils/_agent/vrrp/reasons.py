@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence
 
+from ..checks.results import CheckState
 from ..net import netlink
 from . import links
-from .check_results import CheckState
 from .core import sync_group, tracking
 from .router import ADDRESSES, Router, link_reading
 

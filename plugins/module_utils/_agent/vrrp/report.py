@@ -4,21 +4,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping
 
-from ..checks.settings import Check
+from ..checks import results
 from . import links, settings
-from .check_results import CheckState
 from .router import Router
-
-NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": ""}  # of a check without a result so far
 
 
 def build(
     applied: settings.Settings,
     routers: Mapping[str, Router],
     groups: Mapping[str, str],
-    checks: Mapping[str, CheckState],
+    checks: Mapping[str, results.CheckState],
     known: links.Links,
     now: int,
 ) -> Dict[str, Any]:
@@ -32,15 +29,10 @@ def build(
             {"name": each.name, "instances": list(each.instances), "state": groups[each.name]}
             for each in applied.groups
         ],
-        "checks": [_check(check, checks.get(check.name)) for check in applied.checks],
+        "checks": results.report(applied.checks, checks),
     }
 
 
 def _instance(router: Router, applied: settings.Settings, known: links.Links, now: int) -> Dict[str, Any]:
     group = settings.group_of(applied, router.name)
     return router.report(known.held(router.addresses), group.name if group else None, now)
-
-
-def _check(check: Check, found: Optional[CheckState]) -> Dict[str, Any]:
-    known = {**found.result._asdict(), "since": found.since} if found else NOT_KNOWN
-    return {**known, "name": check.name, "type": check.type}

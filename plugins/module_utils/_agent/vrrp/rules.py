@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..checks.settings import INTERFACE
 from ..config.fields import MILLION
-from ..config.schema import Faults, Field, integer, repeated, word
+from ..config.schema import Faults, Field, integer, repeated, undefined, word
 from .core import packet, tracking
 from .core.packet import PASSWORD_SIZE
 from .notation import read_route, split_dev
@@ -122,16 +122,6 @@ def same_routes(instances: List[Item], place: str) -> Faults:
             faults.append(f"{place}: two routes of {whose} to {route.to} have the same metric: give each its own.")
         seen.setdefault(key, name)
     return faults
-
-
-def undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place: str) -> Faults:
-    """Return a sentence for each named item that is not defined."""
-    known = [item["name"] for item in defined]
-    return [
-        f"{place} names '{item['name']}', which is not defined: known are {', '.join(map(str, known)) or 'none'}."
-        for item in named
-        if item["name"] not in known
-    ]
 
 
 # -- the agent's configuration

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, List, Sequence
 
+from ..checks import show as checks
 from ..runtime.prometheus import PROCESS, Metric, Report, Sample, exposition
 from ..runtime.text_table import ago, columns, heading, problems
 
@@ -24,7 +25,7 @@ def table(report: Report, now: float) -> str:
         rows = [(group["name"], group["state"], " ".join(group["instances"])) for group in report["groups"]]
         parts.append(columns(("SYNC GROUP", "STATE", "INSTANCES"), rows))
     if report["checks"]:
-        parts.append(_checks(report["checks"], now))
+        parts.append(checks.table(report["checks"], now))
     return "\n\n".join(parts) + "\n"
 
 
@@ -75,16 +76,6 @@ def _why(instance: Report) -> str:
     return "; ".join([instance["reason"], *changes, *rivals, *holders])
 
 
-def _checks(checks: Sequence[Report], now: float) -> str:
-    heads = ("CHECK", "TYPE", "RESULT", "SINCE", "DETAIL")
-    words = {True: "up", False: "down", None: "not known yet"}
-    rows = [
-        (check["name"], check["type"], words[check["up"]], ago(check["since"], now), check["detail"])
-        for check in checks
-    ]
-    return columns(heads, rows)
-
-
 def prometheus(report: Report) -> str:
     """Return the report in Prometheus's text format."""
     return exposition(PREFIX, METRICS, report)
@@ -121,12 +112,6 @@ def _discarded(report: Report) -> Iterable[Sample]:
             yield {**_of(instance), "reason": reason}, count
 
 
-def _check_states(report: Report) -> Iterable[Sample]:
-    for check in report["checks"]:
-        if check["up"] is not None:
-            yield {"check": check["name"], "type": check["type"]}, check["up"]
-
-
 # Those of any VRRP router, keepalived too.
 ROUTER = (
     Metric("state", "1 for the state in which an instance is, 0 for the others.", _states),
@@ -140,7 +125,7 @@ ROUTER = (
     Metric("advertisements_received_total", "Valid Advertisements received.", _each(lambda i: i["received"])),
     Metric("last_advertisement_seconds", "When one was last received, since 1970.", _last_received),
     Metric("discarded_total", "Messages for an instance that were discarded, by reason.", _discarded),
-    Metric("check_up", "Whether a check succeeds; absent until it is known.", _check_states),
+    checks.UP,
 )
 METRICS = (
     *PROCESS,

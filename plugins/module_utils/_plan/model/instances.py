@@ -25,6 +25,7 @@ from ..._agent.config.schema import (
     read_list,
     shown_of,
     text,
+    undefined,
     word,
 )
 from ..._agent.vrrp import config, notation, rules
@@ -203,7 +204,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     for group in groups:
         place = f"{prefix}_sync_groups ({group['name']})"
         members = [{"name": name} for name in group["instances"]]
-        faults.extend(rules.undefined(members, instances, f"{place}.instances"))
+        faults.extend(undefined(members, instances, f"{place}.instances"))
         faults.extend(_undefined(group, scripts, files, place))
         faults.extend(_weights_in(group, instances, place))
     return {
@@ -318,8 +319,8 @@ def process_of(script: Dict[str, Any]) -> str:
 def _undefined(item: Dict[str, Any], scripts: List[Dict[str, Any]], files: List[Dict[str, Any]], place: str) -> Faults:
     """Return what an instance or a sync group tracks without it being defined."""
     return [
-        *rules.undefined(item["track_scripts"], scripts, f"{place}.track_scripts"),
-        *rules.undefined(item["track_files"], files, f"{place}.track_files"),
+        *undefined(item["track_scripts"], scripts, f"{place}.track_scripts"),
+        *undefined(item["track_files"], files, f"{place}.track_files"),
     ]
 
 

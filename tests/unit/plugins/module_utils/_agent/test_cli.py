@@ -15,11 +15,13 @@ from unittest import mock
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, cli, vrrp
+from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import lifecycle as anycast_lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command as direct_server_command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import realtime, status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import settings
+from support.anycast import configs as anycast_configs
 from support.direct import configs as direct_configs
 from support.direct.reports import REPORT as DIRECT_REPORT
 from support.follow.reports import REPORT as FOLLOW_REPORT
@@ -148,7 +150,7 @@ def test_a_configuration_of_unclear_kind_is_one_sentence(content, has, tmp_path,
     assert cli.main(["check-config", "--config", str(path)]) == 1
     sentence = (
         "the one of a VRRP router has the key 'instances', that of a proxy 'services', that of a direct plane "
-        "'interface', that of follow 'api'."
+        "'interface', that of follow 'api', that of a health gate 'vips'."
     )
     colon = "" if has.endswith("and") else ":"
     assert capsys.readouterr().err == f"{path} {has}{colon} {sentence}\n"
@@ -295,7 +297,7 @@ def test_no_agent_is_a_sentence(tmp_path, capsys):
     assert capsys.readouterr().err == f"no agent answers at {path}: is it running?\n"
 
 
-@pytest.mark.parametrize("life", ["_agent.vrrp.lifecycle", "_agent.proxy.master.lifecycle", "_agent.direct.lifecycle"])
+@pytest.mark.parametrize("life", [f"_agent.{each}.lifecycle" for each in ("vrrp", "proxy.master", "direct", "anycast")])
 def test_what_lives_long_brings_nothing_heavy_along(life):
     code = f"import sys; sys.path.insert(0, '.'); before = set(sys.modules); import {life}; "
     command = [sys.executable, "-I", "-c", f"{code}print(*(sys.modules.keys() - before))"]
@@ -421,3 +423,42 @@ def test_the_status_of_a_direct_plane_is_shown_where_it_runs(monkeypatch, capsys
     assert "The table on eth0 is there" in capsys.readouterr().out
     assert cli.main(["status", "--format", "prometheus"]) == 0
     assert "onprem_lb_direct_table_in_force 1" in capsys.readouterr().out
+
+
+@pytest.fixture
+def anycast_config(tmp_path):
+    path = tmp_path / "anycast.json"
+    path.write_text(json.dumps({**anycast_configs.GOOD, "interface": "vips0"}))
+    return str(path)
+
+
+def test_the_configuration_of_a_health_gate_is_recognized_by_its_vips(anycast_config, capsys):
+    assert cli.main(["check-config", "--config", anycast_config]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{anycast_config} is good: 2 VIPs, 2 checks.",
+        "Note: this host has no interface vips0 now; until it has, no VIP is here.",
+    ]
+
+
+@pytest.mark.parametrize("command", ["check-config", "anycast"])
+def test_a_health_gate_with_a_fault_does_not_start(command, tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({"vips": []}))
+    assert cli.main([command, "--config", str(path)]) == 1
+    assert capsys.readouterr().err == "configuration.vips is []: a list of 1 or more is required.\n"
+
+
+def test_the_health_gate_starts_with_what_was_read(anycast_config, monkeypatch):
+    started = []
+    monkeypatch.setattr(anycast_lifecycle, "main", lambda *arguments: started.append(arguments) or 7)
+    assert cli.main(["anycast", "--config", anycast_config]) == 7
+    assert started[0][1].interface == "vips0"
+
+
+def test_the_status_of_a_health_gate_is_shown_where_it_runs(monkeypatch, capsys):
+    monkeypatch.setattr("os.path.exists", lambda path: "anycast" in path)
+    monkeypatch.setattr(status_socket, "fetch", {"/run/onprem-lb-anycast/status.sock": anycast_configs.REPORT}.get)
+    assert cli.main(["status"]) == 0
+    assert "front  on lo" in capsys.readouterr().out
+    assert cli.main(["status", "--format", "prometheus"]) == 0
+    assert "onprem_lb_anycast_held" in capsys.readouterr().out

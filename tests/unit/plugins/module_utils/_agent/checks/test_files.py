@@ -35,6 +35,7 @@ def test_what_is_no_number_counts_as_0_with_a_detail(tmp_path, no_leak, content,
     file = tmp_path / "track"
     file.write_bytes(content)
     assert files.read(str(file)) == (value, detail)
+    assert files.number(str(file)) == (not value, detail, 0, value, not detail)
 
 
 def test_what_cannot_be_read_counts_as_0_too(tmp_path, no_leak):

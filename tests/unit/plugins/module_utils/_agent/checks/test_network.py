@@ -117,7 +117,17 @@ def test_an_address_that_cannot_be_reached_is_down(loop, no_leak):
     def unreachable(_address, _port):
         raise OSError(errno.ENETUNREACH, "Network is unreachable")
 
-    assert probe(loop, ("192.0.2.1", 1), connect=unreachable).one()[:2] == (False, "network is unreachable")
+    outcome = probe(loop, ("192.0.2.1", 1), connect=unreachable).one()
+    assert (outcome.success, outcome.detail, outcome.known) == (False, "network is unreachable", True)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL])
+def test_a_host_without_sockets_or_ports_says_nothing_of_the_server(loop, no_leak, number):
+    def exhausted(_address, _port):
+        raise OSError(number, "")
+
+    outcome = probe(loop, ("192.0.2.1", 1), connect=exhausted).one()
+    assert (outcome.success, outcome.known) == (False, False)
 
 
 def test_what_the_talk_finds_unfit_is_down(loop, server, no_leak):

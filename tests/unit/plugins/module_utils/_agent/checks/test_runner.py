@@ -37,11 +37,14 @@ class Case:
             return self.probe
 
         monkeypatch.setattr(runner, "probe_of", probe_of)
-        self.watch = runner.CheckRunner(self.time, check, None, lambda *result: self.results.append(result), None, up)
+        self.watch = runner.CheckRunner(self.time, check, None, self._take, None, up)
 
-    def finds(self, success, detail="", value=0):
+    def _take(self, up, value, detail, known):
+        self.results.append((up, value, detail) if known else (up, value, detail, "not known"))
+
+    def finds(self, success, detail="", value=0, known=True):
         """Let one more regular run pass; return what was told of it."""
-        self.probe.next = Outcome(success, detail, 0, value)
+        self.probe.next = Outcome(success, detail, 0, value, known)
         before = len(self.results)
         self.time.advance(0 if not self.probe.runs else 2 * SECOND)
         return self.results[before:]
@@ -85,6 +88,19 @@ def test_a_number_counts_at_once_whatever_rise_and_fall_are(case):
     assert check.finds(False, "", 2) == [(False, 2, "")]
     assert check.finds(False, "", 2) == []
     assert check.finds(True, "empty", 0) == [(True, 0, "empty")]
+
+
+def test_what_says_nothing_of_the_target_is_told_and_so_is_the_next_run_that_does(case):
+    check = case(type=FILE)
+    assert check.finds(True, "", 0) == [(True, 0, "")]
+    assert check.finds(True, "empty", 0, known=False) == [(True, 0, "empty", "not known")]
+    assert check.finds(True, "no such file", 0, known=False) == []
+    assert check.finds(True, "", 0) == [(True, 0, "")]
+    other = case(fall=2)
+    other.finds(True)
+    assert other.finds(False, "cannot run it", known=False) == []
+    assert other.finds(False, "cannot run it", known=False) == [(False, 0, "cannot run it", "not known")]
+    assert other.finds(False, "exit code 1") == [(False, 0, "exit code 1")]
 
 
 def test_news_are_looked_at_at_once_and_as_often_as_fall_wants(case):

@@ -56,7 +56,7 @@ def children_of_ours():
 )
 def test_the_exit_code_is_the_answer(script, line, success, detail):
     outcome = script(shell(line)).one()
-    assert (outcome.success, outcome.detail) == (success, detail)
+    assert (outcome.success, outcome.detail, outcome.known) == (success, detail, True)
     assert outcome.duration > 0
 
 
@@ -69,7 +69,8 @@ def test_the_exit_code_is_the_answer(script, line, success, detail):
     ],
 )
 def test_a_program_that_cannot_be_run_is_a_failure_that_says_why(script, command, detail):
-    assert script((command,)).one()[:2] == (False, detail)
+    outcome = script((command,)).one()
+    assert (outcome.success, outcome.detail, outcome.known) == (False, detail, False)
 
 
 def test_a_program_that_is_stopped_at_once_gets_its_sigterm(loop, children):

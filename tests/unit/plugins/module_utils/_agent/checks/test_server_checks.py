@@ -36,7 +36,7 @@ class Case:
         monkeypatch.setattr(runner, "probe_of", lambda *_arguments: self.probe)
         check = Check("name", TCP, **{"interval": 4 * SECOND, "rise": 2, "fall": 3, **fields})
         self.watch = runner.CheckRunner(
-            self.time, check, None, lambda up, _value, why: self.results.append((up, why)), self.ran.append
+            self.time, check, None, lambda up, _value, why, _known: self.results.append((up, why)), self.ran.append
         )
 
     def advance(self, seconds):

@@ -9,6 +9,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import config as check_config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings as checks
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
@@ -74,7 +75,7 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
         "file": "/x",
         "interface": "eth0",
     }
-    own = config.TYPE_KEYS[kind]
+    own = check_config.TYPE_KEYS[kind]
     item = {"name": "c", "type": kind, **{key: needed[key] for key in own if own[key].required}}
     found, faults = config.parse(json.dumps({"instances": [], "checks": [item]}))
     assert faults == []
@@ -328,7 +329,16 @@ EVERYWHERE = list(places(GOOD))
 MAPPINGS = [path for path in EVERYWHERE if isinstance(at(GOOD, path), dict)]
 # Senders that mean something in some place, and so come further than others.
 TELLING = st.sampled_from(
-    [*config.INSTANCE, *config.ALL_TYPE_KEYS, *checks.CHECK_TYPES, "front", "alive", "eth0", "192.0.2.1", "fe80::1"]
+    [
+        *config.INSTANCE,
+        *check_config.ALL_TYPE_KEYS,
+        *checks.CHECK_TYPES,
+        "front",
+        "alive",
+        "eth0",
+        "192.0.2.1",
+        "fe80::1",
+    ]
     + ["255.255.255.255", "::ffff:1.2.3.4", "192.0.2.1/0", "::/0", "1e400", "²", "\ud800", "/\0", "'", "/x '"]
     + [0, 1, 2, 3, -253, 255, 256, 0.01, 40.95, True, [], {}, [[]], [{}], ["front"], float("nan"), float("inf")]
 )

@@ -449,8 +449,16 @@ def test_the_report_has_exactly_what_was_agreed(host):
     assert [each["name"] for each in report["instances"]] == ["front", "back", "six"]
     assert report["groups"] == [{"name": "both", "instances": ["front", "back"], "state": "Initialize"}]
     assert report["checks"] == [
-        {"name": "haproxy", "type": "process", "up": None, "since": None, "value": 0, "detail": ""},
-        {"name": "load", "type": "file", "up": False, "since": EPOCH + 6.0, "value": 7, "detail": "7 in /run/load"},
+        {"name": "haproxy", "type": "process", "up": None, "since": None, "value": 0, "detail": "", "known": False},
+        {
+            "name": "load",
+            "type": "file",
+            "up": False,
+            "since": EPOCH + 6.0,
+            "value": 7,
+            "detail": "7 in /run/load",
+            "known": True,
+        },
     ]
 
 

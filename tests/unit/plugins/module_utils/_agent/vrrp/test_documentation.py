@@ -8,6 +8,7 @@ import json
 import re
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import config as check_config
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import config, show
 from support.paths import DOCS
@@ -22,7 +23,7 @@ def second_column(key):
     return ROWS[f"`{key}`"].split("|")[2].strip().strip("`")
 
 
-@pytest.mark.parametrize("schema", [config.CONFIGURATION, config.INSTANCE, config.EVERY_CHECK])
+@pytest.mark.parametrize("schema", [config.CONFIGURATION, config.INSTANCE, check_config.EVERY_CHECK])
 def test_every_key_has_its_default_in_a_table(schema):
     for key, field in schema.items():
         default = field.default if isinstance(field.default, str) and field.default else json.dumps(field.default)
@@ -32,7 +33,7 @@ def test_every_key_has_its_default_in_a_table(schema):
 
 @pytest.mark.parametrize("kind", settings.CHECK_TYPES)
 def test_every_type_of_check_has_its_keys_in_the_table(kind):
-    own = config.TYPE_KEYS[kind].keys() - (config.TYPE_KEYS["http"].keys() if kind == "https" else set())
+    own = check_config.TYPE_KEYS[kind].keys() - (check_config.TYPE_KEYS["http"].keys() if kind == "https" else set())
     described = TEXT[TEXT.index("| type | its own keys |") :]
     row = next(line for line in described.splitlines() if line.startswith(f"| `{kind}` |"))
     for key in own:

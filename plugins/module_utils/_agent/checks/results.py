@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterable, List, NamedTuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple
 
-from ..checks.checks_process import Result
-from ..checks.settings import INTERFACE, Check
-from . import links
+from ..net import links
+from .checks_process import Result
+from .settings import INTERFACE, Check
+
+NOT_KNOWN = {"up": None, "since": None, "value": 0, "detail": "", "known": False}  # of a check without a result so far
 
 
 class CheckState(NamedTuple):
@@ -44,3 +46,12 @@ def of_interface(check: Check, known: links.Links) -> Result:
     link = known.named(check.interface)
     detail = "" if link and link.up else f"interface {check.interface} is {'down' if link else 'not there'}"
     return Result(check.name, not detail, 0, detail)
+
+
+def report(checks: Iterable[Check], states: Mapping[str, CheckState]) -> List[Dict[str, Any]]:
+    """Return what a daemon reports of its checks.
+
+    :param states: of each check that has a result
+    """
+    known = {name: {**state.result._asdict(), "since": state.since} for name, state in states.items()}
+    return [{**known.get(check.name, NOT_KNOWN), "name": check.name, "type": check.type} for check in checks]
