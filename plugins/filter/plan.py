@@ -58,6 +58,7 @@ BEHIND = (
     "{names} cannot be planned together with {host}, because the play takes its hosts in batches or with a free "
     "strategy: remove serial, and set strategy: linear."
 )
+ONLY_FORECAST = "{0}_reach is bgp, which no run sets up yet: only onprem.lb.forecast shows its plan. Use {0}_reach: vrrp."
 DISPLAY = Display()
 
 
@@ -102,7 +103,13 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
 
 def layout_plans(given, layout, left_out=(), drills=()):
     """Return ``{faults, plans, lines}``, the plans as data."""
-    return as_data(_forecast(_read(given), layout, left_out, drills))
+    found = _forecast(_read(given), layout, left_out, drills)
+    return no_plans([ONLY_FORECAST.format(layout)]) if announces(found) else as_data(found)
+
+
+def announces(found):
+    """Return whether a plan has what no stage of a run sets up yet."""
+    return any(member.bgp for plan in found.plans for member in plan.members.values())
 
 
 def layout_forecast(given, layout, left_out=(), drills=()):

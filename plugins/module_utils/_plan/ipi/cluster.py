@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -22,6 +22,8 @@ from ..._agent.config.schema import (
     word,
 )
 from ..._shared import engines, vrid
+from ..bgp import announcing
+from ..bgp import settings as reach
 from ..change import delivery
 from ..dns.names import bootstrap_address, cluster_name
 from ..layouts import direct, follow, resolver
@@ -64,6 +66,7 @@ SETTINGS = {
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "checks": Field(anything, []),
     "metrics_file": Field(values.optional(values.metrics_file), ""),
+    **reach.SETTINGS,
     **delivery.SETTINGS,
     **follow.SETTINGS,
     **resolver.SETTINGS,
@@ -82,6 +85,7 @@ class Cluster(NamedTuple):
     # Until the bootstrap is complete:
     bootstrap: str = ""  # the member that is the bootstrap host
     bootstrap_address: str = ""  # of a bootstrap host that is no member
+    bgp: Optional[announcing.Bgp] = None
 
     @property
     def balancing(self) -> List[str]:
@@ -126,21 +130,42 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
     wrong: Faults = []
     cluster_name(cluster, wrong)
     vrids = vrid.choose(cluster, "openshift", [])
-    faults += wrong or vrids.faults
+    faults += wrong or ([] if reach.is_bgp(settings) else vrids.faults)
     faults += _ingress_members_faults(settings["ingress_members"])
     unknown = [name for name in settings["ingress_members"] if name not in names]
     faults += [f"ipi_ingress_members names {name}, which is not a node of this cluster." for name in unknown]
     workers = [name for name in names if name not in settings["masters"]]
     existing = find_existing(members)
-    api = RoleVips("api", str(cluster), [*masters, *([bootstrap] if bootstrap else [])], vrids.vrids.get("api"))
+    announced = reach.is_bgp(settings)
+    holders = [*masters, *([bootstrap] if bootstrap else [])]
+    api = RoleVips("api", str(cluster), holders, vrids.vrids.get("api"), announced)
     carriers = settings["ingress_members"] or [*workers, *masters]
-    ingress = RoleVips("ingress", str(cluster), carriers, vrids.vrids.get("ingress"))
+    ingress = RoleVips("ingress", str(cluster), carriers, vrids.vrids.get("ingress"), announced)
     faults += api.read(settings["api_vips"], existing, [])
     faults += ingress.read(settings["ingress_vips"], existing, api.vips)
     faults += _vrids_of_others(settings, api, ingress)
-    placements = find_placements(members, [*api.vips, *ingress.vips], "ipi", faults)
+    vips = [*api.vips, *ingress.vips]
+    bgp = announcing.read(members, vips, settings, "ipi", faults)
+    placements = bgp.placements if bgp else find_placements(members, vips, "ipi", faults)
     preset = _preset(settings, faults)
-    return Cluster(settings, masters, preset, api, ingress, placements, bootstrap, bootstrap_address)
+    faults += _not_announced(settings, preset) if bgp else []
+    return Cluster(settings, masters, preset, api, ingress, placements, bootstrap, bootstrap_address, bgp)
+
+
+def _not_announced(settings: Dict[str, Any], preset: Preset) -> Faults:
+    """Refuse what has no way without VRRP yet."""
+    found = []
+    if not preset.lowers:
+        found.append(
+            f"ipi_preset is {settings['preset']!r}, whose checks elect a holder by weights, and BGP has no election: "
+            f"set ipi_preset to default, or use ipi_reach {reach.VRRP}."
+        )
+    if settings["bootstrap"] and not settings["bootstrap_complete"]:
+        found.append(
+            f"ipi_bootstrap is set, and its host cannot hand the API VIP over by BGP yet: bootstrap with ipi_reach "
+            f"{reach.VRRP}, or set ipi_bootstrap_complete."
+        )
+    return found
 
 
 def _bootstrap(names: List[str], settings: Dict[str, Any], faults: Faults) -> Tuple[str, str]:

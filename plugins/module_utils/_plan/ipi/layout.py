@@ -269,7 +269,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         watched=ipi.watched(),
         warnings=[
             *ipi_cluster.warnings(cluster, faults),
-            *checked.at_once(cluster.preset.preempt),
+            *checked.at_once(cluster.preset.preempt and not cluster.bgp),
             *ipi_direct.warnings(ipi.direct, settings["preset"]),
             *follow.warnings(settings, "ipi", cluster.preset.kind),
         ],
@@ -281,6 +281,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         resolver=resolver.of_cluster(settings, members, cluster.placements, faults),
         direct=ipi.direct,
         mends=ipi_cluster.mends(cluster),
+        bgp=cluster.bgp,
     )
 
 

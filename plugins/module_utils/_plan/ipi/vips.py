@@ -26,12 +26,16 @@ VIP = {"api": BASE_VIP, "ingress": {**BASE_VIP, **SHARD}}
 class RoleVips:
     """The VIPs of one role of the cluster, ``api`` or ``ingress``, as they are read one by one."""
 
-    def __init__(self, role: str, cluster: str, carriers: List[str], vrid: Optional[int]) -> None:
+    def __init__(
+        self, role: str, cluster: str, carriers: List[str], vrid: Optional[int], announced: bool = False
+    ) -> None:
         """
         :param carriers: the nodes that may carry them, in order
         :param vrid: of the first VIP in each family, by the cluster's name; further ones get a free one
+        :param announced: whether BGP announces them, from all of these nodes and without VRIDs
         """
         self.role, self.cluster, self.carriers, self.vrid = role, cluster, carriers, vrid
+        self.announced = announced
         self.vips: List[Vip] = []
         self.checks: Dict[str, Any] = {}  # of the VIPs that have their own, by the instance's name
         self.shards: List[Vip] = []
@@ -87,10 +91,11 @@ class RoleVips:
         self, vip: Vip, fields: Dict[str, Any], place: str, existing: Existing, taken: List[Vip], faults: Faults
     ) -> None:
         rank, earlier = len(of_family(self.vips, vip.version)), [*taken, *self.vips]
-        vip = vip._replace(name=self._instance_name(vip, fields["name"], rank), order=rotated(vip.order, rank))
-        by_name = self.vrid if not rank else None
-        vrid = fields["vrid"] or by_name or free_vrid(vip, earlier, existing, faults)
-        vip = vip._replace(vrid=vrid)
+        vip = vip._replace(name=self._instance_name(vip, fields["name"], rank))
+        if not self.announced:
+            by_name = self.vrid if not rank else None
+            vrid = fields["vrid"] or by_name or free_vrid(vip, earlier, existing, faults)
+            vip = vip._replace(vrid=vrid, order=rotated(vip.order, rank))
         faults.extend(clashes(vip, earlier, place, existing))
         self.vips.append(vip)
         self.shards += [vip] if _is_of_shard(fields) else []

@@ -17,6 +17,10 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
+from ..bgp import announcing
+from ..bgp import forecast as bgp_forecast
+from ..bgp import settings as reach
+from ..bgp.gate import ANYCAST, Gate, gate
 from ..change import changed_checks, delivery, meanwhile, order, still_asked, transition
 from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
@@ -44,7 +48,7 @@ from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
 from ..model.variables import as_role_variables, read_given
 from . import direct, follow, resolver
 
-PER_MEMBER = ("interface", "engine")  # the settings that may differ between members
+PER_MEMBER = ("interface", "engine", *reach.PER_MEMBER)  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.
 TASKS = {
     "state": Field(one_of("present", "absent"), "present"),
@@ -80,6 +84,7 @@ class Draft(NamedTuple):
     resolver: Optional[resolver.Resolver] = None
     direct: Optional[direct.Direct] = None
     mends: Mapping[str, str] = MappingProxyType({})  # by VIP, as `broadcast_domain.faults` takes them
+    bgp: Optional[announcing.Bgp] = None
 
 
 class Layout(NamedTuple):
@@ -99,6 +104,7 @@ class Judged(NamedTuple):
     found: Draft
     choices: Dict[str, Choice]
     delivery: Delivery
+    without_effect: List[str] = []  # a sentence for each variable that nothing reads with this reach
 
     @property
     def held(self) -> Dict[str, int]:
@@ -120,11 +126,24 @@ def plan(
     drafted = draft(layout, given)
     if drafted.faults:
         return drafted
+    if any(member.bgp for member in drafted.members.values()):
+        return _with_forecast_of_bgp(layout, drafted, given, kept)
     result = forecast.forecast(forecast_input(drafted), progress)
     if result["faults"]:
         return _refused(layout, result["faults"])
     measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
     return drafted._replace(outages=result["outages"], table=[*measured, *servers.of_plan(drafted, given, kept)])
+
+
+def _with_forecast_of_bgp(
+    layout: Layout, drafted: Plan, given: List[Member], kept: drill_records.Kept
+) -> Plan:
+    result = bgp_forecast.forecast(drafted)
+    if result.faults:
+        return _refused(layout, result.faults)
+    lasting = {vip.address: direct.lasting(vip, drafted.members) for vip in drafted.vips}
+    table = [*bgp_forecast.table(drafted, result.outages, lasting), *servers.of_plan(drafted, given, kept)]
+    return drafted._replace(outages=result.outages, table=table)
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
@@ -170,17 +189,28 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     members = [_complete(layout, rank, member) for rank, member in enumerate(silent.complete(given))]
     faults += disagreements(members, PER_MEMBER, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
+    without_effect = reach.without_effect(settings, layout.schema, layout.vips, layout.prefix)
+    settings = reach.without_vrrp(settings, layout.schema)
     found = layout.read(members, settings, faults)
     if found is None:
         return None
     delivered = delivery.of(settings, layout.prefix, faults)
+    faults += _unannounced_pods(found, delivered, layout.prefix)
     choices = _choices(members, delivered, layout.prefix, faults)
     faults += delivery.faults(settings, members, delivered, choices)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices, delivered)
     for member in members:
         faults += unfit_files(member, layout.prefix, served_elsewhere(member, members))
-    return Judged(members, settings, found, choices, delivered)
+    return Judged(members, settings, found, choices, delivered, without_effect)
+
+
+def _unannounced_pods(found: Draft, delivered: Delivery, prefix: str) -> Faults:
+    if found.bgp is None or not delivered.is_pod:
+        return []
+    return [
+        f"{prefix}_delivery is pod, and BGP has no pods of its own yet: use units with {prefix}_reach {reach.BGP}."
+    ]
 
 
 def _choices(members: List[Member], delivered: Delivery, prefix: str, faults: Faults) -> Dict[str, Choice]:
@@ -217,7 +247,7 @@ def _in_order(
 
 def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
     """Return the plan of all members, with the way to it from what they run."""
-    members, settings, found, choices, delivered = judged
+    members, settings, found, choices, delivered, _without_effect = judged
     alone = way.sole_router
     if alone and choices[alone].replaces:
         replaced = choices[alone].replaces
@@ -225,7 +255,10 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
             answers.unasked(found.router(alone, replaced), found.asked(alone), planned[alone].balancer), replaced
         )
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
-    carrying = {name: choices[name] for name in planned if planned[name].router.instances}
+    carrying = {name: choices[name] for name in planned if planned[name].router.instances or planned[name].bgp}
+    sources = {
+        name: found.bgp.sources(name) if found.bgp else each.router.sources for name, each in planned.items()
+    }
     return Plan(
         faults=[],
         warnings=_warnings(judged, planned, way, layout),
@@ -243,7 +276,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
         waiting=static_pods.waiting(members, planned),
         undo=undo(members, planned, way, judged.held),
         departed=departed(members, [vip.address for vip in found.vips]),
-        record=record(members, {name: member_plan.router.sources for name, member_plan in planned.items()}),
+        record=record(members, sources),
         engines=engine_choice.table(carrying, way.migrating),
         snippet=found.snippet,
     )
@@ -256,9 +289,10 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     leaving = [f"{each.name} is no longer a member: its router is stopped first." for each in departed(members, vips)]
     return [
         *silent.sentences(members),
+        *judged.without_effect,
         *found.warnings,
         *resolver.warnings(found.resolver),
-        *broadcast_domain.warnings(members, found.vips, found.placements),
+        *_of_the_way_to_clients(judged),
         *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
@@ -271,13 +305,28 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     ]
 
 
+def _of_the_way_to_clients(judged: Judged) -> List[str]:
+    members, found = judged.members, judged.found
+    if found.bgp is None:
+        return broadcast_domain.warnings(members, found.vips, found.placements)
+    weighted = [name for each in members for name in _gate(each, judged).weighted if name != direct.DOWN]
+    return [*found.bgp.warnings, *announcing.uncounted(weighted)]
+
+
+def _gate(member: Member, judged: Judged) -> Gate:
+    """Return what stands before the VIPs that a member announces."""
+    name, found = member["name"], judged.found
+    return gate(found.router(name, judged.choices[name].engine), found.asked(name))
+
+
 def _host_faults(
     prefix: str, members: List[Member], found: Draft, choices: Mapping[str, Choice], delivered: Delivery
 ) -> Faults:
     """Return what the hosts, and their engines, have against the plan. The programs of pods are in their images."""
     faults = identity.of_addresses(members, found.vips, found.placements)
-    faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
-    faults += vrrp_conflicts(members, found.vips, found.placements)
+    if found.bgp is None:
+        faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
+        faults += vrrp_conflicts(members, found.vips, found.placements)
     for member in members:
         choice = choices[member["name"]]
         faults += host_faults(member, found.listeners(member["name"]), choice)
@@ -308,7 +357,10 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     choice, found = judged.choices[name], judged.found
     balancer = _balancer(member, judged)
     kept = _kept(member, judged, balancer)
-    router = engine_choice.accepting_keepalived(found.router(name, choice.engine), choice.engine)
+    watching = found.router(name, choice.engine)
+    router = announcing.NO_ROUTER if found.bgp else engine_choice.accepting_keepalived(watching, choice.engine)
+    announced = found.bgp.of(name, _gate(member, judged)) if found.bgp else {}
+    opened = openings.firewall(found.clients(name), router)
     units = judged.delivery.units(choice.engine)
     runs = (bool(balancer.services), bool(router.instances))
     following = follow.planned(found.follow, choice.engine, runs[0], resolver.followed(found.resolver))
@@ -323,26 +375,31 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             resigns_when_killed=judged.delivery.is_pod or engine_choice.will_have_hook(member),
             balancer=balancer,
             router=router,
-            firewall=openings.firewall(found.clients(name), router),
+            firewall=found.bgp.firewall(name, opened) if found.bgp else opened,
             meanwhile=still_asked.meanwhile(balancer, kept, found.clients(name), router),
-            asked=still_asked.to_answer(_asked(member, judged), kept, router),
+            asked=still_asked.to_answer(_asked(member, judged), kept, watching),
             expected=Expected(
                 vips=found.vips,
                 services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
                 targets=found.targets,
-                units=[unit for unit, it_runs in zip(units, runs) if it_runs],
+                units=[
+                    *(unit for unit, it_runs in zip(units, runs) if it_runs),
+                    *([announcing.UNIT, ANYCAST.unit] if announced else []),
+                ],
                 programs=list(engines.PROGRAMS[choice.engine]),
                 down_file=balancer.down_file,
                 settle=transition.settle(running, router.instances, password),
-                peers=broadcast_domain.peers(name, found.vips, found.placements),
+                peers={} if found.bgp else broadcast_domain.peers(name, found.vips, found.placements),
+                held_by_all=bool(announced),
             ),
             follow=following,
             resolver=resolver.planned(found.resolver, name, bool(following)),
-            questions=answers.questions(choice.engine, found.asked(name)),
+            questions=[] if found.bgp else answers.questions(choice.engine, found.asked(name)),
             direct=found.direct.file(name) if found.direct else {},
             direct_server=found.direct.server(name) if found.direct else {},
             unused=unused.unused(member["host"], choice.engine, *runs),
             pods=judged.delivery.options,
+            bgp=announced,
         ),
     )
 

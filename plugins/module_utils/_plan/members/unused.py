@@ -27,6 +27,8 @@ def unused(host: Dict[str, Any], engine: str, serves: bool, routes: bool) -> Lis
     if routes:
         return haproxy if engine == NATIVE and not serves else []
     keepalived = [KEEPALIVED] if UNITS[NATIVE].router in ours else []
+    if serves:  # its VIPs are announced by BGP
+        return keepalived if engine == NATIVE else []
     return [*keepalived, *haproxy, *([AGENT] if ours & {*UNITS[AGENT]} else [])]
 
 

@@ -290,14 +290,11 @@ def without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[st
 
 
 def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -> Settings:
-    checks = [script_check(script) for script in model["scripts"]]
-    checks += [{"name": file["name"], "type": "file", "file": file["path"]} for file in model["files"]]
-    names = [check["name"] for check in checks]
+    names = [each["name"] for each in (*model["scripts"], *model["files"])]
     for name in sorted({name for name in names if names.count(name) > 1}):
         faults.append(f"{prefix}_scripts and {prefix}_track_files both have the name '{name}': give each its own.")
     tracking = [*model["instances"], *model["groups"]]
-    watched = {item["name"] for each in tracking for item in each["track_interfaces"]}
-    checks += [{"name": _link(name), "type": "interface", "interface": name} for name in sorted(watched)]
+    checks = checks_of(model["scripts"], model["files"], tracking)
     found = {
         "instances": [_instance(instance, known["checksum"]) for instance in model["instances"]],
         "sync_groups": [_group(group) for group in model["groups"]],
@@ -308,8 +305,21 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
     return {**found, "startup_delay": known["startup_delay"]} if known["startup_delay"] else found
 
 
+def checks_of(
+    scripts: Sequence[Settings], files: Sequence[Settings], tracking: Sequence[Settings]
+) -> List[Settings]:
+    """Return what a daemon checks.
+
+    :param tracking: the instances and groups, of whose tracked interfaces each becomes a check
+    """
+    checks = [script_check(script) for script in scripts]
+    checks += [{"name": file["name"], "type": "file", "file": file["path"]} for file in files]
+    watched = {item["name"] for each in tracking for item in each["track_interfaces"]}
+    return checks + [{"name": _link(name), "type": "interface", "interface": name} for name in sorted(watched)]
+
+
 def _group(group: Settings) -> Settings:
-    found = {**group, "track": _tracked(group)}
+    found = {**group, "track": tracked(group)}
     return {key: found[key] for key in ("name", "instances", "track", "notify", "notify_user") if found[key]}
 
 
@@ -318,10 +328,10 @@ def _instance(instance: Settings, checksum: str) -> Settings:
     same.update((key, instance[key]) for key in RARE_INSTANCE_KEYS if instance[key])
     if instance["version"] == 3 and checksum != vrrp_config.INSTANCE["checksum"].default:
         same["checksum"] = checksum
-    return {**same, "track": _tracked(instance)}
+    return {**same, "track": tracked(instance)}
 
 
-def _tracked(item: Settings) -> List[Settings]:
+def tracked(item: Settings) -> List[Settings]:
     """Return what an instance or a sync group tracks."""
     links = [{**each, "name": _link(each["name"])} for each in item["track_interfaces"]]
     return [*item["track_scripts"], *item["track_files"], *links]

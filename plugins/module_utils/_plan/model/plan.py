@@ -88,6 +88,7 @@ class Firewall(NamedTuple):
     restricted_ports: List[Dict[str, Any]]  # ``{port, networks}``
     vrrp_peers: List[str]
     interfaces: List[str]
+    sessions: List[Dict[str, Any]] = []  # of BGP and BFD, as `announcing.sessions` returns them
 
     @property
     def every_port(self) -> List[int]:
@@ -114,6 +115,7 @@ class Expected(NamedTuple):
     settle: float = 0  # for how many seconds the verification lasts at least
     peers: Dict[str, List[str]] = {}  # by VIP: the addresses of the others that may hold it
     judged: float = 0  # also for so many, until a router has judged each check that changes
+    held_by_all: bool = False  # whether every member that serves has the VIPs, on lo
 
 
 class MemberPlan(NamedTuple):
@@ -144,6 +146,7 @@ class MemberPlan(NamedTuple):
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
     resigns_when_killed: bool = True  # whether the host of a keepalived that is killed resigns for it
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
+    bgp: Dict[str, Any] = {}  # as `announcing.Bgp.of` returns it; nothing where VRRP carries the VIPs
 
 
 class Departed(NamedTuple):

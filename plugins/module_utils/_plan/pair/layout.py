@@ -23,6 +23,8 @@ from ..._agent.follow.haproxy_file import place
 from ..._shared import engines, events
 from ..forecast import servers
 from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
+from ..bgp import announcing
+from ..bgp import settings as reach
 from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
 from ..members import loops, openings
@@ -74,6 +76,7 @@ SETTINGS = {
     "checks": Field(anything, []),
     "sync": Field(boolean, False),
     "notify": Field(values.optional(values.program), ""),
+    **reach.SETTINGS,
     **follow.SETTINGS,
     **follow.OF_PAIR,
     **resolver.SETTINGS,
@@ -218,7 +221,8 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         return None
     vips = read_vips(settings, names, find_existing(members), faults)
     services, planes = _services(settings, vips, members, faults)
-    placements = find_placements(members, vips, "pair", faults)
+    bgp = announcing.read(members, vips, settings, "pair", faults)
+    placements = bgp.placements if bgp else find_placements(members, vips, "pair", faults)
     checked = _checked(settings, vips, placements, members, faults)
     ranks = _priorities(settings, len(names), faults)
     direct_ones = {} if faults else {at: {**services[at], "plane": plane} for at, plane in planes.items()}
@@ -241,7 +245,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         warnings=[
             *presets.without_effect(settings),
             *pair_api.certificate_warnings(presets.names(settings), members),
-            *checked.at_once(settings["preempt"]),
+            *checked.at_once(settings["preempt"] and not bgp),
             *pair_direct.warnings(plane, ranks),
             *follow.warnings(settings, "pair", presets.kind(settings)),
         ],
@@ -251,6 +255,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         follow=_follow(settings, services, vips, members, faults),
         resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),
         direct=plane,
+        bgp=bgp,
     )
 
 

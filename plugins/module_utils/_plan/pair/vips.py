@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from ..._agent.config.schema import Faults, Field, no_list, word
 from ..._shared.vrid import LAST
+from ..bgp.settings import is_bgp
 from ..layouts.vips import BASE_VIP, clashes, free_vrid, of_family, read_vip, rotated
 from ..members.hosts import Existing
 from ..model.plan import Vip
@@ -39,6 +40,10 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
                 f"{place}.first is '{first}', and with pair_sync all VIPs are where the first one is, on "
                 f"{vips[0].order[0]}: give it to pair_vips[0] instead."
             )
+        if is_bgp(settings):
+            vips.append(vip._replace(name=f"vip-{vip.address}", order=[*names]))
+            faults.extend(_clashes(vips[-1], vips[:-1], place, existing))
+            continue
         rank = 0 if settings["sync"] else len(of_family(vips, vip.version))
         order = rotated(names, names.index(first) if first in names else rank)
         order = vips[0].order if settings["sync"] and vips else order

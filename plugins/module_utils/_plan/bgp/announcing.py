@@ -1,0 +1,147 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What each member of a layout announces by BGP: what its FRR, its daemon `anycast` and its firewall are given. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ..._agent.config.schema import Faults
+from ..._shared import platforms
+from ..members.hosts import Member
+from ..members.subnets import Placement
+from ..model.plan import Firewall, Router, Vip
+from . import peers
+from .gate import Gate
+from .peers import Speaker
+from .settings import BFD, BGP_PORT, PEER, VRRP, is_bgp
+
+UNIT = "frr.service"
+# RFC 5881, section 4, its Echo packets, and RFC 5883, section 5, for a peer that is further away.
+BFD_PORT, BFD_ECHO_PORT, BFD_MULTIHOP_PORT = 3784, 3785, 4784
+SLOWEST_SAFE_BFD_MS = 150  # 10 ms x 3 had 9 false downs in 98 s under load, 50 ms x 3 none
+NO_ROUTER = Router([], [], [])
+
+
+class Bgp(NamedTuple):
+    """What a layout has read.
+
+    :ivar speakers: by member
+    :ivar placements: by member and VIP, the interface towards its router
+    """
+
+    prefix: str
+    vips: List[Vip]
+    speakers: Dict[str, Speaker]
+    placements: Dict[str, Dict[str, Placement]]
+    warnings: List[str]
+
+    def of(self, name: str, before: Gate) -> Dict[str, Any]:
+        """Return what a member's plan has: ``frr``, as the role of that name takes it, and the file of ``anycast``.
+
+        :param before: what stands before its VIPs
+        """
+        return {"frr": self.frr(name), "anycast": before.file} if before.tracked else {}
+
+    def sources(self, name: str) -> List[str]:
+        """Return the addresses from which a member sends."""
+        return sorted({placement.address for placement in self.placements[name].values()})
+
+    def frr(self, name: str) -> Dict[str, Any]:
+        speaker = self.speakers[name]
+        return {
+            "asn": speaker.asn,
+            "router_id": speaker.router_id,
+            "peers": [{key: peer[key] for key in PEER if key != "route_reflector"} for peer in speaker.peers],
+            "prefixes": [f"{vip.address}/{_host_prefix(vip)}" for vip in self.vips if name in vip.order],
+            "bfd": dict(speaker.bfd),
+            "communities": list(speaker.communities),
+        }
+
+    def firewall(self, name: str, given: Firewall) -> Firewall:
+        """Return what a member's firewall lets in, with the sessions that its routers may open."""
+        interfaces = sorted({placement.interface for placement in self.placements[name].values()})
+        return given._replace(interfaces=interfaces, sessions=sessions(self.speakers[name].peers))
+
+
+def sessions(given: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the ports that are open for routers: ``{protocol, port, addresses}``."""
+    found: Dict[Any, List[str]] = {}
+    for peer in given:
+        ports = [("tcp", BGP_PORT)]
+        if peer["bfd"]:
+            ports += [("udp", BFD_MULTIHOP_PORT)] if peer["multihop"] else [("udp", BFD_PORT), ("udp", BFD_ECHO_PORT)]
+        for port in ports:
+            found.setdefault(port, []).append(peer["address"])
+    return [{"protocol": kind, "port": port, "addresses": found[kind, port]} for kind, port in sorted(found)]
+
+
+def _host_prefix(vip: Vip) -> int:
+    return 128 if vip.version == 6 else 32
+
+
+def read(
+    members: Sequence[Member], vips: Sequence[Vip], settings: Mapping[str, Any], prefix: str, faults: Faults
+) -> Optional[Bgp]:
+    """Return what is announced; None where VRRP carries the VIPs."""
+    if not is_bgp(settings):
+        return None
+    wrong: Faults = [fault for vip in vips for fault in _of_vip(vip)]
+    carried = {each["name"]: [vip for vip in vips if each["name"] in vip.order] for each in members}
+    speakers = {
+        each["name"]: peers.read_speaker(each, vips, prefix, wrong if carried[each["name"]] else [])
+        for each in members
+    }
+    wrong += [] if wrong else peers.faults(members, vips, speakers, prefix)
+    wrong += [fault for each in members if carried[each["name"]] for fault in _without_packages(each, prefix)]
+    placements = peers.placements(members, vips, speakers, wrong)
+    faults += wrong
+    warnings = [*peers.in_subnets(members, vips), *_fast_bfd(speakers, prefix)]
+    return Bgp(prefix, [*vips], speakers, placements, warnings)
+
+
+def _of_vip(vip: Vip) -> Faults:
+    if vip.prefix is None or vip.prefix == _host_prefix(vip):
+        return []
+    return [
+        f"VIP {vip.with_prefix} has a prefix length, and BGP announces the address alone: write {vip.address}."
+    ]
+
+
+def _without_packages(member: Member, prefix: str) -> Faults:
+    """Refuse a host that cannot get FRR, as far as it was read, and one whose packages nobody knows."""
+    host = member["host"]
+    family, mend = host.get("os_family"), f"use {prefix}_reach {VRRP}"
+    if UNIT in host.get("existing_units", []):
+        return []
+    if family and family not in platforms.FAMILIES:
+        return [f"{member['name']} is {family}, whose FRR packages the roles do not know: {mend}."]
+    if host.get("unobtainable"):
+        return [f"{member['name']} cannot get FRR, because {host['unobtainable']}: mend that, or {mend}."]
+    return []
+
+
+def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
+    usual = {key: field.default for key, field in BFD.items()}
+    fast = [
+        name
+        for name, speaker in speakers.items()
+        if any(peer["bfd"] for peer in speaker.peers)
+        and speaker.bfd["interval"] * speaker.bfd["multiplier"] < SLOWEST_SAFE_BFD_MS
+    ]
+    return [
+        f"{', '.join(fast)}: {prefix}_bgp.bfd ends a session after less than {SLOWEST_SAFE_BFD_MS} ms, and a host that "
+        f"is only busy may lose its path: {usual['interval']} ms x {usual['multiplier']} never did in our trials."
+    ][: len(fast)]
+
+
+def uncounted(weighted: Sequence[str]) -> List[str]:
+    """Return a sentence for each check that has a weight, and so withdraws nothing.
+
+    :param weighted: their names
+    """
+    return [
+        f"The check {name} has a weight, and BGP has no priorities: while it fails, the VIPs stay announced. Without a "
+        "weight it withdraws them."
+        for name in dict.fromkeys(weighted)
+    ]

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the daemon `anycast` of a member watches to put each VIP on lo: what its VRRP router would watch. Pure.
+
+A VRRP router loses its priority to a weight, and keeps the VIP where nobody has more. There is no priority here: what
+the layout itself checks takes the VIP off this member, and what the user gave a weight does not, because it may fail on
+all members at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from ..._shared.engines import AGENT, Daemon
+from ..model import agent, answers
+from ..model.instances import read_scripts
+from ..model.plan import Router
+
+ANYCAST = Daemon("anycast")
+
+
+class Gate(NamedTuple):
+    """What stands before the VIPs of a member.
+
+    :ivar tracked: by VIP, the names of the checks that have to succeed
+    :ivar checks: those, as the daemon has them
+    :ivar weighted: the names of those with a weight, which count for nothing
+    """
+
+    tracked: Dict[str, List[str]]
+    checks: List[Dict[str, Any]]
+    names: Dict[str, str]
+    weighted: List[str]
+
+    @property
+    def file(self) -> Dict[str, Any]:
+        """The daemon's configuration."""
+        vips = [{"address": vip, "name": self.names[vip], "track": track} for vip, track in self.tracked.items()]
+        return {"vips": vips, "checks": self.checks, "status_socket": ANYCAST.status_socket}
+
+
+def gate(router: Router, asked: Sequence[Mapping[str, Any]]) -> Gate:
+    """Return the gate of a member.
+
+    :param router: as it would be with VRRP
+    :param asked: the checks that are run all the time, which this daemon runs itself
+    """
+    own = [check["name"] for check in asked]
+    scripts = read_scripts([*_others(router.scripts, own), *answers.scripts(AGENT, [*map(dict, asked)])], "", [])
+    every = agent.checks_of(scripts, _others(router.track_files, own), router.instances)
+    tracked: Dict[str, List[str]] = {}
+    weighted: Dict[str, None] = {}
+    for instance in router.instances:
+        items = agent.tracked(instance)
+        counting = [item["name"] for item in items if not item.get("weight") or item["name"] in own]
+        tracked[_address(instance)] = counting
+        weighted.update((item["name"], None) for item in items if item["name"] not in counting)
+    needed = {name for names in tracked.values() for name in names}
+    names = {_address(instance): instance["name"] for instance in router.instances}
+    return Gate(tracked, [check for check in every if check["name"] in needed], names, [*weighted])
+
+
+def _others(items: Sequence[Dict[str, Any]], names: Sequence[str]) -> List[Dict[str, Any]]:
+    return [item for item in items if item["name"] not in names]
+
+
+def _address(instance: Mapping[str, Any]) -> str:
+    return str(instance["addresses"][0].partition("/")[0])
+
+
+def noticed_ms(check: Mapping[str, Any], hangs: bool) -> int:
+    """Return how long a failure lasts at most until a check has failed, in milliseconds.
+
+    :param hangs: whether each run waits until its time is over
+    """
+    if check["type"] in ("file", "interface"):
+        return 0
+    seconds = check["interval"] * check["fall"] + (check["timeout"] if hangs else 0)
+    return round(1000 * seconds)
