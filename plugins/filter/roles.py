@@ -11,6 +11,7 @@ import json
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     agent,
+    frr,
     haproxy,
     instances,
     playbooks,
@@ -106,6 +107,20 @@ def keepalived_model(settings):
     return instances.keepalived_model(instances.settings_of(settings))
 
 
+@evaluated_once
+def _frr_model(settings, own):
+    return frr.model(settings, own)
+
+
+def frr_model(settings, host):
+    """Return the model with each fault as a sentence.
+
+    :param settings: the variables of the role frr, without their prefix
+    :param host: as `host_info` has read it
+    """
+    return _frr_model(settings, [each["address"] for each in host["addresses"]])
+
+
 _RENDERED = {}  # by template: what it was last rendered from, and the text
 
 
@@ -153,6 +168,7 @@ class FilterModule:
     def filters(self):
         return {
             "agent_config": agent_config,
+            "frr_model": frr_model,
             "haproxy_model": haproxy_model,
             "keepalived_model": keepalived_model,
             "missing_collections": missing_collections,

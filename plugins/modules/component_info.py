@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: component_info
-short_description: Read what the roles direct_server and resolver need to know about a host
+short_description: Read what the roles direct_server, frr and resolver need to know about a host
 version_added: 1.1.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - Internal to the roles of this collection. It may change in any release.
-  - Returns what one of the two roles needs, in one call.
+  - Returns what one of the roles needs, in one call.
   - Changes nothing.
 options:
   direct_server:
@@ -21,6 +21,14 @@ options:
       - The variables of the role P(onprem.lb.direct_server#role), without their prefix.
       - Compares them with what the kernel has in force, and not with files.
     type: dict
+  frr:
+    description: What FRR is asked.
+    type: dict
+    suboptions:
+      config_path:
+        description: Its configuration file, for RV(unsaved).
+        type: path
+        default: /etc/frr/frr.conf
   resolver:
     description: What the resolver is asked; nothing where it is empty.
     type: dict
@@ -68,6 +76,11 @@ EXAMPLES = r"""
     resolver: {}
   register: host
 
+- name: Read the sessions of BGP
+  onprem.lb.component_info:
+    frr: {}
+  register: host
+
 - name: Read whether this host can be a server of direct return
   onprem.lb.component_info:
     direct_server:
@@ -93,6 +106,31 @@ differences:
   elements: str
   returned: with O(direct_server)
   sample: ["192.0.2.100/32 is not on lo."]
+sessions:
+  description: The sessions of BGP, by family and peer.
+  type: list
+  elements: dict
+  returned: with O(frr)
+  sample:
+    - peer: 192.0.2.1
+      asn: 64601
+      family: ipv4
+      state: Established
+      since: 1767225600.0
+      sent: 1
+      accepted: 0
+      established: 1
+      dropped: 0
+      bfd: up
+no_answer:
+  description: Why FRR does not say its sessions; empty if it does.
+  type: str
+  returned: with O(frr)
+unsaved:
+  description: A sentence for each instance of a routing protocol that FRR runs, and that no file of this collection has.
+  type: list
+  elements: str
+  returned: with O(frr)
 os_family:
   description: As RV(onprem.lb.host_info#module:os_family).
   type: str
@@ -152,7 +190,7 @@ wrong:
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct import host, wanted
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import resolver
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import bgp, frr_text, resolver
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 ANSWER = {
@@ -166,7 +204,12 @@ QUESTIONS = {
     "before": {"type": "dict", "default": {}},
     "answers": {"type": "list", "elements": "dict", "default": [], "options": ANSWER},
 }
-COMPONENTS = {"direct_server": {"type": "dict"}, "resolver": {"type": "dict", "options": QUESTIONS}}
+FRR = {"config_path": {"type": "path", "default": "/etc/frr/frr.conf"}}
+COMPONENTS = {
+    "direct_server": {"type": "dict"},
+    "frr": {"type": "dict", "options": FRR},
+    "resolver": {"type": "dict", "options": QUESTIONS},
+}
 
 
 def of_direct_server(module, given):
@@ -174,6 +217,16 @@ def of_direct_server(module, given):
         return wanted.of_server(given, host.read(Reader.of(module)))._asdict()
     except OSError as error:
         return module.fail_json(msg=f"The network of this host cannot be read: {error.strerror}. Use become.")
+
+
+def of_frr(module, given):
+    reader = Reader.of(module)
+    try:
+        sessions, running, no_answer = bgp.sessions(reader), bgp.running_config(reader), ""
+    except bgp.NoAnswer as error:
+        sessions, running, no_answer = [], "", str(error)
+    unsaved = frr_text.of_others(running, reader.text(given["config_path"]), given["config_path"])
+    return {"sessions": [each._asdict() for each in sessions], "no_answer": no_answer, "unsaved": unsaved}
 
 
 def of_resolver(module, given):
@@ -189,7 +242,7 @@ def of_resolver(module, given):
 def main():
     one = list(COMPONENTS)
     module = Module(COMPONENTS, supports_check_mode=True, required_one_of=[one], mutually_exclusive=[one])
-    read = {"direct_server": of_direct_server, "resolver": of_resolver}
+    read = {"direct_server": of_direct_server, "frr": of_frr, "resolver": of_resolver}
     name = next(name for name in one if module.params[name] is not None)
     module.exit_json(changed=False, **read[name](module, module.params[name]))
 

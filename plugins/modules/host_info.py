@@ -49,8 +49,8 @@ options:
     default: []
   configs:
     description:
-      - The configuration files of C(haproxy) and C(keepalived), by program, for what others have set up here.
-      - With C(keepalived), other programs that move VIPs are looked for as well.
+      - The configuration files of C(haproxy), C(keepalived) and C(frr), by program, for what others have set up here.
+      - With C(keepalived), other programs that move VIPs are looked for as well, and with C(frr) other speakers of BGP.
     type: dict
     default: {}
   named:

@@ -11,6 +11,7 @@ from . import pods
 
 VRRP, PROXY, FOLLOW, DIRECT = "vrrp", "proxy", "follow", "direct"  # the agent's daemons
 HAPROXY, KEEPALIVED = "haproxy", "keepalived"  # the programs of the native engine
+FRR, FRR_UNIT = "frr", "frr.service"
 
 
 class Daemon(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import definitions, mark, platforms
-from ..._shared.engines import AGENT, KEEPALIVED, NATIVE, PODS
+from ..._shared.engines import AGENT, FRR, KEEPALIVED, NATIVE, PODS
 from ..._shared.pods import NAMES as STATIC_PODS
 from .. import records
 from . import (
@@ -32,6 +32,7 @@ from . import (
     rivals,
     served_certificates,
     server_names,
+    speakers,
     static_pods,
     takeover,
 )
@@ -116,9 +117,11 @@ def _uncovered(asked: Asked) -> List[Dict[str, str]]:
 def _others(asked: Asked, reader: Reader) -> Tuple[Found, List[str], List[Dict[str, str]]]:
     """Return what others have set up here, by program, the problems with it, and the static pods to disable."""
     configs = asked["configs"]
-    running = processes.named({*configs, *rivals.PROGRAMS}) if configs else []
+    running = processes.named({*configs, *rivals.PROGRAMS, *speakers.PROGRAMS}) if configs else []
     found = takeover.read(reader, configs, running, facts.packages(reader.text(asked["packages_record"])))
     problems = [problem for program in found.values() for problem in program["problems"]]
+    if FRR in configs:
+        problems += speakers.problems(running, facts.listeners())
     if KEEPALIVED not in configs:
         return found, problems, []
     is_openshift = os.path.isdir(rivals.OPENSHIFT_KEEPALIVED)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a host has of haproxy or keepalived that is not this collection's, and what becomes of it.
+"""What a host has of haproxy, keepalived or FRR that is not this collection's, and what becomes of it.
 
 A file of others stops the run, or is kept beside the new one if the user adopts it. `read` looks at the host, `judge`
 decides.
@@ -17,7 +17,7 @@ from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.keepalived import unread
 from ..._shared import mark
-from ..._shared.engines import HAPROXY, KEEPALIVED
+from ..._shared.engines import FRR, HAPROXY, KEEPALIVED
 from ..._shared.load_records import read_record
 from . import cgroups, facts, in_force, ownership, start_options, statements
 from .processes import Process
@@ -28,6 +28,7 @@ PROGRAMS = "/usr/sbin:/usr/bin"
 DISTRIBUTION = ("/usr/lib/", "/lib/", "/dev/null")  # where a link leads that is a package's unit, or masks one
 # Settings of a unit after a change of which a reload goes on with the process of before.
 CHANGES_THE_START = re.compile(r"^\s*(?:ExecStart|Environment\w*)\s*=", re.MULTILINE)
+BESIDE = {FRR: ("/etc/frr/daemons",)}  # what this collection replaces beside a program's configuration
 STRICT_TABLES = ("ip keepalived", "ip6 keepalived")  # with which keepalived's vrrp_strict drops what is sent to VIPs
 
 
@@ -45,7 +46,7 @@ class Found(NamedTuple):
 
     program: str
     path: str  # of its configuration
-    config: Sequence[File]  # one, or none
+    config: Sequence[File]  # as far as it is there
     units: Sequence[File]  # its unit and its drop-ins in /etc, without this collection's own
     processes: Sequence[Process]
     options: Sequence[File] = ()  # the files in which a distribution lets options be added to its start
@@ -176,16 +177,16 @@ def read(reader: Reader, configs: Dict[str, str], programs: Sequence[Process], o
     """
     found = {}
     for program, path in configs.items():
-        units = _units(program)
+        units, every = _units(program), [path, *BESIDE.get(program, ())]
         has_loaded = bool(read_record(reader.text(in_force.record_of(program))).checksum)
         found[program] = Found(
             program=program,
             path=path,
-            config=[_file(reader, path)] if os.path.lexists(path) else [],
+            config=[_file(reader, each) for each in every if os.path.lexists(each)],
             units=[_file(reader, unit) for unit in units if _is_of_others(unit)],
             processes=[process for process in programs if process.program == program],
             options=[File(file, reader.text(file)) for file in start_options.files(program)],
-            kept=_kept([path, f"{UNITS}/{program}.service", f"{UNITS}/{program}.service.d/*.conf"]),
+            kept=_kept([*every, f"{UNITS}/{program}.service", f"{UNITS}/{program}.service.d/*.conf"]),
             is_ours=facts.is_ours(f"{program}.service", UNITS),
             is_installed_by_us=program in own,
             is_installed=bool(shutil.which(program, path=PROGRAMS)),

@@ -15,6 +15,7 @@ import contextlib
 import errno
 import grp
 import os
+import pwd
 import re
 import tempfile
 from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
@@ -43,7 +44,8 @@ class Change(NamedTuple):
     after: Optional[str]
     mode: int
     check: str
-    group: str = ""  # its owning group; the writer's own if empty
+    group: str = ""  # its owning group; the writer's own if empty, likewise its owner
+    owner: str = ""
     keeps: bool = False  # what is there is kept beside it
     served_elsewhere: Collection[str] = ()  # checksums of what other members' haproxy has loaded
     puts_back: bool = False  # what was kept comes back; `mode`, `check` and `group` have no effect
@@ -66,16 +68,17 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
     """
     found = []
     for item in wanted:
-        before, mode, group = _on_disk(item["path"])
+        before, mode, *owners = _on_disk(item["path"])
         is_marked = mark.is_marked(before or "")
         if item["state"] == "absent" and item.get("own_only") and not is_marked:
             continue
         after = item["content"] if item["state"] == "present" else None
         new_mode = _permissions(item["mode"], item["path"])
-        other_group = "group" in item and group != _gid_of(item["group"])
-        if before != after or (after is not None and (mode != new_mode or other_group)):
+        owner, group = item.get("owner") or "", item.get("group") or ""
+        other_owners = _others(owners, [_uid_of(owner), _gid_of(group)])
+        if before != after or (after is not None and (mode != new_mode or other_owners)):
             keeps = bool(item.get("keep")) and before is not None and not is_marked
-            change = Change(item["path"], before, after, new_mode, item["check"], item.get("group", ""), keeps)
+            change = Change(item["path"], before, after, new_mode, item["check"], group, owner, keeps)
             served = item.get("served_elsewhere") or ()
             found.append(change._replace(shown=item.get("diff", True), served_elsewhere=served))
     return found
@@ -110,21 +113,34 @@ def _permissions(mode: Any, path: str) -> int:
     return int(str(mode), 8)
 
 
-def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int]]:
-    """Return a file's text, permissions and group."""
+def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int], Optional[int]]:
+    """Return a file's text, permissions, owner and group."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             status = os.fstat(file.fileno())
-            return file.read(), status.st_mode & 0o7777, status.st_gid
+            return file.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid
     except FileNotFoundError:
-        return None, None, None
+        return None, None, None, None
+
+
+def _uid_of(owner: str) -> Optional[int]:
+    """Return the user's number: -1 for no user, None for one that is not there yet."""
+    try:
+        return pwd.getpwnam(owner).pw_uid if owner else -1
+    except KeyError:
+        return None
 
 
 def _gid_of(group: str) -> Optional[int]:
     try:
-        return grp.getgrnam(group).gr_gid
+        return grp.getgrnam(group).gr_gid if group else -1
     except KeyError:
         return None
+
+
+def _others(found: Sequence[Optional[int]], wanted: Sequence[Optional[int]]) -> bool:
+    """Whether a file belongs to others than wanted."""
+    return any(want != -1 and have != want for have, want in zip(found, wanted))
 
 
 class Verdict(NamedTuple):
@@ -189,6 +205,14 @@ def _nft(program: str, candidate: str, run: Run) -> Verdict:
     return Verdict(None if code == 0 else " ".join([*errors, f"(exit code {code})"]))
 
 
+def _vtysh(program: str, candidate: str, run: Run) -> Verdict:
+    """vtysh knows the commands of all daemons, whether they run or not. It says the number of a line, and the line."""
+    code, out, err = run([program, "-C", "-f", candidate])
+    lines = [line.strip() for line in (err + out).splitlines()]
+    errors = [line for line in lines if line.startswith("line ")] or lines
+    return Verdict(None if code == 0 else " ".join([*errors, f"(exit code {code})"]))
+
+
 def _dnsmasq(program: str, candidate: str, run: Run) -> Verdict:
     code, out, err = run([program, "--test", f"--conf-file={candidate}"])
     lines = [line.strip() for line in (err + out).splitlines() if line.strip()]
@@ -200,6 +224,7 @@ CHECKS: Dict[str, Callable[[str, str, Run], Verdict]] = {
     "keepalived": _keepalived_test,
     "nft": _nft,
     "dnsmasq": _dnsmasq,
+    "vtysh": _vtysh,
 }
 
 
@@ -257,8 +282,11 @@ def _write_candidate(change: Change, beside: bool) -> str:
         candidate.file.write(_encoded(change.after or ""))
         if beside:
             os.fchmod(candidate.file.fileno(), change.mode)
-        if beside and change.group:
-            os.fchown(candidate.file.fileno(), -1, grp.getgrnam(change.group).gr_gid)
+        if beside and (change.group or change.owner):
+            owner, group = _uid_of(change.owner), _gid_of(change.group)
+            if owner is None or group is None:
+                raise Refused(f"{change.path} is to belong to {change.owner}:{change.group}, which this host lacks.")
+            os.fchown(candidate.file.fileno(), owner, group)
     return candidate.path
 
 
@@ -321,8 +349,7 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> 
                 move(candidates[change.path], change.path)
             done.append(change)
     except OSError:
-        for change in reversed(done):
-            _restore(change, move)
+        restore(done, move)
         raise
     _leave_no_empty_drop_ins(change.path for change in pending if change.after is None)
 
@@ -360,6 +387,12 @@ def _restore(change: Change, move: Move) -> None:
         os.unlink(change.path)
     else:
         move(_write_candidate(change._replace(after=change.before), beside=True), change.path)
+
+
+def restore(done: Sequence[Change], move: Move) -> None:
+    """Take changes back that have been made, the last one first."""
+    for change in reversed(done):
+        _restore(change, move)
 
 
 def mover(module: Any) -> Move:

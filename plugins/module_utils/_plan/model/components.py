@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, read_list
 from ..._agent.proxy import config
-from . import agent, drill, haproxy, instances, values
+from . import agent, drill, frr, haproxy, instances, values
 from .variables import as_role_variables, read_given
 
 Given = Dict[str, Any]  # what the user set, by the name of the variable without the role's prefix
@@ -50,6 +50,11 @@ def _keepalived(given: Given) -> Faults:
 
 def _agent(given: Given) -> Faults:
     faults: Faults = agent.translate({key: given[key] for key in agent.SETTINGS if key in given})["faults"]
+    return faults
+
+
+def _frr(given: Given) -> Faults:
+    faults: Faults = frr.model(given)["faults"]
     return faults
 
 
@@ -94,6 +99,17 @@ COMPONENTS = {
             "down_file": agent.SETTINGS["down_file"],
         },
         model=_agent,
+    ),
+    "frr": Component(
+        fields=frr.SETTINGS,
+        lists={},
+        computed=("peers", "prefixes"),
+        tasks={
+            "state": STATE,
+            "adopt": Field(boolean, False),
+            "packages": Field(PACKAGES, ["frr", "frr-pythontools"]),
+        },
+        model=_frr,
     ),
     "drill": Component(fields=drill.SETTINGS, lists={}, computed=(), tasks={}, model=drill.model),
 }

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Raw lines for haproxy.cfg and keepalived.conf, which must not change the meaning of the lines around them.
+"""Raw lines for haproxy.cfg, keepalived.conf and frr.conf, which must not change the meaning of the lines around them.
 
 Each function is a check for ``schema.Field``. A line may have a secret, so that a sentence names its number.
 """
@@ -23,6 +23,9 @@ HAPROXY_LINE = re.compile(r"""([^'"\\#]|\\.|'[^']*'|"([^"\\]|\\.)*")*(#.*)?""")
 KEEPALIVED_LINE = 1000  # bytes, of the 1024 into which keepalived reads a line
 # A text in quotes, a brace, or a comment.
 KEEPALIVED_TOKEN = re.compile(r'"[^"]*"|[{}"]|[#!].*')
+# What raw lines of frr.conf may not change: the lists and maps of the role, and what an end of bgpd takes away.
+FRR_OWN = re.compile(r"\bonprem(-|\b)")
+FRR_STALE = re.compile(r"\s*(bgp|neighbor \S+) graceful-restart(?!-disable)")
 
 
 def section_lines(value: Any) -> Checked:
@@ -59,6 +62,17 @@ def keepalived_lines(value: Any) -> Checked:
             if depth < 0:
                 return None, f"line {at} closes a block that these lines have not opened: leave it out."
     return (None, "a block in it is not closed: add a }.") if depth else (found, wrong)
+
+
+def frr_lines(value: Any) -> Checked:
+    """Raw lines of frr.conf. What they may not undo is that nothing but VIPs is announced, and nothing stale stays."""
+    found, wrong = _one_line_each(value)
+    for at, line in enumerate(found or [], 1):
+        if FRR_OWN.search(line):
+            return None, f"line {at} names a list or a map of this role: give it another name than onprem."
+        if FRR_STALE.match(line):
+            return None, f"with line {at} routers would keep the paths of a host that is dead: leave it out."
+    return found, wrong
 
 
 def _one_line_each(value: Any) -> Checked:
