@@ -42,6 +42,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import preset
 from ansible_collections.onprem.lb.plugins.module_utils._shared import paths, pods
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
     AGENT,
+    FRR,
     HAPROXY,
     HOOK,
     KEEPALIVED,
@@ -324,9 +325,10 @@ def layout_components(plan):
     balances, routes = plan["balancer"]["services"] != "[]", bool(plan["router"]["instances"])  # JSON
     if plan["pods"]:
         return []
+    announcing = [FRR] * bool(plan["bgp"])
     if plan["engine"] == NATIVE:
-        return [HAPROXY] * balances + [KEEPALIVED] * routes
-    return [AGENT] * routes
+        return [HAPROXY] * balances + [KEEPALIVED] * routes + announcing
+    return [AGENT] * (routes or bool(announcing)) + announcing
 
 
 def layout_handed(plan, **about):

@@ -24,7 +24,7 @@ options:
     default: []
   restricted_ports:
     description:
-      - The TCP ports to open for some networks alone. A port that is in O(ports), too, is open for everybody.
+      - The ports to open for some networks alone. A TCP port that is in O(ports), too, is open for everybody.
     type: list
     elements: dict
     default: []
@@ -38,6 +38,11 @@ options:
         type: list
         elements: str
         required: true
+      protocol:
+        description: The protocol of the port.
+        type: str
+        choices: [tcp, udp]
+        default: tcp
   vrrp_peers:
     description:
       - The addresses, IPv4 or IPv6, that may send VRRP to this host. This is a peer's own address, even with multicast.
@@ -94,6 +99,11 @@ EXAMPLES = r"""
     ports: [6443, 80, 443]
     restricted_ports:
       - {port: 22623, networks: [10.0.0.0/16]}
+
+- name: Let BFD in from a router
+  onprem.lb.firewall_openings:
+    restricted_ports:
+      - {port: 3784, protocol: udp, networks: [10.0.0.1]}
 
 - name: Close them again
   onprem.lb.firewall_openings:
@@ -166,6 +176,7 @@ def main() -> None:
                 "options": {
                     "port": {"type": "str", "required": True, "no_log": False},
                     "networks": {"type": "list", "elements": "str", "required": True, "no_log": False},
+                    "protocol": {"type": "str", "choices": ["tcp", "udp"], "default": "tcp"},
                 },
             },
             "vrrp_peers": {"type": "list", "elements": "str", "default": [], "no_log": False},

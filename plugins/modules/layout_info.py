@@ -68,9 +68,9 @@ EXAMPLES = r"""
 RETURN = r"""
 unserved:
   description:
-    - A sentence for each service of which no server is up, or known to be up after O(limit) seconds. That is no fault
-      of the layout.
-    - Empty without O(servers).
+    - A sentence for each service of which no server is up, or known to be up after O(limit) seconds, with O(servers),
+      and for each router to which there is no session of BGP although there is one to another router.
+    - That is no fault of the layout.
   type: list
   elements: str
   returned: success
@@ -111,6 +111,7 @@ import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import (
+    bgp,
     check_runs,
     facts,
     in_force,
@@ -138,7 +139,16 @@ def observe(plan, reader):
         "stale": [sentence for sentence in itertools.starmap(in_force.unloaded, daemons.items()) if sentence],
         "in_fault": {name: why for daemon in daemons.values() for name, why in daemon.in_fault.items()},
         "down_file": reader.text(plan["down_file"]).strip() if plan.get("down_file") else "",
+        "sessions": sessions(plan, reader),
     }
+
+
+def sessions(plan, reader):
+    """Return the state of each session of BGP by its peer; nothing if FRR does not answer."""
+    try:
+        return {each.peer: each.state for each in bgp.sessions(reader)} if plan.get("sessions") else {}
+    except bgp.NoAnswer:
+        return {}
 
 
 CHECK = {
@@ -189,6 +199,7 @@ def main():
     own = {info["address"] for info in seen["addresses"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
     unserved = member.unserved(reader, module.params["limit"]) if module.params["servers"] else []
+    unserved += verification.without_session(plan, seen)
     found = {"holders": holders, "held": held, "reached": seen["reached"], "checks": checks, "unserved": unserved}
     module.exit_json(faults=faults, msg="\n".join(faults), **found)
 

@@ -172,7 +172,9 @@ class FakeNft(FakeHost):
         if words[1] == "saddr":
             expr, rest = [match({"payload": {"protocol": words[0], "field": "saddr"}}, saddr(words[2]))], words[3:]
         vrrp = match({"meta": {"key": "l4proto"}}, self.vrrp)
-        expr.append(match(DPORT, int(rest[2])) if rest[0] == "tcp" else vrrp)
+        expr.append(
+            vrrp if rest[0] == "meta" else match({"payload": {"protocol": rest[0], "field": "dport"}}, int(rest[2]))
+        )
         return {"expr": [*expr, {"accept": None}], "comment": words[-1], "handle": self._next()}
 
     def show(self, family, table, chain):

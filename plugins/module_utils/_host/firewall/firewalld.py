@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 from typing import Collection, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .model import Action, ChangeSet, FirewallError, Opening, Run, as_source, in_order, output_of
+from .model import TCP, Action, ChangeSet, FirewallError, Opening, Run, as_source, in_order, output_of
 from .system import Host
 
 PRIORITY = 1120
 
 OURS = re.compile(
     rf'rule priority="{PRIORITY}" (?:family="ipv[46]" source address="(?P<source>[^"]+)" )?'
-    r'(?:port port="(?P<port>\d+)" protocol="tcp"|protocol value="vrrp") accept'
+    r'(?:port port="(?P<port>\d+)" protocol="(?P<protocol>tcp|udp)"|protocol value="vrrp") accept'
 )
 
 Held = Dict[str, Set[Opening]]  # our openings in each zone
@@ -57,7 +57,7 @@ def rich_rule(opening: Opening) -> str:
     """Return the rule of an opening, exactly as firewalld prints it."""
     family = "ipv6" if opening.family == "ip6" else "ipv4"
     source = f'family="{family}" source address="{opening.source}" ' if opening.source else ""
-    what = 'protocol value="vrrp"' if opening.is_vrrp else f'port port="{opening.port}" protocol="tcp"'
+    what = 'protocol value="vrrp"' if opening.is_vrrp else f'port port="{opening.port}" protocol="{opening.protocol}"'
     return f'rule priority="{PRIORITY}" {source}{what} accept'
 
 
@@ -88,7 +88,7 @@ def _opening(entry: str) -> Optional[Opening]:
     source = as_source(match.group("source") or "")
     if match.group("source") and not source:
         return None
-    found = Opening(int(match.group("port") or 0), source)
+    found = Opening(int(match.group("port") or 0), source, match.group("protocol") or TCP)
     return found if found.port or source else None
 
 

@@ -15,6 +15,7 @@ from .system import Host
 
 MARK = "onprem.lb"  # the comment that distinguishes our rules from the administrator's, where rules have comments
 VRRP = 112
+TCP, UDP = PROTOCOLS = ("tcp", "udp")
 
 
 class FirewallError(Exception):
@@ -22,10 +23,11 @@ class FirewallError(Exception):
 
 
 class Opening(NamedTuple):
-    """A TCP port for all sources, or for one network; or, without a port, protocol 112 from one peer."""
+    """A port for all sources, or for one network; or, without a port, protocol 112 from one peer."""
 
     port: int = 0
     source: str = ""  # an address, or a network with its prefix length
+    protocol: str = TCP  # of the port
 
     @property
     def is_vrrp(self) -> bool:
@@ -39,7 +41,7 @@ class Opening(NamedTuple):
         return "ip6" if ":" in self.source else "ip"
 
     def __str__(self) -> str:
-        return f"{f'tcp {self.port}' if self.port else 'vrrp'} from {self.source or 'anywhere'}"
+        return f"{f'{self.protocol} {self.port}' if self.port else 'vrrp'} from {self.source or 'anywhere'}"
 
 
 class Run(NamedTuple):
@@ -83,7 +85,7 @@ def wanted_openings(
 ) -> List[Opening]:
     """Return the user's openings, each once, in an order that does not depend on theirs.
 
-    :param restricted: ``{port, networks}``; a port that is among `ports`, too, is open for everybody
+    :param restricted: ``{port, networks, protocol}``; a port that is among `ports`, too, is open for everybody
     """
     openings = {Opening(port=parse_port(port)) for port in ports}
     openings.update(Opening(source=parse_peer(peer)) for peer in peers)
@@ -91,15 +93,16 @@ def wanted_openings(
         port = parse_port(item["port"])
         if not item["networks"]:
             raise FirewallError(f"Port {port} is restricted to no network: name one, or open the port to everybody.")
-        networks = {Opening(port, parse_network(network)) for network in item["networks"]}
-        openings |= set() if Opening(port) in openings else networks
+        protocol = item.get("protocol") or TCP
+        networks = {Opening(port, parse_network(network), protocol) for network in item["networks"]}
+        openings |= set() if Opening(port, "", protocol) in openings else networks
     return in_order(openings)
 
 
 def in_order(openings: Iterable[Opening]) -> List[Opening]:
-    def key(opening: Opening) -> Tuple[int, str, int, int]:
+    def key(opening: Opening) -> Tuple[int, str, str, int, int]:
         source = ipaddress.ip_interface(opening.source or 0)
-        return opening.port or 65536, opening.family, int(source), source.network.prefixlen
+        return opening.port or 65536, opening.protocol, opening.family, int(source), source.network.prefixlen
 
     return sorted(openings, key=key)
 

@@ -146,7 +146,7 @@ def _insertions(name: nft.ChainName, openings: Sequence[Opening]) -> List[str]:
 def rule_text(opening: Opening) -> str:
     # The number, because not every host resolves the name "vrrp".
     source = f"{opening.family} saddr {opening.source} " if opening.source else ""
-    what = f"meta l4proto {VRRP}" if opening.is_vrrp else f"tcp dport {opening.port}"
+    what = f"meta l4proto {VRRP}" if opening.is_vrrp else f"{opening.protocol} dport {opening.port}"
     return f'{source}{what} accept comment "{MARK}"'
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from .model import VRRP, FirewallError, Opening, as_source
+from .model import PROTOCOLS, TCP, UDP, VRRP, FirewallError, Opening, as_source
 
 ChainName = Tuple[str, str, str]  # family, table, chain
 
@@ -23,6 +23,7 @@ BROAD_META = {"iif", "iifname", "iiftype", "iifgroup", "nfproto", "protocol", "p
 # Tables in which an accept would be overwritten, or admit whom they keep out.
 NOT_TO_OPEN = ("firewalld", "onprem_lb_")
 PROTOCOL_FIELDS = {"protocol", "nexthdr"}
+NUMBERS = {TCP: 6, UDP: 17}
 
 
 class Chain(NamedTuple):
@@ -120,8 +121,8 @@ def _may_match(match: Dict[str, Any], wanted: Sequence[Opening]) -> bool:
         return _any_matches(match, [("new",)])
     if meta == "l4proto" or payload.get("field") in PROTOCOL_FIELDS:
         return _any_matches(match, [_protocol(opening) for opening in wanted])
-    if payload.get("field") == "dport" and payload.get("protocol") in ("tcp", "th"):
-        ports = [(opening.port,) for opening in wanted if opening.port]
+    if payload.get("field") == "dport":
+        ports = [(each.port,) for each in wanted if each.port and payload.get("protocol") in (each.protocol, "th")]
         unknown_set = match.get("op") == "!=" and isinstance(right, str)
         return bool(ports) and (unknown_set or _any_matches(match, ports))
     return False
@@ -129,7 +130,7 @@ def _may_match(match: Dict[str, Any], wanted: Sequence[Opening]) -> bool:
 
 def _protocol(opening: Opening) -> Tuple[Any, ...]:
     # nft prints the name if /etc/protocols, or its own list, has one.
-    return ("tcp", 6) if opening.port else ("vrrp", VRRP)
+    return (opening.protocol, NUMBERS[opening.protocol]) if opening.port else ("vrrp", VRRP)
 
 
 def _any_matches(match: Dict[str, Any], values: Iterable[Tuple[Any, ...]]) -> bool:
@@ -155,16 +156,19 @@ def opening_of(rule: Dict[str, Any]) -> Optional[Opening]:
     if not statements or statements.pop() != {"accept": None}:
         return None
     found: Dict[str, Any] = {}
+    protocol = ""
     for statement in statements:
         match = statement.get("match", {})
         left = match.get("left", {})
         if match.get("op") != "==":
             return None
-        field = left.get("meta", {}).get("key") or left.get("payload", {}).get("field", "?")
+        payload = left.get("payload", {})
+        field = left.get("meta", {}).get("key") or payload.get("field", "?")
         found[field] = match.get("right")
+        protocol = payload.get("protocol") if field == "dport" else protocol
     source = _source(found.pop("saddr", ""))
-    if set(found) == {"dport"} and isinstance(found["dport"], int):
-        return Opening(found["dport"], source)
+    if set(found) == {"dport"} and isinstance(found["dport"], int) and protocol in PROTOCOLS:
+        return Opening(found["dport"], source, protocol)
     if source and set(found) == {"l4proto"} and found["l4proto"] in ("vrrp", VRRP):
         return Opening(source=source)
     return None

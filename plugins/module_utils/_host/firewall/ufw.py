@@ -12,7 +12,21 @@ import re
 import shlex
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .model import MARK, VRRP, Action, ChangeSet, FirewallError, Opening, Run, Write, as_source, in_order, output_of
+from .model import (
+    MARK,
+    PROTOCOLS,
+    TCP,
+    VRRP,
+    Action,
+    ChangeSet,
+    FirewallError,
+    Opening,
+    Run,
+    Write,
+    as_source,
+    in_order,
+    output_of,
+)
 from .system import Host
 
 BLOCKS = {
@@ -64,8 +78,8 @@ def words(opening: Opening) -> Words:
     if opening.is_vrrp:
         return ("from", opening.source, "proto", "vrrp")
     if opening.source:
-        return ("from", opening.source, "to", "any", "port", str(opening.port), "proto", "tcp")
-    return (f"{opening.port}/tcp",)
+        return ("from", opening.source, "to", "any", "port", str(opening.port), "proto", opening.protocol)
+    return (f"{opening.port}/{opening.protocol}",)
 
 
 def parse_added(text: str) -> Rules:
@@ -94,11 +108,13 @@ def knows_vrrp(version: str) -> bool:
 
 
 def _opening(match: Words) -> Optional[Opening]:
-    if len(match) == 1 and match[0].endswith("/tcp") and match[0][:-4].isdigit():
-        return Opening(port=int(match[0][:-4]))
+    port, _slash, protocol = match[0].partition("/")
+    if len(match) == 1 and port.isdigit() and protocol in PROTOCOLS:
+        return Opening(int(port), "", protocol)
     if len(match) not in (4, 8) or match[0] != "from":
         return None
-    found = Opening(int(match[5]) if len(match) == 8 and match[5].isdigit() else 0, as_source(match[1]))
+    number = int(match[5]) if len(match) == 8 and match[5].isdigit() else 0
+    found = Opening(number, as_source(match[1]), match[7] if number else TCP)
     return found if words(found) == match else None
 
 

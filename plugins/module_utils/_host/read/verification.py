@@ -8,6 +8,10 @@ import ipaddress
 from typing import Any, Dict, List, Sequence
 
 from ..._shared.engines import NATIVE, PROGRAMS, UNITS, is_own
+from .bgp import ESTABLISHED
+
+LOOPBACK = "lo"
+UNKNOWN = "not known to FRR"
 
 
 def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
@@ -16,10 +20,10 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     :param plan: as ``Expected`` of the plan has it
     :param observed: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them;
         ``reached``, the targets that accepted a connection; ``in_fault``, the VRRP instances in FAULT and why;
-        ``down_file``, what the balancer's track file says
+        ``down_file``, what the balancer's track file says; ``sessions`` of BGP, the state of each by its peer
     """
-    found = []
-    for vip in plan["vips"]:
+    found = _unannounced(plan, observed) if plan.get("sessions") else []
+    for vip in [] if plan.get("sessions") else plan["vips"]:
         count = holders(vip["address"], observed)
         if count != 1:
             far = "" if count else _in_another_subnet(plan.get("peers", {}).get(vip["address"], ()), observed)
@@ -45,6 +49,23 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
             through = "through the VIP " if address in vips else ""
             found.append(f"nothing answers {through}at {address} port {port}.")
     return found
+
+
+def _unannounced(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
+    """Return what is in the way of VIPs that each member announces by BGP from its lo."""
+    there = {info["address"] for info in observed["addresses"] if info["interface"] == LOOPBACK}
+    missing = [vip["address"] for vip in plan["vips"] if vip["address"] not in there]
+    found = [f"VIP {vip} is not on {LOOPBACK}, so this member does not announce it." for vip in missing]
+    if ESTABLISHED not in observed["sessions"].values():
+        states = "; ".join(f"{peer} {observed['sessions'].get(peer, UNKNOWN)}" for peer in plan["sessions"])
+        found.append(f"no session of BGP is established ({states}), so no router sends anything to this member.")
+    return found
+
+
+def without_session(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
+    """Return a sentence for each router without a session: the others send all to this member, and that is no fault."""
+    states = {peer: observed["sessions"].get(peer, UNKNOWN) for peer in plan.get("sessions", [])}
+    return [f"no session with {peer} ({state})." for peer, state in states.items() if state != ESTABLISHED]
 
 
 def _in_another_subnet(peers: Sequence[str], observed: Dict[str, Any]) -> str:

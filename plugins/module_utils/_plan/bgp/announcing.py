@@ -61,11 +61,12 @@ class Bgp(NamedTuple):
     def firewall(self, name: str, given: Firewall) -> Firewall:
         """Return what a member's firewall lets in, with the sessions that its routers may open."""
         interfaces = sorted({placement.interface for placement in self.placements[name].values()})
-        return given._replace(interfaces=interfaces, sessions=sessions(self.speakers[name].peers))
+        restricted = [*given.restricted_ports, *sessions(self.speakers[name].peers)]
+        return given._replace(interfaces=interfaces, restricted_ports=restricted)
 
 
 def sessions(given: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the ports that are open for routers: ``{protocol, port, addresses}``."""
+    """Return the ports that are open for routers: ``{protocol, port, networks}``."""
     found: Dict[Any, List[str]] = {}
     for peer in given:
         ports = [("tcp", BGP_PORT)]
@@ -73,7 +74,7 @@ def sessions(given: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
             ports += [("udp", BFD_MULTIHOP_PORT)] if peer["multihop"] else [("udp", BFD_PORT), ("udp", BFD_ECHO_PORT)]
         for port in ports:
             found.setdefault(port, []).append(peer["address"])
-    return [{"protocol": kind, "port": port, "addresses": found[kind, port]} for kind, port in sorted(found)]
+    return [{"protocol": kind, "port": port, "networks": found[kind, port]} for kind, port in sorted(found)]
 
 
 def _host_prefix(vip: Vip) -> int:

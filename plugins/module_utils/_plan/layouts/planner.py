@@ -390,7 +390,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
                 down_file=balancer.down_file,
                 settle=transition.settle(running, router.instances, password),
                 peers={} if found.bgp else broadcast_domain.peers(name, found.vips, found.placements),
-                held_by_all=bool(announced),
+                sessions=[peer["address"] for peer in announced["frr"]["peers"]] if announced else [],
             ),
             follow=following,
             resolver=resolver.planned(found.resolver, name, bool(following)),

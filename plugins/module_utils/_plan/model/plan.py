@@ -85,10 +85,9 @@ class Firewall(NamedTuple):
     """What a member's firewall lets in."""
 
     ports: List[int]  # for everybody
-    restricted_ports: List[Dict[str, Any]]  # ``{port, networks}``
+    restricted_ports: List[Dict[str, Any]]  # ``{port, networks}``, with ``protocol`` where it is not TCP
     vrrp_peers: List[str]
     interfaces: List[str]
-    sessions: List[Dict[str, Any]] = []  # of BGP and BFD, as `announcing.sessions` returns them
 
     @property
     def every_port(self) -> List[int]:
@@ -115,7 +114,7 @@ class Expected(NamedTuple):
     settle: float = 0  # for how many seconds the verification lasts at least
     peers: Dict[str, List[str]] = {}  # by VIP: the addresses of the others that may hold it
     judged: float = 0  # also for so many, until a router has judged each check that changes
-    held_by_all: bool = False  # whether every member that serves has the VIPs, on lo
+    sessions: List[str] = []  # the routers to which it announces its VIPs by BGP, which are on its lo
 
 
 class MemberPlan(NamedTuple):

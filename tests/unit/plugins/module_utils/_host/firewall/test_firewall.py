@@ -9,6 +9,7 @@ import re
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core, firewalld, nftables
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import (
+    PROTOCOLS,
     FirewallError,
     Opening,
     apply,
@@ -34,12 +35,13 @@ from support.firewalls import (
 
 WANTED = wanted_openings([8443, "80/tcp"], ["10.88.0.9", "fd00::9"])
 NETWORKS = ["10.0.0.0/8", "10.88.0.0/24", "2001:db8::/32", "fd00::/64"]
+PORTS = st.integers(1, 65535)
 OPENINGS = st.lists(
     st.one_of(
-        st.integers(1, 65535).map(lambda port: Opening(port=port)),
+        st.builds(Opening, PORTS, st.just(""), st.sampled_from(PROTOCOLS)),
         st.builds(lambda ip: Opening(source=str(ip)), st.ip_addresses().filter(lambda ip: not ip.is_multicast)),
-        st.builds(lambda port, ip: Opening(port, str(ip)), st.integers(1, 65535), st.ip_addresses()),
-        st.builds(Opening, st.integers(1, 65535), st.sampled_from(NETWORKS)),
+        st.builds(Opening, PORTS, st.ip_addresses().map(str), st.sampled_from(PROTOCOLS)),
+        st.builds(Opening, PORTS, st.sampled_from(NETWORKS), st.sampled_from(PROTOCOLS)),
     ),
     max_size=6,
     unique=True,
