@@ -102,8 +102,7 @@ class Keeper:
 
     def _change(self, link: netlink.Link, decisions: Any, by_others: bool) -> None:
         present = {vip.name: self.links.present(link.index, [vip.ip]) for vip, _decision in decisions}
-        usable = [vip.address for vip, _decision in decisions if self.links.usable(link.index, vip.address)]
-        todo = gate.changes(decisions, present, usable)
+        todo = gate.changes(decisions, present, [vip.address for vip, _each in decisions if self._has(link, vip)])
         for vip, addresses in todo.remove:
             self._addresses.remove(vip.name, link, addresses)
         done = [self._addresses.put(vip.name, link, vip.address) for vip in todo.add]
@@ -115,6 +114,12 @@ class Keeper:
         if by_others:
             self._blame([vip for vip, _addresses in todo.remove], "added", False)
             self._blame(todo.add, "removed", True)
+
+    def _has(self, link: netlink.Link, vip: Vip) -> bool:
+        """Whether an interface has a VIP; one that is down cannot have an IPv6 address that is usable."""
+        if link.up:
+            return self.links.usable(link.index, vip.address)
+        return vip.address in self.links.present(link.index, [vip.ip])
 
     def _blame(self, vips: List[Vip], what: str, was_held: bool) -> None:
         """Say that another program has changed what was as it should be."""
@@ -131,7 +136,7 @@ class Keeper:
         else:
             self.log.fault("interface", missing)
         for vip, decision in decisions:
-            held = bool(link and self.links.usable(link.index, vip.address))
+            held = bool(link and self._has(link, vip))
             before = self.states.get(vip.name)
             if not before or before.held is not held:
                 where = f"is on {self.settings.interface}" if held else f"is not on {self.settings.interface}"

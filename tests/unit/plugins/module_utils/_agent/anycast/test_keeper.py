@@ -166,6 +166,18 @@ def test_an_interface_that_comes_later_gets_the_vip_then(host):
     assert not host.let().vip()["held"]
 
 
+def test_on_an_interface_that_is_down_an_ipv6_address_cannot_be_used_and_is_left_alone(host):
+    """The kernel does not say that it is usable before the interface is up: to add it again would have no end."""
+    host.netlink.link("lo", 1, up=False)
+    host.start(SIX).up()
+    host.netlink.put(HERE6, "lo", usable=False)
+    host.done()
+    assert host.let(10).done() == [] and host.vip("six")["held"] and not host.keeper.report()["interface_up"]
+    host.netlink.link("lo", 1)
+    host.let()
+    assert f"add {HERE6} to lo" in host.done(), "somebody else has it with duplicate address detection"
+
+
 def test_what_the_kernel_refuses_is_tried_again(host):
     host.netlink.refused[HERE] = errno.EPERM
     host.start().up()
