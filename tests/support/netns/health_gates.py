@@ -72,7 +72,7 @@ class HealthGate(Agent):
         """Return the number of its checks process, 0 while there is none."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         children = [int(pid) for pid in path.read_text().split()]
-        named = [pid for pid in children if open_text(f"/proc/{pid}/comm") == "vrrp-checks\n"]
+        named = [pid for pid in children if open_text(f"/proc/{pid}/comm") == "gate-checks\n"]
         return named[0] if named else 0
 
     def clear(self):

@@ -19,7 +19,9 @@ from .held_back import HeldBack
 from .settings import Settings, Vip
 
 RETRY = MILLION  # before what the kernel refused is tried again
+BATCHES = 16  # of events that are read at once
 OTHERS = "another program had {} it"
+FINE = "all checks succeed"
 
 
 class Dependencies(NamedTuple):
@@ -140,7 +142,9 @@ class Keeper:
             before = self.states.get(vip.name)
             if not before or before.held is not held:
                 where = f"is on {self.settings.interface}" if held else f"is not on {self.settings.interface}"
-                self.log.info(f"{vip.name}: {vip.address} {where}: {decision.detail or 'all checks succeed'}")
+                self.log.info(f"{vip.name}: {vip.address} {where}: {decision.detail or FINE}")
+            elif before.decision.reason != decision.reason:
+                self.log.info(f"{vip.name}: {vip.address} stays as it is: {decision.detail or FINE}")
             same = before and before.held is held
             self.states[vip.name] = State(held, before.since if before and same else self.wall(), decision)
             self._note_elsewhere(vip, link)
@@ -153,7 +157,12 @@ class Keeper:
 
     def _take_events(self, _events: int) -> None:
         """Process changes of links and addresses."""
-        received = self.kernel.events()
+        received: List[netlink.Event] = []
+        for _batch in range(BATCHES):  # what this daemon has done itself, with all that follows from it
+            more = self.kernel.events()
+            received += more
+            if not more:
+                break
         if any(isinstance(event, netlink.Lost) for event in received):
             self._addresses.learn()
         for event in received:

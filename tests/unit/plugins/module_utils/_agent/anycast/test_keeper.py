@@ -50,6 +50,7 @@ def test_the_address_goes_before_anything_else_is_done(host):
 def test_a_down_file_that_says_nothing_changes_nothing(host, result):
     host.serving().take(result)
     assert host.on_lo == {HERE} and host.vip()["wanted"] is None
+    assert host.journal == ["says front: 192.0.2.10/32 stays as it is: not known: haproxy_down"]
     host.take(DOWN, result)
     assert host.on_lo == set()
     host.take(UP["haproxy_down"])
@@ -123,6 +124,23 @@ def test_what_somebody_does_while_nothing_is_known_stays(host):
 def test_what_it_does_itself_is_no_work_of_others(host):
     host.serving(VIP, SIX).take(DOWN, UP["haproxy_down"], DOWN).let(10)
     assert host.keeper.report()["restored"] == 0
+
+
+def test_what_it_does_itself_is_no_work_of_others_however_many_events_there_are(host, monkeypatch):
+    """The kernel tells of what the daemon has done after it has done more."""
+    vips = [Vip(f"v{at}", f"198.51.100.{at}/32", ("haproxy_down",)) for at in range(100)]
+    everything = host.netlink.events
+
+    def some():
+        found, host.netlink.pending = host.netlink.pending[:64], host.netlink.pending[64:]
+        return found
+
+    host.serving(*vips)
+    monkeypatch.setattr(host.netlink, "events", some)
+    for result in (DOWN, UP["haproxy_down"], DOWN):
+        host.keeper.take_result(result)
+    host.let()
+    assert host.on_lo == set() and host.keeper.report()["restored"] == 0 and everything() == []
 
 
 def test_events_that_were_lost_are_made_good(host):
