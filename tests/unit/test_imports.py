@@ -116,8 +116,9 @@ MAY_IMPORT = {
     "_agent": (),
     "_agent.cli": (
         *("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", "_agent.sidecar"),
-        *("_agent.direct", *AGENT_PARTS),
+        *("_agent.direct", "_agent.anycast", *AGENT_PARTS),
     ),
+    "_agent.anycast": ("_agent.VERSION", *AGENT_PARTS),
     "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
     "_agent.vrrp.core": (),  # the protocol itself: pure, and of the standard library alone
     "_agent.proxy": AGENT_PARTS,
@@ -128,7 +129,8 @@ MAY_IMPORT = {
         *("_agent.vrrp", "_agent.vrrp.core", *AGENT_PARTS),
         *("_agent.follow.changes", "_agent.follow.runtime_api"),  # both ask haproxy at its socket
         # Whose reports it shows.
-        *("_agent.follow", "_agent.direct", "_agent.proxy.settings", "_agent.proxy.views", "_agent.resolver.show"),
+        *("_agent.follow", "_agent.direct", "_agent.anycast"),
+        *("_agent.proxy.settings", "_agent.proxy.views", "_agent.resolver.show"),
     ),
     "_agent.keepalived": (
         *("_agent.checks", "_agent.net", "_agent.runtime", "_agent.vrrp.core.offers", "_agent.vrrp.core.packet"),

@@ -34,6 +34,7 @@ AUTOMATIONS = [
     "Follow, which gives a balancer the nodes of its cluster",
     "The resolver",
     "Direct return",
+    "The health gate of an anycast VIP",
     "The resignation for a killed keepalived",
     "An adoption",
     "The balancer's check",
@@ -127,6 +128,7 @@ def test_who_asks_the_balancer_is_started_again_and_leaves_no_verdict_behind():
 
 # Who asks for the time of day. What most of them get is only shown, or is in a log.
 TIMES_OF_DAY = {
+    "_agent/anycast/keeper.py: Dependencies",
     "_agent/cli.py: _formatted",
     "_agent/direct/writer.py: __init__",
     "_agent/follow/lifecycle.py: _change",

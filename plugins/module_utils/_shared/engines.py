@@ -9,7 +9,7 @@ from typing import Any, Collection, Mapping, NamedTuple
 from .._agent.proxy.settings import WORKER
 from . import pods
 
-VRRP, PROXY, FOLLOW, DIRECT = "vrrp", "proxy", "follow", "direct"  # the agent's daemons
+VRRP, PROXY, FOLLOW, DIRECT, ANYCAST = "vrrp", "proxy", "follow", "direct", "anycast"  # the agent's daemons
 HAPROXY, KEEPALIVED = "haproxy", "keepalived"  # the programs of the native engine
 FRR, FRR_UNIT = "frr", "frr.service"
 

@@ -344,6 +344,19 @@ DIRECT = {
 }
 
 
+def anycast_unit(runs_programs):
+    return render(
+        "layout",
+        "anycast.service.j2",
+        after="frr.service haproxy.service onprem-lb-proxy.service",
+        command="/usr/bin/python3 -I /usr/local/lib/onprem-lb-anycast/agent.pyz",
+        config="/etc/onprem-lb-agent/anycast.json",
+        checksum="9f86d081",
+        runs_programs=runs_programs,
+        sees_processes=runs_programs,
+    )
+
+
 def follow_unit(native, paths, groups=()):
     return render(
         "layout",
@@ -464,6 +477,10 @@ CASES = {
         checksum="9f86d081",
         down_file="/run/onprem-lb-direct.down",
     ),
+    **{
+        name: partial(anycast_unit, runs)
+        for name, runs in (("anycast.service", False), ("anycast.script.service", True))
+    },
     "direct.json": lambda: _pair.plan(pair(services=[DIRECT])).members["lb1"].direct["content"],
     "direct.lb1.keepalived.conf": lambda: of_pair("lb1", services=[DIRECT]),
     **{f"ipi.{name}": partial(resolver_of_cluster, what) for name, what in RESOLVER.items()},

@@ -64,11 +64,11 @@ class Changes(NamedTuple):
 
 
 def changes(
-    decisions: Sequence[Tuple[Vip, Decision]], present: Mapping[str, Collection[str]], usable: Collection[str]
+    decisions: Sequence[Tuple[Vip, Decision]], present: Mapping[str, Collection[str]], good: Collection[str]
 ) -> Changes:
     """
     :param present: on the interface: by the VIP's name, its address with each prefix length that it has there
-    :param usable: those of the addresses that are there as they should be
+    :param good: those of the addresses that are there as they should be
     """
     there: Dict[str, Collection[str]] = {vip.name: present.get(vip.name, ()) for vip, _decision in decisions}
     wanted = [vip for vip, decision in decisions if decision.wanted]
@@ -76,6 +76,6 @@ def changes(
     strays = [(vip, [each for each in there[vip.name] if each != vip.address]) for vip in wanted]
     return Changes(
         remove=[(vip, [*there[vip.name]]) for vip in unwanted if there[vip.name]],
-        add=[vip for vip in wanted if vip.address not in usable],
+        add=[vip for vip in wanted if vip.address not in good],
         strays=[(vip, others) for vip, others in strays if others],
     )

@@ -19,7 +19,9 @@ from .held_back import HeldBack
 from .settings import Settings, Vip
 
 RETRY = MILLION  # before what the kernel refused is tried again
+BATCHES = 16  # of events that are read at once
 OTHERS = "another program had {} it"
+FINE = "all checks succeed"
 
 
 class Dependencies(NamedTuple):
@@ -102,8 +104,7 @@ class Keeper:
 
     def _change(self, link: netlink.Link, decisions: Any, by_others: bool) -> None:
         present = {vip.name: self.links.present(link.index, [vip.ip]) for vip, _decision in decisions}
-        usable = [vip.address for vip, _decision in decisions if self.links.usable(link.index, vip.address)]
-        todo = gate.changes(decisions, present, usable)
+        todo = gate.changes(decisions, present, [vip.address for vip, _each in decisions if self._has(link, vip)])
         for vip, addresses in todo.remove:
             self._addresses.remove(vip.name, link, addresses)
         done = [self._addresses.put(vip.name, link, vip.address) for vip in todo.add]
@@ -115,6 +116,12 @@ class Keeper:
         if by_others:
             self._blame([vip for vip, _addresses in todo.remove], "added", False)
             self._blame(todo.add, "removed", True)
+
+    def _has(self, link: netlink.Link, vip: Vip) -> bool:
+        """Whether an interface has a VIP; one that is down cannot have an IPv6 address that is usable."""
+        if link.up:
+            return self.links.usable(link.index, vip.address)
+        return vip.address in self.links.present(link.index, [vip.ip])
 
     def _blame(self, vips: List[Vip], what: str, was_held: bool) -> None:
         """Say that another program has changed what was as it should be."""
@@ -131,11 +138,13 @@ class Keeper:
         else:
             self.log.fault("interface", missing)
         for vip, decision in decisions:
-            held = bool(link and self.links.usable(link.index, vip.address))
+            held = bool(link and self._has(link, vip))
             before = self.states.get(vip.name)
             if not before or before.held is not held:
                 where = f"is on {self.settings.interface}" if held else f"is not on {self.settings.interface}"
-                self.log.info(f"{vip.name}: {vip.address} {where}: {decision.detail or 'all checks succeed'}")
+                self.log.info(f"{vip.name}: {vip.address} {where}: {decision.detail or FINE}")
+            elif before.decision.reason != decision.reason:
+                self.log.info(f"{vip.name}: {vip.address} stays as it is: {decision.detail or FINE}")
             same = before and before.held is held
             self.states[vip.name] = State(held, before.since if before and same else self.wall(), decision)
             self._note_elsewhere(vip, link)
@@ -148,7 +157,12 @@ class Keeper:
 
     def _take_events(self, _events: int) -> None:
         """Process changes of links and addresses."""
-        received = self.kernel.events()
+        received: List[netlink.Event] = []
+        for _batch in range(BATCHES):  # what this daemon has done itself, with all that follows from it
+            more = self.kernel.events()
+            received += more
+            if not more:
+                break
         if any(isinstance(event, netlink.Lost) for event in received):
             self._addresses.learn()
         for event in received:

@@ -32,7 +32,7 @@ class Lifecycle(reporting.Lifecycle):
     def __init__(self, path: str, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> None:
         super().__init__(path, log, notifier, environ)
         self.kernel = Netlink()
-        self.checks = Checks.start(self.loop, self._take_result, log.warning)
+        self.checks = Checks.start(self.loop, self._take_result, log.warning, daemon="gate")
         self.keeper = Keeper(Dependencies(self.loop, self.kernel, self.checks, log))
 
     def run(self, settings: Settings) -> None:

@@ -30,6 +30,11 @@ class Result(NamedTuple):
     detail: str  # "status 200", "connection refused", ...
     known: bool = True  # of `outcome.Outcome`
 
+    @property
+    def says(self) -> Tuple[bool, int, bool]:
+        """What counts; the detail may differ."""
+        return self.up, self.value, self.known
+
 
 class Run(NamedTuple):
     """The outcome of one run of a check."""
@@ -204,7 +209,7 @@ class ChecksProcess:
         newest, self._newest, self._waiting = self._newest, {}, 0
         for number, result in newest.items():
             known = self._results.get(number)
-            if number in self._names and not (known and (known.up, known.value) == (result.up, result.value)):
+            if number in self._names and not (known and known.says == result.says):
                 self._results[number] = result
                 self._on_result(result)
 

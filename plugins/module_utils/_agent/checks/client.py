@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The router's checks, in two processes: one for what strangers answer, which has no rights, and one for the rest."""
+"""A daemon's checks, in two processes: one for what strangers answer, which has no rights, and one for the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import server
 from .checks_process import Callbacks, ChecksProcess, OnMessage, OnResult, OnRun, Run
 from .settings import NETWORK_TYPES, Check
 
-NAME, NETWORK_NAME = "vrrp-checks", "vrrp-net-checks"
+VRRP = "vrrp"
 
 
 def _ignore(_run: Run) -> None:
@@ -22,18 +22,23 @@ def _ignore(_run: Run) -> None:
 class Checks:
     """The checks, and the programs to notify."""
 
-    def __init__(self, loop: Loop, callbacks: Callbacks) -> None:
-        self._local = ChecksProcess(loop, callbacks, NAME, server.serve)
-        self._network = ChecksProcess(loop, callbacks, NETWORK_NAME, server.serve_unprivileged)
+    def __init__(self, loop: Loop, callbacks: Callbacks, daemon: str = VRRP) -> None:
+        """
+        :param daemon: whose they are, in at most 4 letters
+        """
+        self._local = ChecksProcess(loop, callbacks, f"{daemon}-checks", server.serve)
+        self._network = ChecksProcess(loop, callbacks, f"{daemon}-net-checks", server.serve_unprivileged)
         self._uses_network = self._stopped = False
 
     @classmethod
-    def start(cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore) -> Checks:
+    def start(
+        cls, loop: Loop, on_result: OnResult, on_message: OnMessage, on_run: OnRun = _ignore, daemon: str = VRRP
+    ) -> Checks:
         """Fork the process for local checks. Call this while the daemon is small, and before it becomes real-time.
 
         :param on_run: called for each run of a check that has ``every``, before ``on_result``
         """
-        checks = cls(loop, Callbacks(on_result, on_message, on_run))
+        checks = cls(loop, Callbacks(on_result, on_message, on_run), daemon)
         if not accounts.may_change():
             accounts.own()  # now, when to wait for a directory harms nothing
         checks._local.start()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
+from ..anycast import settings as anycast_settings
+from ..anycast import show as anycast
 from ..direct import settings as direct_settings
 from ..direct import show as direct
 from ..follow import settings as follow_settings
@@ -84,6 +86,7 @@ def resolver(
 PARTS = (
     Part("proxy", "/etc/onprem-lb-agent/proxy.json", daemon(Proxy(()).status_socket, proxy.prometheus)),
     Part("direct", "/etc/onprem-lb-direct/direct.json", daemon(direct_settings.STATUS_SOCKET, direct.prometheus)),
+    Part("anycast", "/etc/onprem-lb-agent/anycast.json", daemon(anycast_settings.STATUS_SOCKET, anycast.prometheus)),
     Part("follow", "/etc/onprem-lb-follow/follow.json", daemon(follow_settings.STATUS_SOCKET, follow.prometheus)),
     Part("resolver", "/etc/onprem-lb-resolver/dnsmasq.conf", resolver),
 )

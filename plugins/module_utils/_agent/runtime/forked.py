@@ -128,7 +128,8 @@ def _detach(kept: Set[int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     with contextlib.suppress(PermissionError):  # an ordinary user may not leave SCHED_IDLE
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
+    with contextlib.suppress(PermissionError):  # nor may a sandbox change its priority
+        os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
     for entry in os.listdir("/proc/self/fd"):
         if int(entry) not in kept:
             with contextlib.suppress(OSError):  # of the listing itself, which is closed already

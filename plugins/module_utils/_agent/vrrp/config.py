@@ -31,7 +31,7 @@ from ..config.schema import (
 )
 from . import notation, rules, settings
 from .core import packet
-from .notes import notes  # noqa: F401  # of `check-config`
+from .notes import notes  # noqa: F401
 
 
 def _router_address(value: Any) -> fields.Checked:

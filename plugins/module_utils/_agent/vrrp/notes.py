@@ -8,7 +8,7 @@ import ipaddress
 from typing import Callable, Iterator, List
 
 from ..checks.settings import Check
-from ..runtime.loop import MILLION
+from ..config.fields import MILLION
 from .settings import Instance, Settings, other_interfaces
 
 

@@ -26,6 +26,7 @@ from ..._agent.runtime import status_socket
 from ..._shared import paths
 from ..._shared.engines import (
     AGENT,
+    ANYCAST,
     DIRECT,
     FOLLOW,
     HAPROXY,
@@ -45,7 +46,7 @@ from .reader import Reader, show
 
 PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID", "ExecMainStartTimestampMonotonic")
 # What is restarted for a new version, and for whatever else its unit says. The others hand over, or are reloaded.
-RESTARTED = (paths.FOLLOWING, paths.PLANE, paths.METRICS, paths.RESOLVER)
+RESTARTED = (paths.FOLLOWING, paths.PLANE, paths.GATE, paths.METRICS, paths.RESOLVER)
 PROGRAM_OF = dict(zip(UNITS[NATIVE], (HAPROXY, KEEPALIVED)))  # whose unit records all that it has loaded
 UNIT_FILES = "/etc/systemd/"
 KERNEL_SETTINGS = "/etc/sysctl.d/"
@@ -159,6 +160,10 @@ def direct(reader: Reader) -> InForce:
     return _agent_daemon(reader, Daemon(DIRECT))[0]
 
 
+def anycast(reader: Reader) -> InForce:
+    return _agent_daemon(reader, Daemon(ANYCAST))[0]
+
+
 def pod(reader: Reader, name: str) -> InForce:
     """Return what a static pod has in force. Nothing that another manifest has started is."""
     first = pods.running().get(name)
@@ -222,6 +227,7 @@ DAEMONS: Dict[str, Callable[[Reader], InForce]] = {
     UNITS[AGENT].router: router,
     Daemon(FOLLOW).unit: follow,
     Daemon(DIRECT).unit: direct,
+    Daemon(ANYCAST).unit: anycast,
     PODS.balancer: lambda reader: pod(reader, PODS.balancer),
     PODS.router: lambda reader: pod(reader, PODS.router),
     FOLLOW_POD: lambda reader: pod(reader, FOLLOW_POD),

@@ -19,6 +19,7 @@ from . import follow
 File = Dict[str, Any]  # as `config_files` takes it
 OURS = "onprem-lb-"  # what their names begin with, and those of their templates do not
 AGENT_FILES, LOADED = "/etc/onprem-lb-agent", "/run/haproxy.loaded"
+ANYCAST = f"{AGENT_FILES}/anycast.json"
 FOLLOW_LEAVES = (paths.library(engines.FOLLOW), follow.FOLDER)
 PYTHON = "/usr/bin/python3"  # until the host has said which one runs its modules
 ALIVE = "0\n"  # what a down file says of a balancer that serves
@@ -65,6 +66,11 @@ class About(NamedTuple):
     def routes(self) -> bool:
         return bool(self.plan["router"]["instances"])
 
+    @property
+    def anycast(self) -> Mapping[str, Any]:
+        """The configuration of the health gate; empty where no VIP is announced."""
+        return {} if self.plan["pods"] else self.plan.get("bgp", {}).get("anycast", {})
+
     def command(self, archive: str) -> str:
         return f"{shlex.quote(self.agent.get('python', PYTHON))} -I {archive}"
 
@@ -100,6 +106,7 @@ class Rows(NamedTuple):
     follow: Unit
     answers: Unit
     metrics: Unit
+    gate: Unit
 
 
 class Work(NamedTuple):
@@ -114,7 +121,7 @@ class Work(NamedTuple):
 
 
 def rows(about: About) -> Rows:
-    return Rows(_watch(about), _shutdown(about), _follow(about), _answers(about), _metrics(about))
+    return Rows(_watch(about), _shutdown(about), _follow(about), _answers(about), _metrics(about), _gate(about))
 
 
 def _file(about: About, name: str, is_wanted: bool, **variables: Any) -> File:
@@ -193,7 +200,7 @@ def _answers(about: About) -> Unit:
 
 def _metrics(about: About) -> Unit:
     """What Prometheus collects from a member, if its user names a file for it."""
-    file = about.settings["metrics_file"] if about.routes else ""
+    file = about.settings["metrics_file"] if about.routes or about.anycast else ""
     own = _file(
         about,
         paths.METRICS,
@@ -214,6 +221,36 @@ def _metrics_command(about: About, file: str) -> str:
     words = [about.command(paths.archive("metrics")), "metrics --file", file]
     words += ["--haproxy-socket", about.socket] if has_haproxy else []
     return " ".join([*words, *(f"--certificate {shlex.quote(path)}" for path in dict.fromkeys(certificates))])
+
+
+def _gate(about: About) -> Unit:
+    """Has the VIPs on lo, from which they are announced. A restart leaves them there: see its unit."""
+    config, archive = about.anycast, paths.archive(engines.ANYCAST)
+    types = {check["type"] for check in config.get("checks", ())}
+    own = _file(
+        about,
+        paths.GATE,
+        bool(config),
+        after=f"frr.service {BALANCERS}",
+        command=about.command(archive),
+        config=ANYCAST,
+        checksum=about.agent.get("checksum", ""),
+        runs_programs="script" in types,
+        sees_processes=bool(types & {"script", "process"}),
+    )
+    file = {"path": ANYCAST, "content": "", "state": "absent"}
+    if config:
+        text = json.dumps(config, indent=2) + "\n"
+        file = {"path": ANYCAST, "content": text, "mode": follow.PRIVATE, "unit": paths.GATE}
+    return _row(
+        about,
+        own,
+        file,
+        archive=archive,
+        folders={AGENT_FILES: "0755"},
+        leaves=() if config else [paths.library(engines.ANYCAST)],
+        run={"on_change": "reloaded"},
+    )
 
 
 def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = ()) -> Work:
@@ -256,7 +293,7 @@ def by_stage(about: About) -> Dict[str, Any]:
         "compared": {
             "files": [record, *alive, *_work(compared).files],
             "units": [unit.name for unit in compared if unit.is_wanted],
-            "others": [unit.name for unit in (made.follow, made.metrics) if unit in there],
+            "others": [unit.name for unit in (made.follow, made.metrics, made.gate) if unit in there],
         },
     }
 
@@ -264,9 +301,15 @@ def by_stage(about: About) -> Dict[str, Any]:
 def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     """Return how the units of a member go that is removed: before its ``balancer``, and the ``others`` at the end."""
     following = Unit(paths.FOLLOWING, False, True, [_gone(paths.FOLLOWING)], leaves=FOLLOW_LEAVES)
-    names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS)
+    names = (paths.GATE, paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS)
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
-    gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records]
-    leaves = [paths.library("metrics"), paths.FOLLOW_STATE, paths.STATE, "/etc/onprem-lb"]
+    gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records, ANYCAST]
+    leaves = [
+        paths.library("metrics"),
+        paths.library(engines.ANYCAST),
+        paths.FOLLOW_STATE,
+        paths.STATE,
+        "/etc/onprem-lb",
+    ]
     return {"balancer": _work([following]), "others": _work(others, absent=gone)._replace(leaves=leaves)}

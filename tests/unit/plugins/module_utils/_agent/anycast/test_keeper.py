@@ -50,6 +50,7 @@ def test_the_address_goes_before_anything_else_is_done(host):
 def test_a_down_file_that_says_nothing_changes_nothing(host, result):
     host.serving().take(result)
     assert host.on_lo == {HERE} and host.vip()["wanted"] is None
+    assert host.journal == ["says front: 192.0.2.10/32 stays as it is: not known: haproxy_down"]
     host.take(DOWN, result)
     assert host.on_lo == set()
     host.take(UP["haproxy_down"])
@@ -125,6 +126,23 @@ def test_what_it_does_itself_is_no_work_of_others(host):
     assert host.keeper.report()["restored"] == 0
 
 
+def test_what_it_does_itself_is_no_work_of_others_however_many_events_there_are(host, monkeypatch):
+    """The kernel tells of what the daemon has done after it has done more."""
+    vips = [Vip(f"v{at}", f"198.51.100.{at}/32", ("haproxy_down",)) for at in range(100)]
+    everything = host.netlink.events
+
+    def some():
+        found, host.netlink.pending = host.netlink.pending[:64], host.netlink.pending[64:]
+        return found
+
+    host.serving(*vips)
+    monkeypatch.setattr(host.netlink, "events", some)
+    for result in (DOWN, UP["haproxy_down"], DOWN):
+        host.keeper.take_result(result)
+    host.let()
+    assert host.on_lo == set() and host.keeper.report()["restored"] == 0 and everything() == []
+
+
 def test_events_that_were_lost_are_made_good(host):
     host.serving()
     host.netlink.take_away(HERE, "lo")
@@ -164,6 +182,18 @@ def test_an_interface_that_comes_later_gets_the_vip_then(host):
     assert (7, "192.0.2.10", 32) in host.netlink.there and host.vip()["held"]
     host.netlink.unlink("vips")
     assert not host.let().vip()["held"]
+
+
+def test_on_an_interface_that_is_down_an_ipv6_address_cannot_be_used_and_is_left_alone(host):
+    """The kernel does not say that it is usable before the interface is up: to add it again would have no end."""
+    host.netlink.link("lo", 1, up=False)
+    host.start(SIX).up()
+    host.netlink.put(HERE6, "lo", usable=False)
+    host.done()
+    assert host.let(10).done() == [] and host.vip("six")["held"] and not host.keeper.report()["interface_up"]
+    host.netlink.link("lo", 1)
+    host.let()
+    assert f"add {HERE6} to lo" in host.done(), "somebody else has it with duplicate address detection"
 
 
 def test_what_the_kernel_refuses_is_tried_again(host):

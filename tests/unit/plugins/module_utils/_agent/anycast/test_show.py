@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import config, show
+from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import config, settings, show
 from support.anycast.configs import NOW, REPORT
 from support.anycast.hosts import Host
 from support.paths import DOCS
@@ -60,3 +62,16 @@ def test_the_page_names_each_key_and_field(key):
 @pytest.mark.parametrize("metric", [each.name for each in show.METRICS])
 def test_the_page_names_each_metric(metric):
     assert f"`{show.PREFIX}_{metric}`" in TEXT or f"`_{metric}`" in TEXT
+
+
+def test_the_example_of_the_page_is_good():
+    (example,) = re.findall(r"```json\n(.+?)```", TEXT, re.DOTALL)
+    assert config.parse(example)[1] == []
+
+
+def test_the_page_says_what_is_so_by_default():
+    rows = dict(re.findall(r"^\| `(\w+)` \| (`[^|]+`) \|", TEXT, re.MULTILINE))
+    defaults = settings.Settings._field_defaults
+    assert rows["interface"] == f"`{defaults['interface']}`" and rows["script_user"] == f"`{defaults['script_user']}`"
+    assert rows["held_back"] == ", ".join(f"`{path}`" for path in defaults["held_back"])
+    assert rows["status_socket"] == f"`{defaults['status_socket']}`"

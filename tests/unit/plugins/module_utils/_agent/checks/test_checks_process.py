@@ -141,8 +141,8 @@ def played(monkeypatch):
     ours.close()
 
 
-def result(up):
-    return [server.RESULT, 1, up, 0, ""]
+def result(up, known=True):
+    return [server.RESULT, 1, up, 0, "", known]
 
 
 def test_of_the_results_that_wait_for_a_daemon_that_stood_still_the_newest_counts(played):
@@ -152,6 +152,13 @@ def test_of_the_results_that_wait_for_a_daemon_that_stood_still_the_newest_count
     assert [each.up for each in results] == [True]
     read(result(True), result(False), [server.ALIVE])
     assert [each.up for each in results] == [True, False]
+
+
+def test_a_result_that_says_nothing_of_the_target_is_another_one(played):
+    results, read = played
+    for known in (True, True, False, False, True):
+        read(result(True, known))
+    assert [each.known for each in results] == [True, False, True]
 
 
 def test_a_result_does_not_wait_for_ever_behind_other_messages(played):

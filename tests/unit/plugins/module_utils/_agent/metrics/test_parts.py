@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import show as anycast
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show as direct
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import show as follow
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import parts
@@ -12,6 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net.name_server i
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics as proxy
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from support.anycast.configs import REPORT as ANYCAST
 from support.direct.reports import REPORT as DIRECT
 from support.follow.reports import REPORT as FOLLOW
 from support.proxy.reports import REPORT as PROXY
@@ -20,6 +22,7 @@ CONFIGS = {part.name: part.config for part in parts.PARTS}
 REPORTS = {
     "proxy": (PROXY, proxy.prometheus),
     "direct": (DIRECT, direct.prometheus),
+    "anycast": (ANYCAST, anycast.prometheus),
     "follow": (FOLLOW, follow.prometheus),
 }
 NAMES = """\

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import config as anycast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
@@ -28,6 +29,11 @@ WANTED = {
     paths.ANSWERS: ({"questions": [{"name": "chk_api"}]}, {}),
     paths.METRICS: ({}, {"settings": {"metrics_file": METRICS, "down_file": DOWN}}),
 }
+GATE = {
+    "vips": [{"name": "front", "address": "192.0.2.10", "track": ["down"]}],
+    "checks": [{"name": "down", "type": "file", "file": DOWN}],
+}
+WANTED[paths.GATE] = ({"bgp": {"anycast": GATE}}, {})
 LATE = [name for name in WANTED if name != paths.WATCH]
 
 
@@ -104,7 +110,7 @@ def test_a_unit_that_is_not_wanted_any_more_stops_and_goes_at_once_or_with_the_r
     assert stages == at.get(name, ["last"]), "the stop of the unit for a shutdown stops the router"
 
 
-@pytest.mark.parametrize("name", [paths.SHUTDOWN, paths.FOLLOWING, paths.ANSWERS])
+@pytest.mark.parametrize("name", [paths.SHUTDOWN, paths.FOLLOWING, paths.ANSWERS, paths.GATE])
 def test_in_pods_no_unit_does_what_a_pod_does(name):
     assert name not in states(wanting(name, PODS)["last"])
 
@@ -210,3 +216,47 @@ def test_a_removal_leaves_no_unit_and_no_file_of_the_rows():
     ended = {unit["name"]: unit["state"] for work in removal.values() for unit in work.units}
     assert ended == dict.fromkeys(WANTED, "stopped")
     assert [unit["name"] for unit in removal["balancer"].units] == [paths.FOLLOWING]
+
+
+def gate_unit(*types):
+    checks = [{"name": f"check-{kind}", "type": kind} for kind in types]
+    found = wanting(paths.GATE, {"bgp": {"anycast": {**GATE, "checks": checks}}})["last"]
+    return set(text(found, paths.GATE).splitlines())
+
+
+def test_the_health_gate_reads_what_the_plan_says_and_a_restart_leaves_the_vips():
+    work = wanting(paths.GATE)["last"]
+    (config,) = [file for file in work.files if file["path"] == "/etc/onprem-lb-agent/anycast.json"]
+    assert json.loads(config["content"]) == GATE and (config["mode"], config["unit"]) == ("0600", paths.GATE)
+    assert anycast.parse(config["content"])[1] == []
+    assert work.archives == ["/usr/local/lib/onprem-lb-anycast/agent.pyz"]
+    assert work.units == [{"name": paths.GATE, "state": "started", "on_change": "reloaded"}]
+    lines = gate_unit("file")
+    assert "RestartKillSignal=SIGUSR1" in lines and not [line for line in lines if line.startswith("ExecStopPost")]
+    assert {"Restart=always", "StartLimitIntervalSec=0", "RuntimeDirectoryPreserve=restart"} <= lines
+
+
+@pytest.mark.parametrize(
+    "types, capabilities, proc",
+    [
+        (["file", "http"], "CAP_NET_ADMIN", True),
+        (["file", "process"], "CAP_NET_ADMIN", False),
+        (["script"], "CAP_NET_ADMIN CAP_SETUID CAP_SETGID CAP_KILL", False),
+    ],
+)
+def test_the_health_gate_may_do_what_its_checks_need(types, capabilities, proc):
+    lines = gate_unit(*types)
+    assert f"CapabilityBoundingSet={capabilities}" in lines
+    assert ("ProtectProc=invisible" in lines, "MemoryDenyWriteExecute=yes" in lines) == (proc, "script" not in types)
+
+
+def test_a_member_without_a_router_has_metrics_of_its_health_gate():
+    plan = {**NO_ROUTER, "bgp": {"anycast": GATE}}
+    found = wanting(paths.METRICS, plan)["last"]
+    assert states(found) == {paths.METRICS: RUNS, paths.GATE: RUNS}
+
+
+def test_a_member_that_announces_no_vip_any_more_keeps_nothing_of_the_health_gate():
+    work = units.by_stage(about(host={"existing_units": [paths.GATE]}))["last"]
+    assert states(work) == {paths.GATE: ENDS} and work.leaves == ["/usr/local/lib/onprem-lb-anycast"]
+    assert [file["state"] for file in work.files if file["path"].endswith("anycast.json")] == ["absent"]
