@@ -59,7 +59,7 @@ BEHIND = (
     "{names} cannot be planned together with {host}, because the play takes its hosts in batches or with a free "
     "strategy: remove serial, and set strategy: linear."
 )
-ONLY_FORECAST = "{0}_reach is bgp, which no run sets up yet: only onprem.lb.forecast shows its plan. Use {0}_reach: vrrp."
+ONLY_FORECAST = "{0}_reach is bgp, which only onprem.lb.forecast has yet, and no run sets up: use {0}_reach: vrrp."
 DISPLAY = Display()
 
 

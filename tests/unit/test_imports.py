@@ -40,16 +40,26 @@ MAY_IMPORT = {
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
         "_agent.runtime.sd_notify",  # how a program says that it lives
     ),
+    "_plan.bgp": ("_plan.members", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.ipi": (
-        *("_plan.layouts", "_plan.change", "_plan.forecast", "_plan.members", "_plan.dns", "_plan.model", "_shared"),
+        *(
+            "_plan.layouts",
+            "_plan.bgp",
+            "_plan.change",
+            "_plan.forecast",
+            "_plan.members",
+            "_plan.dns",
+            "_plan.model",
+            "_shared",
+        ),
         *("_agent.config.schema", "_agent.direct.config", "_agent.vrrp.core.packet"),
     ),
     "_plan.pair": (
-        *("_plan.layouts", "_plan.forecast", "_plan.members", "_plan.model", "_shared"),
+        *("_plan.layouts", "_plan.bgp", "_plan.forecast", "_plan.members", "_plan.model", "_shared"),
         *("_agent.config.schema", "_agent.direct.config", "_agent.follow.haproxy_file"),
     ),
     "_plan.layouts": (
-        *("_plan.change", "_plan.forecast", "_plan.members", "_plan.dns", "_plan.model", "_shared"),
+        *("_plan.bgp", "_plan.change", "_plan.forecast", "_plan.members", "_plan.dns", "_plan.model", "_shared"),
         "_agent.config.schema",
         # What `follow` is given, and how it compares and writes servers: a run and it write the same file.
         *("_agent.follow.config", "_agent.follow.settings", "_agent.follow.changes", "_agent.direct.settings"),

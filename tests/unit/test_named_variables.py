@@ -23,9 +23,10 @@ OTHERS = {
     "Prometheus": ["node_exporter"],
     "Ansible": [
         *("ansible_become_method", "ansible_become_user", "ansible_check_mode", "ansible_host"),
-        *("ansible_python_interpreter", "ansible_user"),
+        *("ansible_python_interpreter", "ansible_user", "host_vars"),
     ],
     "a key in a file of the agent": ["state_file", "status_socket", "sync_groups"],
+    "a key of what announces VIPs": ["hold_time", "local_address", "route_reflector", "ttl_security"],
     "a key in the prober's reply": ["interval_ms", "timeout_ms"],
     "a drill's event": ["disk_full"],
     "a role": ["direct_server"],

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What each member of a layout announces by BGP: what its FRR, its daemon `anycast` and its firewall are given. Pure."""
+"""What each member of a layout announces by BGP: what FRR, the daemon `anycast` and the firewall are given. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..._agent.config.schema import Faults
 from ..._shared import platforms
 from ..members.hosts import Member
 from ..members.subnets import Placement
-from ..model.plan import Firewall, Router, Vip
+from ..model.plan import MemberPlan, Router, Vip
 from . import peers
-from .gate import Gate
+from .gate import ANYCAST, Gate
 from .peers import Speaker
 from .settings import BFD, BGP_PORT, PEER, VRRP, is_bgp
 
@@ -36,12 +36,25 @@ class Bgp(NamedTuple):
     placements: Dict[str, Dict[str, Placement]]
     warnings: List[str]
 
-    def of(self, name: str, before: Gate) -> Dict[str, Any]:
-        """Return what a member's plan has: ``frr``, as the role of that name takes it, and the file of ``anycast``.
+    def announced(self, name: str, planned: MemberPlan, before: Gate) -> MemberPlan:
+        """Return the plan of a member that announces its VIPs.
 
+        :param planned: without a router
         :param before: what stands before its VIPs
         """
-        return {"frr": self.frr(name), "anycast": before.file} if before.tracked else {}
+        if not before.tracked:
+            return planned._replace(questions=[])
+        peers = self.speakers[name].peers
+        expected = planned.expected._replace(
+            units=[*planned.expected.units, UNIT, ANYCAST.unit],
+            peers={},
+            sessions=[peer["address"] for peer in peers],
+        )
+        interfaces = sorted({placement.interface for placement in self.placements[name].values()})
+        restricted = [*planned.firewall.restricted_ports, *sessions(peers)]
+        opened = planned.firewall._replace(interfaces=interfaces, restricted_ports=restricted)
+        announced = {"frr": self.frr(name), "anycast": before.file}
+        return planned._replace(questions=[], firewall=opened, expected=expected, bgp=announced)
 
     def sources(self, name: str) -> List[str]:
         """Return the addresses from which a member sends."""
@@ -57,12 +70,6 @@ class Bgp(NamedTuple):
             "bfd": dict(speaker.bfd),
             "communities": list(speaker.communities),
         }
-
-    def firewall(self, name: str, given: Firewall) -> Firewall:
-        """Return what a member's firewall lets in, with the sessions that its routers may open."""
-        interfaces = sorted({placement.interface for placement in self.placements[name].values()})
-        restricted = [*given.restricted_ports, *sessions(self.speakers[name].peers)]
-        return given._replace(interfaces=interfaces, restricted_ports=restricted)
 
 
 def sessions(given: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
@@ -90,8 +97,7 @@ def read(
     wrong: Faults = [fault for vip in vips for fault in _of_vip(vip)]
     carried = {each["name"]: [vip for vip in vips if each["name"] in vip.order] for each in members}
     speakers = {
-        each["name"]: peers.read_speaker(each, vips, prefix, wrong if carried[each["name"]] else [])
-        for each in members
+        each["name"]: peers.read_speaker(each, vips, prefix, wrong if carried[each["name"]] else []) for each in members
     }
     wrong += [] if wrong else peers.faults(members, vips, speakers, prefix)
     wrong += [fault for each in members if carried[each["name"]] for fault in _without_packages(each, prefix)]
@@ -104,9 +110,7 @@ def read(
 def _of_vip(vip: Vip) -> Faults:
     if vip.prefix is None or vip.prefix == _host_prefix(vip):
         return []
-    return [
-        f"VIP {vip.with_prefix} has a prefix length, and BGP announces the address alone: write {vip.address}."
-    ]
+    return [f"VIP {vip.with_prefix} has a prefix length, and BGP announces the address alone: write {vip.address}."]
 
 
 def _without_packages(member: Member, prefix: str) -> Faults:
@@ -136,13 +140,16 @@ def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
     ][: len(fast)]
 
 
-def uncounted(weighted: Sequence[str]) -> List[str]:
-    """Return a sentence for each check that has a weight, and so withdraws nothing.
+def warnings(found: Optional[Bgp], weighted: Sequence[str]) -> List[str]:
+    """Return what the user should know of VIPs that are announced.
 
-    :param weighted: their names
+    :param weighted: the names of the checks with a weight
     """
-    return [
+    if found is None:
+        return []
+    uncounted = [
         f"The check {name} has a weight, and BGP has no priorities: while it fails, the VIPs stay announced. Without a "
         "weight it withdraws them."
-        for name in dict.fromkeys(weighted)
+        for name in weighted
     ]
+    return [*found.warnings, *uncounted]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The forecast where BGP carries the VIPs: of each failure the share of connections that it costs, and for how long. Pure.
+"""The forecast where BGP carries the VIPs: which share of connections each failure costs, and for how long. Pure.
 
 There is no election to simulate: each member stands for itself. A member that fails costs the connections that routers
 send to it until they have taken its path out, and nothing of the others' new ones. What lasts is another matter. A
@@ -39,6 +39,7 @@ class Forecast(NamedTuple):
 
     faults: Faults
     outages: List[Dict[str, Any]]
+    table: List[str]
 
 
 class Member(NamedTuple):
@@ -82,15 +83,18 @@ def _member(name: str, bgp: Mapping[str, Any], vip: Vip) -> Member:
     return Member(name, [*tracked[0]], checks, peers, bgp["frr"]["bfd"])
 
 
-def forecast(plan: Plan) -> Forecast:
-    """Return what each failure costs. A plan in which one of the programs can fail unseen has faults."""
+def forecast(plan: Plan, lasting: Mapping[str, str]) -> Forecast:
+    """Return what each failure costs. A plan in which one of the programs can fail unseen has faults.
+
+    :param lasting: by VIP, what becomes of lasting connections where a direct plane keeps some
+    """
     faults: Faults = []
     outages = []
     for vip in plan.vips:
         members = members_of(plan, vip)
         programs = [*_of_programs(plan.watched, vip, members, faults)]
         outages += [_line(vip, members, *each) for each in (*programs, *_of_hosts(members))]
-    return Forecast(faults, outages)
+    return Forecast(faults, outages, table(plan, outages, lasting))
 
 
 Case = Tuple[str, str, bool, int, bool]  # event, member, whether its new connections fail, for how long, loses lasting
@@ -157,10 +161,7 @@ def _line(
 
 
 def table(plan: Plan, outages: Sequence[Mapping[str, Any]], lasting: Mapping[str, str]) -> List[str]:
-    """Return the forecast in lines: each VIP with what each failure costs, and what its routers must do.
-
-    :param lasting: by VIP, what becomes of lasting connections where a direct plane keeps some
-    """
+    """Return the forecast in lines: each VIP with what each failure costs, and what its routers must do."""
     lines = []
     for vip in plan.vips:
         members = ", ".join(vip.order)
@@ -175,7 +176,8 @@ def _text(line: Mapping[str, Any]) -> str:
     text = f"  {line['event'].replace('_', ' '):<20} {new:<24} at most {line['outage_ms']:>5} ms"
     if not line["lost"]:
         return f"{text}   lasting ones go on"
-    lost = f"{line['lost']} %" if line["lost"] == line["lost_at_most"] else f"{line['lost']} to {line['lost_at_most']} %"
+    least = f"{line['lost']} to " if line["lost"] < line["lost_at_most"] else ""
+    lost = f"{least}{line['lost_at_most']} %"
     return f"{text}   {lost} of lasting ones are lost, and up to {line['back_lost']} % when the path is back"
 
 
@@ -191,7 +193,7 @@ def routers(plan: Plan) -> List[str]:
             own[name] = member.bgp["frr"]["asn"]
     lines = ["The routers, which their owner sets up:"]
     lines += [_row(f"{each} (AS {numbers[each]})", f"peers with {', '.join(names)}") for each, names in seen.items()]
-    vips = ", ".join(f"{vip.address}/{vip.version == 6 and 128 or 32}" for vip in plan.vips)
+    vips = ", ".join(f"{vip.address}/{128 if vip.version == 6 else 32}" for vip in plan.vips)
     lines.append(_row("accept", f"{vips} from each member, and nothing else"))
     return [*lines, *_of_paths(plan, own, numbers), *_of_bfd(plan), *_alone(plan, seen)]
 
@@ -233,12 +235,8 @@ def _alone(plan: Plan, seen: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for router in seen:
         vips = [vip for vip, of_member in peers.items() if all(having == {router} for having in of_member.values())]
         if vips:
-            yield _row("single point", f"{router} alone has all paths to {', '.join(vips)}: nobody is reached without it")
+            yield _row("single point", f"{router}: nobody reaches {', '.join(vips)} without it")
             continue
-        names = [
-            name
-            for name in seen[router]
-            if any(of_member.get(name) == {router} for of_member in peers.values())
-        ]
+        names = [name for name in seen[router] if any(of_member.get(name) == {router} for of_member in peers.values())]
         if names:
             yield _row("loss of a router", f"{router} takes {', '.join(names)} with it, and the others have all")

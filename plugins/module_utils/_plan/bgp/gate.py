@@ -24,13 +24,12 @@ class Gate(NamedTuple):
 
     :ivar tracked: by VIP, the names of the checks that have to succeed
     :ivar checks: those, as the daemon has them
-    :ivar weighted: the names of those with a weight, which count for nothing
+    :ivar names: by VIP, of its instance
     """
 
     tracked: Dict[str, List[str]]
     checks: List[Dict[str, Any]]
     names: Dict[str, str]
-    weighted: List[str]
 
     @property
     def file(self) -> Dict[str, Any]:
@@ -48,16 +47,15 @@ def gate(router: Router, asked: Sequence[Mapping[str, Any]]) -> Gate:
     own = [check["name"] for check in asked]
     scripts = read_scripts([*_others(router.scripts, own), *answers.scripts(AGENT, [*map(dict, asked)])], "", [])
     every = agent.checks_of(scripts, _others(router.track_files, own), router.instances)
-    tracked: Dict[str, List[str]] = {}
-    weighted: Dict[str, None] = {}
-    for instance in router.instances:
-        items = agent.tracked(instance)
-        counting = [item["name"] for item in items if not item.get("weight") or item["name"] in own]
-        tracked[_address(instance)] = counting
-        weighted.update((item["name"], None) for item in items if item["name"] not in counting)
+    tracked = {
+        _address(instance): [
+            item["name"] for item in agent.tracked(instance) if not item.get("weight") or item["name"] in own
+        ]
+        for instance in router.instances
+    }
     needed = {name for names in tracked.values() for name in names}
     names = {_address(instance): instance["name"] for instance in router.instances}
-    return Gate(tracked, [check for check in every if check["name"] in needed], names, [*weighted])
+    return Gate(tracked, [check for check in every if check["name"] in needed], names)
 
 
 def _others(items: Sequence[Dict[str, Any]], names: Sequence[str]) -> List[Dict[str, Any]]:

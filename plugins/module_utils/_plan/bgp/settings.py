@@ -10,7 +10,19 @@ from __future__ import annotations
 import re
 from typing import Any, Collection, Dict, List, Mapping, Optional, Tuple
 
-from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, one_of, port, read, text
+from ..._agent.config.schema import (
+    Faults,
+    Field,
+    address,
+    anything,
+    boolean,
+    integer,
+    list_of,
+    one_of,
+    port,
+    read,
+    text,
+)
 from ..model import values
 
 Settings = Dict[str, Any]
@@ -49,7 +61,7 @@ def asn(value: Any) -> Checked:
 
 
 def hold_time(value: Any) -> Checked:
-    """RFC 4271, section 4.2: three seconds at least. Zero means never, and a router that is lost would keep its path."""
+    """RFC 4271, section 4.2: three seconds at least. Zero means never: a host that is lost would keep its path."""
     return _seconds(value, 3, 65535)
 
 
@@ -169,8 +181,8 @@ def without_effect(
     :param vips: the variables that name VIPs
     """
     if not is_bgp(settings):
-        unread = [key for key in PER_MEMBER if settings[key]]
-        return [f"{prefix}_{key} has no effect, because {prefix}_reach is {VRRP}: set {prefix}_reach." for key in unread]
+        unread = [f"{prefix}_{key}" for key in PER_MEMBER if settings[key]]
+        return [f"{name} has no effect with {prefix}_reach {VRRP}: set {prefix}_reach to {BGP}." for name in unread]
     given = [key for key in OF_VRRP if key in schema and settings[key] != schema[key].default]
     places = [f"{prefix}_{key}" for key in given] + [
         f"{prefix}_{name}[{at}].{key}"
@@ -238,7 +250,7 @@ def _peer(item: Any, place: str, usual: Settings, faults: Faults) -> Settings:
     found = {key: usual.get(key) if value is None else value for key, value in own.items()}
     if found["families"] is None and found["address"]:
         found["families"] = [FAMILIES[6 if ":" in found["address"] else 4]]
-    most = found["hold_time"] // 3
+    most = int(found["hold_time"] or 0) // 3
     if found["keepalive_time"] is None:
         found["keepalive_time"] = most
     elif found["keepalive_time"] > most:

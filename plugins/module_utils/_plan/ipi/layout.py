@@ -12,6 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from ..._agent.config.schema import Faults, Field, one_of
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines, events
+from ..bgp import announcing
 from ..dns import names
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
 from ..layouts import checks, direct, follow, planner, resolver
@@ -270,6 +271,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         warnings=[
             *ipi_cluster.warnings(cluster, faults),
             *checked.at_once(cluster.preset.preempt and not cluster.bgp),
+            *announcing.warnings(cluster.bgp, checked.weighted),
             *ipi_direct.warnings(ipi.direct, settings["preset"]),
             *follow.warnings(settings, "ipi", cluster.preset.kind),
         ],

@@ -76,6 +76,10 @@ class CheckedVips(NamedTuple):
     def names(self) -> List[str]:
         return [check.name for check in self.checks]
 
+    @property
+    def weighted(self) -> List[str]:
+        return [check.name for check in self.checks if check.weight]
+
     def faults(self, members: List[Member], whole: str) -> Faults:
         """Refuse what would say nothing: a gateway of our own, and an interface that is always tracked.
 

@@ -20,7 +20,7 @@ from ..._shared import engines
 from ..bgp import announcing
 from ..bgp import forecast as bgp_forecast
 from ..bgp import settings as reach
-from ..bgp.gate import ANYCAST, Gate, gate
+from ..bgp.gate import gate
 from ..change import changed_checks, delivery, meanwhile, order, still_asked, transition
 from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
@@ -104,7 +104,7 @@ class Judged(NamedTuple):
     found: Draft
     choices: Dict[str, Choice]
     delivery: Delivery
-    without_effect: List[str] = []  # a sentence for each variable that nothing reads with this reach
+    without_effect: List[str]  # a sentence for each variable that nothing reads with this reach
 
     @property
     def held(self) -> Dict[str, int]:
@@ -127,23 +127,15 @@ def plan(
     if drafted.faults:
         return drafted
     if any(member.bgp for member in drafted.members.values()):
-        return _with_forecast_of_bgp(layout, drafted, given, kept)
-    result = forecast.forecast(forecast_input(drafted), progress)
-    if result["faults"]:
-        return _refused(layout, result["faults"])
-    measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
-    return drafted._replace(outages=result["outages"], table=[*measured, *servers.of_plan(drafted, given, kept)])
-
-
-def _with_forecast_of_bgp(
-    layout: Layout, drafted: Plan, given: List[Member], kept: drill_records.Kept
-) -> Plan:
-    result = bgp_forecast.forecast(drafted)
-    if result.faults:
-        return _refused(layout, result.faults)
-    lasting = {vip.address: direct.lasting(vip, drafted.members) for vip in drafted.vips}
-    table = [*bgp_forecast.table(drafted, result.outages, lasting), *servers.of_plan(drafted, given, kept)]
-    return drafted._replace(outages=result.outages, table=table)
+        lasting = {vip.address: direct.lasting(vip, drafted.members) for vip in drafted.vips}
+        found = bgp_forecast.forecast(drafted, lasting)
+    else:
+        result = forecast.forecast(forecast_input(drafted), progress)
+        measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
+        found = bgp_forecast.Forecast(result["faults"], result["outages"], measured)
+    if found.faults:
+        return _refused(layout, found.faults)
+    return drafted._replace(outages=found.outages, table=[*found.table, *servers.of_plan(drafted, given, kept)])
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
@@ -195,7 +187,6 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     if found is None:
         return None
     delivered = delivery.of(settings, layout.prefix, faults)
-    faults += _unannounced_pods(found, delivered, layout.prefix)
     choices = _choices(members, delivered, layout.prefix, faults)
     faults += delivery.faults(settings, members, delivered, choices)
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
@@ -203,14 +194,6 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     for member in members:
         faults += unfit_files(member, layout.prefix, served_elsewhere(member, members))
     return Judged(members, settings, found, choices, delivered, without_effect)
-
-
-def _unannounced_pods(found: Draft, delivered: Delivery, prefix: str) -> Faults:
-    if found.bgp is None or not delivered.is_pod:
-        return []
-    return [
-        f"{prefix}_delivery is pod, and BGP has no pods of its own yet: use units with {prefix}_reach {reach.BGP}."
-    ]
 
 
 def _choices(members: List[Member], delivered: Delivery, prefix: str, faults: Faults) -> Dict[str, Choice]:
@@ -255,10 +238,8 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
             answers.unasked(found.router(alone, replaced), found.asked(alone), planned[alone].balancer), replaced
         )
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
-    carrying = {name: choices[name] for name in planned if planned[name].router.instances or planned[name].bgp}
-    sources = {
-        name: found.bgp.sources(name) if found.bgp else each.router.sources for name, each in planned.items()
-    }
+    carrying = {name: choices[name] for name, each in planned.items() if each.router.instances or each.bgp}
+    sources = {name: found.bgp.sources(name) if found.bgp else each.router.sources for name, each in planned.items()}
     return Plan(
         faults=[],
         warnings=_warnings(judged, planned, way, layout),
@@ -292,7 +273,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
         *judged.without_effect,
         *found.warnings,
         *resolver.warnings(found.resolver),
-        *_of_the_way_to_clients(judged),
+        *([] if found.bgp else broadcast_domain.warnings(members, found.vips, found.placements)),
         *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
@@ -305,26 +286,12 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
     ]
 
 
-def _of_the_way_to_clients(judged: Judged) -> List[str]:
-    members, found = judged.members, judged.found
-    if found.bgp is None:
-        return broadcast_domain.warnings(members, found.vips, found.placements)
-    weighted = [name for each in members for name in _gate(each, judged).weighted if name != direct.DOWN]
-    return [*found.bgp.warnings, *announcing.uncounted(weighted)]
-
-
-def _gate(member: Member, judged: Judged) -> Gate:
-    """Return what stands before the VIPs that a member announces."""
-    name, found = member["name"], judged.found
-    return gate(found.router(name, judged.choices[name].engine), found.asked(name))
-
-
 def _host_faults(
     prefix: str, members: List[Member], found: Draft, choices: Mapping[str, Choice], delivered: Delivery
 ) -> Faults:
     """Return what the hosts, and their engines, have against the plan. The programs of pods are in their images."""
     faults = identity.of_addresses(members, found.vips, found.placements)
-    if found.bgp is None:
+    if not found.bgp:
         faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
         faults += vrrp_conflicts(members, found.vips, found.placements)
     for member in members:
@@ -359,49 +326,41 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     kept = _kept(member, judged, balancer)
     watching = found.router(name, choice.engine)
     router = announcing.NO_ROUTER if found.bgp else engine_choice.accepting_keepalived(watching, choice.engine)
-    announced = found.bgp.of(name, _gate(member, judged)) if found.bgp else {}
-    opened = openings.firewall(found.clients(name), router)
     units = judged.delivery.units(choice.engine)
     runs = (bool(balancer.services), bool(router.instances))
     following = follow.planned(found.follow, choice.engine, runs[0], resolver.followed(found.resolver))
-    return _with_checks(
-        member,
-        found.checks(name),
-        MemberPlan(
-            engine=choice.engine,
-            replaces=choice.replaces,
-            moves_from=choice.moves_from,
-            replaced_programs=list(engines.REPLACED[choice.replaces]),
-            resigns_when_killed=judged.delivery.is_pod or engine_choice.will_have_hook(member),
-            balancer=balancer,
-            router=router,
-            firewall=found.bgp.firewall(name, opened) if found.bgp else opened,
-            meanwhile=still_asked.meanwhile(balancer, kept, found.clients(name), router),
-            asked=still_asked.to_answer(_asked(member, judged), kept, watching),
-            expected=Expected(
-                vips=found.vips,
-                services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
-                targets=found.targets,
-                units=[
-                    *(unit for unit, it_runs in zip(units, runs) if it_runs),
-                    *([announcing.UNIT, ANYCAST.unit] if announced else []),
-                ],
-                programs=list(engines.PROGRAMS[choice.engine]),
-                down_file=balancer.down_file,
-                settle=transition.settle(running, router.instances, password),
-                peers={} if found.bgp else broadcast_domain.peers(name, found.vips, found.placements),
-                sessions=[peer["address"] for peer in announced["frr"]["peers"]] if announced else [],
-            ),
-            follow=following,
-            resolver=resolver.planned(found.resolver, name, bool(following)),
-            questions=[] if found.bgp else answers.questions(choice.engine, found.asked(name)),
-            direct=found.direct.file(name) if found.direct else {},
-            direct_server=found.direct.server(name) if found.direct else {},
-            unused=unused.unused(member["host"], choice.engine, *runs),
-            pods=judged.delivery.options,
-            bgp=announced,
+    planned = MemberPlan(
+        engine=choice.engine,
+        replaces=choice.replaces,
+        moves_from=choice.moves_from,
+        replaced_programs=list(engines.REPLACED[choice.replaces]),
+        resigns_when_killed=judged.delivery.is_pod or engine_choice.will_have_hook(member),
+        balancer=balancer,
+        router=router,
+        firewall=openings.firewall(found.clients(name), router),
+        meanwhile=still_asked.meanwhile(balancer, kept, found.clients(name), router),
+        asked=still_asked.to_answer(_asked(member, judged), kept, watching),
+        expected=Expected(
+            vips=found.vips,
+            services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
+            targets=found.targets,
+            units=[unit for unit, it_runs in zip(units, runs) if it_runs],
+            programs=list(engines.PROGRAMS[choice.engine]),
+            down_file=balancer.down_file,
+            settle=transition.settle(running, router.instances, password),
+            peers=broadcast_domain.peers(name, found.vips, found.placements),
         ),
+        follow=following,
+        resolver=resolver.planned(found.resolver, name, bool(following)),
+        questions=answers.questions(choice.engine, found.asked(name)),
+        direct=found.direct.file(name) if found.direct else {},
+        direct_server=found.direct.server(name) if found.direct else {},
+        unused=unused.unused(member["host"], choice.engine, *runs),
+        pods=judged.delivery.options,
     )
+    if found.bgp:
+        planned = found.bgp.announced(name, planned, gate(watching, found.asked(name)))
+    return _with_checks(member, found.checks(name), planned)
 
 
 def _balancer(member: Member, judged: Judged) -> Balancer:

@@ -305,9 +305,7 @@ def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -
     return {**found, "startup_delay": known["startup_delay"]} if known["startup_delay"] else found
 
 
-def checks_of(
-    scripts: Sequence[Settings], files: Sequence[Settings], tracking: Sequence[Settings]
-) -> List[Settings]:
+def checks_of(scripts: Sequence[Settings], files: Sequence[Settings], tracking: Sequence[Settings]) -> List[Settings]:
     """Return what a daemon checks.
 
     :param tracking: the instances and groups, of whose tracked interfaces each becomes a check

@@ -21,10 +21,10 @@ from ..._agent.config.schema import (
 )
 from ..._agent.follow.haproxy_file import place
 from ..._shared import engines, events
-from ..forecast import servers
-from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..bgp import announcing
 from ..bgp import settings as reach
+from ..forecast import servers
+from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
 from ..members import loops, openings
@@ -246,6 +246,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *presets.without_effect(settings),
             *pair_api.certificate_warnings(presets.names(settings), members),
             *checked.at_once(settings["preempt"] and not bgp),
+            *announcing.warnings(bgp, checked.weighted),
             *pair_direct.warnings(plane, ranks),
             *follow.warnings(settings, "pair", presets.kind(settings)),
         ],
