@@ -127,7 +127,7 @@ no_answer:
   type: str
   returned: with O(frr)
 unsaved:
-  description: A sentence for each instance of a routing protocol that FRR runs, and that no file of this collection has.
+  description: A sentence for each instance of a routing protocol that FRR runs and that no file of this collection has.
   type: list
   elements: str
   returned: with O(frr)

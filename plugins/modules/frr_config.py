@@ -104,7 +104,7 @@ steps:
   returned: success
   sample: ["frr-reload.py --reload"]
 resets:
-  description: The peers whose sessions ended, or would in check mode, because the change was one of their own or of all.
+  description: The peers whose sessions ended, or would in check mode, because the change was theirs or of all.
   type: list
   elements: str
   returned: success

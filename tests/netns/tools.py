@@ -20,6 +20,7 @@ NEEDS = (
     Need(("killall",), apt="psmisc", dnf="psmisc"),
     Need(("tshark",), apt="tshark", dnf="wireshark-cli"),
     Need(("vtysh",), apt="frr", dnf="frr"),
+    Need(("/usr/lib/frr/frr-reload.py", "/usr/libexec/frr/frr-reload.py"), apt="frr-pythontools", dnf="frr"),
     Need(("haproxy",), apt="haproxy", dnf="haproxy"),
     Need(("named",), apt="bind9", dnf="bind"),
     Need(("nsupdate",), apt="bind9-dnsutils", dnf="bind-utils"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import frr as _frr
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy as _haproxy
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import instances
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
@@ -68,6 +69,16 @@ def keepalived(settings, name, hook=None, **variables):
     model = keepalived_model(settings, name, **variables)
     assert model["faults"] == []
     return render("keepalived", "keepalived.conf.j2", model=model, hook=hook or _hook())
+
+
+def frr(own=(), **settings):
+    """Return frr.conf.
+
+    :param own: the addresses of the host
+    """
+    model = _frr.model(settings, own)
+    assert model["faults"] == []
+    return render("frr", "frr.conf.j2", model=model)
 
 
 def keepalived_unit(**variables):

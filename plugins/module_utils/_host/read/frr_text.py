@@ -13,7 +13,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple
 from ..._shared import mark
 
 EXTRA = "! Lines of frr_extra_lines"  # the role's template writes it; what follows may look otherwise when it runs
-OWN = re.compile(r"(router bgp|bfd$|route-map|ip prefix-list|ipv6 prefix-list)")  # the beginnings that the role writes
+OWN = re.compile(r"(router |bfd$|route-map|ip prefix-list|ipv6 prefix-list)")  # the beginnings that the role writes
 PROTOCOL = re.compile(r"router ")
 NAMED = re.compile(r"(route-map|(ip|ipv6) prefix-list) onprem-")
 ENDS = re.compile(r"(!|#|exit(-[\w-]+)?$|end$|Building configuration|Current configuration)")
@@ -99,9 +99,7 @@ def carried(wanted: str, running: str) -> List[str]:
     """Return the lines that frr-reload must find in its file beside those of the file, or it would undo them."""
     given = {line.text for line in lines(wanted)}
     return [
-        line.text
-        for line in lines(running)
-        if not line.around and CARRIED.match(line.text) and line.text not in given
+        line.text for line in lines(running) if not line.around and CARRIED.match(line.text) and line.text not in given
     ]
 
 

@@ -210,9 +210,7 @@ def _file_to_load(text: str, running: str) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def until_in_force(
-    frr: Frr, text: str, limit: float, sleep: Callable[[float], None] = time.sleep
-) -> List[str]:
+def until_in_force(frr: Frr, text: str, limit: float, sleep: Callable[[float], None] = time.sleep) -> List[str]:
     """Wait until FRR runs a configuration, and return what still differs then."""
     end = time.monotonic() + limit
     while True:

@@ -1,0 +1,293 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role's frr.conf in the FRR of this machine: what it announces, what it accepts, and which sessions a load ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import bgp
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, units
+from support.netns.links import sh, temporary_link
+from support.netns.speakers import RELOADER, Member, Speaker, speakers
+from support.rendering import frr
+from support.waiting import stays, until
+
+pytestmark = pytest.mark.skipif(not RELOADER, reason="not installed: frr-reload.py")
+
+ASN, ROUTER_ASN = 64512, 64601
+OWN = ("192.0.2.1", "2001:db8::1")  # of the member, which is lb1
+ROUTER, ROUTER6, SECOND = "192.0.2.3", "2001:db8::3", "192.0.2.2"
+VIP, OTHER_VIP, VIP6 = "198.51.100.10", "198.51.100.11", "2001:db8:1::10"
+NO_VIP, NO_VIP6 = "198.51.100.99", "2001:db8:1::99"
+PEERS = [{"address": each, "asn": ROUTER_ASN} for each in (ROUTER, ROUTER6, SECOND)]
+GIVEN = {"asn": ASN, "peers": PEERS, "prefixes": [VIP, VIP6]}
+# Of a router: everything that a neighbour sends is taken, so that what it has is what the member announces.
+OPEN = f"""
+router bgp {ROUTER_ASN}
+ bgp router-id {{id}}
+ no bgp ebgp-requires-policy
+ neighbor {OWN[0]} remote-as {ASN}
+ neighbor {OWN[0]} timers connect 1
+ neighbor {OWN[1]} remote-as {ASN}
+ neighbor {OWN[1]} timers connect 1
+ {{more}}
+ address-family ipv6 unicast
+  neighbor {OWN[1]} activate
+ exit-address-family
+exit
+"""
+
+
+def host_route(address):
+    return f"{address}/{128 if ':' in address else 32}"
+
+
+def lo(node, verb, *addresses):
+    for address in addresses:
+        node.ip(
+            "addr", verb, host_route(address), "dev", "lo", *(["nodad"] if ":" in address and verb == "add" else [])
+        )
+
+
+def changed(at=0, **settings):
+    """The settings with another peer in one place."""
+    return {**GIVEN, "peers": [{**peer, **(settings if each == at else {})} for each, peer in enumerate(PEERS)]}
+
+
+def text(**settings):
+    return frr(OWN, **{**GIVEN, **settings})
+
+
+class Network:
+    def __init__(self, link, member, router, second):
+        self.link, self.member, self.router, self.second = link, member, router, second
+
+    def seen(self):
+        return {*self.router.paths("ipv4"), *self.router.paths("ipv6")}
+
+    def settle(self):
+        until(lambda: self.member.are_up(ROUTER, ROUTER6, SECOND), lambda: f"{self.member.sessions()}")
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    with temporary_link() as link:
+        member, router, second = link.lb1, link.client, link.lb2
+        etc = tmp_path_factory.mktemp("etc")
+        starting = [lambda: Member(member, etc), lambda: Speaker(router), lambda: Speaker(second)]
+        with speakers(*starting) as [speaks, *routers]:
+            for address, each in zip((ROUTER, SECOND), routers):
+                each.configure(OPEN.format(id=address, more=""))
+            yield Network(link, speaks, *routers)
+
+
+@pytest.fixture
+def network(started):
+    """Three sessions, and no address on lo."""
+    started.member.load(text())
+    started.settle()
+    yield started
+    lo(started.link.lb1, "del", *(each for each in (VIP, OTHER_VIP, VIP6, NO_VIP, NO_VIP6) if on_lo(started, each)))
+    until(lambda: started.seen() == set())
+
+
+def on_lo(network, address):
+    return f" {host_route(address)} " in network.link.lb1.output("ip", "addr", "show", "dev", "lo").replace(
+        f"{address} ", f"{host_route(address)} "
+    )
+
+
+def test_a_vip_is_announced_while_it_is_on_lo_and_nothing_else_ever_is(network):
+    lo(network.link.lb1, "add", NO_VIP, NO_VIP6, VIP, VIP6)
+    until(lambda: network.seen() == {host_route(VIP), host_route(VIP6)})
+    stays(lambda: network.seen() == {host_route(VIP), host_route(VIP6)}, 1)
+    lo(network.link.lb1, "del", VIP)
+    until(lambda: network.seen() == {host_route(VIP6)})
+    lo(network.link.lb1, "del", VIP6)
+    until(lambda: network.seen() == set())
+
+
+def test_a_vip_that_is_not_on_lo_is_not_announced(network):
+    """It may be the one of a VRRP router on this host, of whose checks the address on lo knows nothing."""
+    network.link.lb1.ip("addr", "add", host_route(VIP), "dev", "eth0")
+    try:
+        lo(network.link.lb1, "add", VIP6)
+        until(lambda: network.seen() == {host_route(VIP6)})
+        stays(lambda: network.seen() == {host_route(VIP6)}, 1)
+    finally:
+        network.link.lb1.ip("addr", "del", host_route(VIP), "dev", "eth0")
+
+
+def test_of_a_full_table_nothing_is_accepted(network):
+    routes = [f"ip route 10.{at // 256}.{at % 256}.0/24 blackhole" for at in range(2000)]
+    network.router.configure("\n".join([*routes, f"ip route {host_route(VIP)} blackhole", ""]))
+    network.router.configure(
+        f"router bgp {ROUTER_ASN}\n address-family ipv4 unicast\n  redistribute static\n  neighbor {OWN[0]} "
+        "default-originate\n exit-address-family\nexit\n"
+    )
+
+    def sent():
+        summary = json.loads(network.router.say("show bgp ipv4 unicast summary json"))
+        return summary["peers"][OWN[0]]["pfxSnt"] > len(routes)
+
+    until(sent)
+    try:
+        stays(lambda: network.member.paths("ipv4") == {}, 1)
+        assert "proto bgp" not in network.link.lb1.output("ip", "route", "show", "table", "all")
+        assert {each.accepted for each in bgp.sessions(network.member.frr.reader)} == {0}
+    finally:
+        network.router.configure(
+            f"router bgp {ROUTER_ASN}\n address-family ipv4 unicast\n  no redistribute static\n  no neighbor {OWN[0]} "
+            "default-originate\n exit-address-family\nexit\n"
+        )
+        network.router.configure(
+            "\n".join(f"no {route}" for route in [*routes, f"ip route {host_route(VIP)} blackhole"])
+        )
+
+
+# What each change of the settings does: it says which sessions it ends, and they are those that end.
+CHANGES = {
+    "nothing": GIVEN,
+    "a VIP more": {**GIVEN, "prefixes": [VIP, OTHER_VIP, VIP6]},
+    "a VIP less": {**GIVEN, "prefixes": [VIP6]},
+    "communities": {**GIVEN, "communities": ["64512:100", "64512:1:2", "no-export"]},
+    "those of a peer": changed(communities=["64512:7"]),
+    "a graceful shutdown": {**GIVEN, "graceful_shutdown": True},
+    "BFD's interval": {**GIVEN, "bfd": {"interval": 300, "multiplier": 5}},
+    "a peer more": {**GIVEN, "peers": [*PEERS, {"address": "192.0.2.77", "asn": 64700, "bfd": True}]},
+    "a peer less": {**GIVEN, "peers": PEERS[:2]},
+    "other peers first": {**GIVEN, "peers": PEERS[::-1]},
+    "hold time": changed(hold_time=30, keepalive_time=7),
+    "connect time": changed(connect_time=2),
+    "hops": changed(multihop=3),
+    "a local address": changed(local_address=OWN[0]),
+    "the second peer's hops": changed(2, multihop=3),
+    "the IPv6 peer's hops": changed(1, multihop=3),
+    "BFD": changed(2, bfd=True),
+    "raw lines": {**GIVEN, "extra_lines": ["ip prefix-list mine seq 5 permit 10.0.0.0/8"]},
+    "router ID": {**GIVEN, "router_id": "192.0.2.200"},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_load_ends_no_session_but_those_that_it_names_and_can_be_taken_back(network, name):
+    lo(network.link.lb1, "add", VIP6)
+    until(lambda: network.seen() == {host_route(VIP6)})
+    for wanted in (frr(OWN, **CHANGES[name]), text()):
+        before = network.member.sessions()
+        planned = network.member.load(wanted)
+        assert network.member.planned(wanted).changes is False, "the second run of a role changes nothing"
+        network.router.say("show bgp summary")  # a round trip
+        kept = {peer: known for peer, known in before.items() if peer not in planned.resets}
+        after = network.member.sessions()
+        assert {peer: after.get(peer) for peer in kept} == kept
+        until(
+            lambda: all(
+                state == "Established" or peer == "192.0.2.77"
+                for peer, (state, _n) in network.member.sessions().items()
+            )
+        )
+        assert {peer: network.member.sessions().get(peer) for peer in kept} == kept
+    if name not in (
+        "hops",
+        "a local address",
+        "router ID",
+        "a peer less",
+        "the second peer's hops",
+        "the IPv6 peer's hops",
+        "BFD",
+    ):
+        assert planned.resets == ([] if name != "a peer more" else ["192.0.2.77"])
+
+
+@pytest.mark.parametrize(
+    "name", ["a VIP more", "communities", "a peer more", "other peers first", "a graceful shutdown"]
+)
+def test_a_vip_that_stays_is_not_withdrawn_meanwhile(network, name):
+    lo(network.link.lb1, "add", VIP, VIP6)
+    until(lambda: network.seen() == {host_route(VIP), host_route(VIP6)})
+    routes = lambda: network.link.client.output("ip", "route", "show", host_route(VIP))  # noqa: E731
+    until(lambda: "proto bgp" in routes())
+    watch = ["ip", "-n", network.link.client.namespace, "monitor", "route"]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as monitor:
+        try:
+            network.member.load(frr(OWN, **CHANGES[name]))
+            network.member.load(text())
+            lo(network.link.lb1, "del", VIP)  # the one that is to be seen
+            until(lambda: "proto bgp" not in routes())
+        finally:
+            monitor.terminate()
+        gone = [line for line in monitor.stdout if line.startswith("Deleted") and VIP in line]
+    assert len(gone) == 1
+
+
+def test_a_load_does_not_make_a_router_of_a_host(network):
+    network.link.lb1.set_forwarding(False)
+    network.member.load(frr(OWN, **CHANGES["communities"]))
+    for name in ("net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"):
+        assert network.link.lb1.output("sysctl", "-n", name).strip() == "0"
+
+
+def test_a_file_that_frr_refuses_changes_nothing(network):
+    before, running = network.member.path.read_text(), network.member.frr.running()
+    with pytest.raises(files.Refused, match="vtysh refuses the new .*line 1"):
+        network.member.load(text().replace("frr defaults", "frr defauts").replace("# Managed", "x# Managed"))
+    assert (network.member.path.read_text(), network.member.frr.running()) == (before, running)
+
+
+def test_frr_returns_to_what_it_ran_if_it_does_not_come_to_run_a_file(network):
+    before, sessions = network.member.path.read_text(), network.member.sessions()
+    never = text(communities=["64512:5"]).replace("transmit-interval 50", "transmit-interval 50\n  detect-multiplier 3")
+    with pytest.raises(units.Failed, match="it lacks bfd / profile onprem / detect-multiplier 3"):
+        network.member.load(never)
+    assert network.member.path.read_text() == before and network.member.sessions() == sessions
+    assert network.member.planned(text()).changes is False
+
+
+def test_a_session_with_a_password_is_there_with_the_same_one_only(network):
+    secret = {"password": "s3cr?t!#%"}
+    network.member.load(frr(OWN, **changed(2, **secret)))
+    until(lambda: not network.member.are_up(SECOND))
+    lines = f"router bgp {ROUTER_ASN}\n {{}}neighbor {OWN[0]} password {secret['password']}\nexit\n"
+    network.second.configure(lines.format(""))
+    until(lambda: network.member.are_up(SECOND))
+    assert network.member.planned(frr(OWN, **changed(2, **secret))).changes is False
+    network.second.configure(lines.format("no "))
+    until(lambda: not network.member.are_up(SECOND))
+    assert network.member.are_up(ROUTER, ROUTER6)
+
+
+def test_the_sessions_are_read(network):
+    lo(network.link.lb1, "add", VIP)
+    until(lambda: network.seen() == {host_route(VIP)})
+    found = {each.peer: each for each in bgp.sessions(network.member.frr.reader)}
+    assert set(found) == {ROUTER, ROUTER6, SECOND}
+    first, sixth = found[ROUTER], found[ROUTER6]
+    assert (first.asn, first.family, first.state, first.sent, first.bfd) == (ROUTER_ASN, "ipv4", "Established", 1, "")
+    assert (sixth.family, sixth.sent, sixth.since is not None) == ("ipv6", 0, True)
+
+
+def test_bfd_watches_a_session_and_routers_are_told_of_a_graceful_shutdown(network):
+    watched = f"bfd\n profile p\n  transmit-interval 300\n exit\nexit\nrouter bgp {ROUTER_ASN}\n neighbor {OWN[0]} bfd\nexit\n"
+    network.second.configure(watched)
+    network.member.load(frr(OWN, **{**changed(2, bfd=True), "graceful_shutdown": True, "communities": ["64512:9"]}))
+    state = lambda: {each.peer: each.bfd for each in bgp.sessions(network.member.frr.reader)}  # noqa: E731
+    until(lambda: state() == {ROUTER: "", ROUTER6: "", SECOND: "up"}, state)
+    lo(network.link.lb1, "add", VIP)
+    until(lambda: network.seen() == {host_route(VIP)})
+    until(lambda: "graceful-shutdown" in network.router.say(f"show bgp ipv4 unicast {VIP} json"))
+    assert "64512:9" in network.router.say(f"show bgp ipv4 unicast {VIP} json")
+    network.second.configure(f"router bgp {ROUTER_ASN}\n no neighbor {OWN[0]} bfd\nexit\n")
+
+
+def test_what_a_killed_bgpd_has_announced_is_forgotten(network):
+    lo(network.link.lb1, "add", VIP)
+    until(lambda: network.seen() == {host_route(VIP)})
+    network.member.kill("bgpd")
+    until(lambda: network.seen() == set())
+    assert "proto bgp" not in sh("ip", "-n", network.link.client.namespace, "route", "show")
+    network.member.running["bgpd"] = network.member.spawn("bgpd")
+    until(lambda: "bgpd" not in network.member.vtysh("-c", "show running-config", check=False) or True)
