@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-from . import image, inventory, machine, network, shell
+from . import gateways, image, inventory, machine, network, shell
 from .layout import CHECKOUT_LABEL, LAB_LABEL, PREFIX, Host, Lab
 from .machine import Machine
 from .network import Network
@@ -249,9 +249,10 @@ def _variables(lab_run: LabRun, host: Host) -> Dict[str, str]:
         "PORTS": " ".join(map(str, host.ports)),
         "NAMES": host.names,
         "NAME_SERVER": net.address(GATEWAY),
-        "ROUTERS": " ".join(net.address(router.number) for router in routers),
-        "ROUTERS6": " ".join(net.address6(router.number) or "" for router in routers).strip(),
+        "ROUTERS": " ".join(net.address(router.gateway) for router in routers),
+        "ROUTERS6": " ".join(net.address6(router.gateway) or "" for router in routers).strip(),
         "OUTSIDE": "eth0" if host.router else "",
+        "KEEPALIVED": gateways.keepalived(lab_run.lab, lab_run.networks, host) if host.router else "",
     }
 
 

@@ -41,9 +41,9 @@ FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
 # starts its own; a DHCP server is in dnsmasq.
 VARIANTS = {
     "names": ("systemd-resolved", "network-manager", "isc-dhcp-client", "dnsmasq-base", "bind9-dnsutils"),
-    "routers": ("frr", "bird2", "tcpdump"),
+    "routers": ("frr", "bird2", "keepalived", "tcpdump"),
 }
-DISABLED = {"routers": ('--customize-hook=systemctl --root="$1" disable frr.service bird.service',)}
+DISABLED = {"routers": ('--customize-hook=systemctl --root="$1" disable frr.service bird.service keepalived.service',)}
 # Throwaway hosts need no fsync. apt's timers would take its lock at random times, and a container cannot load kernel
 # modules.
 OPTIONS = (

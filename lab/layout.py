@@ -15,9 +15,8 @@ LAB = "lab"  # the network of hosts that stand in one
 VIPS = "vips"  # the network of the VIPs that no host of a lab with routers stands in
 LAB_LABEL = "onprem.lb.lab"
 CHECKOUT_LABEL = "onprem.lb.checkout"
-# Of several next hops a connection takes one and keeps it. A host does not take one whose router is gone.
+# Of several next hops a connection takes one and keeps it.
 BY_CONNECTION = {"net.ipv4.fib_multipath_hash_policy": "1", "net.ipv6.fib_multipath_hash_policy": "1"}
-BEHIND_ROUTERS = {**BY_CONNECTION, "net.ipv4.fib_multipath_use_neigh": "1"}
 # A request and its answer may take different routers.
 ROUTER = {
     **BY_CONNECTION,
@@ -34,7 +33,8 @@ class Host:
     :ivar names: who writes its /etc/resolv.conf: podman, which mounts it, or as in `files/names.sh`
     :ivar variant: what its image has besides, by its name in `image.VARIANTS`
     :ivar networks: where it has an interface each: eth0, eth1, ...; Ansible reaches it in the first
-    :ivar router: it forwards between its networks and is the way out of them; the first leads out of the lab
+    :ivar gateway: of a router, which forwards between its networks and is the way out of them (the first leads out of
+        the lab): the number of the address that others route over, and that another router takes over when it is gone
     """
 
     name: str
@@ -44,7 +44,11 @@ class Host:
     names: str = ""
     variant: str = ""
     networks: Tuple[str, ...] = (LAB,)
-    router: bool = False
+    gateway: int = 0
+
+    @property
+    def router(self) -> bool:
+        return self.gateway > 0
 
     def mac(self, interface: int = 0) -> str:
         """Return a locally administered address, which no other host of this interface's network has."""
@@ -94,8 +98,8 @@ BGP = (
     Host("node1", "backends", 21, ports=(80, 443, 8443), networks=("rack1",)),
     Host("node2", "backends", 22, ports=(80, 443, 8443), networks=("rack2",)),
     Host("client", "probe", 31, networks=("clients",)),
-    Host("r1", "routers", 2, variant="routers", networks=ROUTED, router=True),
-    Host("r2", "routers", 3, variant="routers", networks=ROUTED, router=True),
+    Host("r1", "routers", 2, variant="routers", networks=ROUTED, gateway=4),
+    Host("r2", "routers", 3, variant="routers", networks=ROUTED, gateway=5),
 )
 LAYOUTS = {
     "direct": DIRECT,
@@ -149,7 +153,7 @@ class Lab:
         """Return the sysctls that a host needs for its part in routing."""
         if host.router:
             return ROUTER
-        return BEHIND_ROUTERS if self.routers_of(host) else {}
+        return BY_CONNECTION if self.routers_of(host) else {}
 
     @property
     def checkout_id(self) -> str:

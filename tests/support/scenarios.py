@@ -19,5 +19,6 @@ IMAGE_OF = {
     "pods": "debian12",
     "roles": "debian13",
     "names": "debian12",
+    "bgp": "debian12",
 }
 EVERY = tuple(f"{scenario}:{image}" for image in IMAGES for scenario in IMAGE_OF)
