@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Iterable, List, Optional, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-from . import image, inventory, machine, network, shell
+from . import gateways, image, inventory, machine, network, shell
 from .layout import CHECKOUT_LABEL, LAB_LABEL, PREFIX, Host, Lab
 from .machine import Machine
 from .network import Network
@@ -39,16 +39,16 @@ def up(lab: Lab, image_name: str) -> Path:
             shell.say(f"lab: {lab.scenario} is already up")
             return lab.inventory
         _clear(here, lab)
-        names = image.NAMES if image.is_built_here(image_name) and any(host.names for host in lab.hosts) else ""
-        reference = image.ensure(here, image_name + names, lab.cache)
+        variants = dict.fromkeys(host.variant for host in lab.hosts)
+        images = {each: image.ensure(here, image.with_variant(image_name, each), lab.cache) for each in variants}
         try:
-            net = _start_all(here, lab, reference)
+            networks = _start_all(here, lab, images)
         except BaseException:
             _clear(here, lab)
             raise
         lab.folder.mkdir(exist_ok=True)
         sockets = Path(tempfile.mkdtemp(prefix=lab.name + ".", dir=SOCKETS))
-        described = inventory.describe(lab.hosts, net, _key(lab.cache), sockets, image_name)
+        described = inventory.describe(lab, networks, _key(lab.cache), sockets, image_name)
         inventory.write(lab.inventory, described)
     return lab.inventory
 
@@ -154,34 +154,40 @@ class LabRun:
 
     machine: Machine
     lab: Lab
-    net: Network
-    net_name: str
-    image: str
+    networks: Mapping[str, Network]
+    podman_names: Mapping[str, str]
+    images: Mapping[str, str]
     key: Path
     fair_share: Tuple[str, ...]
 
 
-def _start_all(here: Machine, lab: Lab, reference: str) -> Network:
-    """Start the network, and then the hosts in parallel."""
+def _start_all(here: Machine, lab: Lab, images: Mapping[str, str]) -> Dict[str, Network]:
+    """Start the networks, and then the hosts in parallel, those first that are the others' way out."""
     with shell.step("start " + " ".join(host.name for host in lab.hosts)):
-        net_name = f"{lab.name}-{secrets.token_hex(2)}"
-        net = _create_network(here, lab, net_name)
+        podman_names = {name: f"{lab.name}-{secrets.token_hex(2)}" for name in lab.networks}
+        networks = {name: _create_network(here, lab, name, podman_names[name]) for name in lab.networks}
+        if lab.vips not in networks:
+            networks[lab.vips] = network.choose(f"{lab.id}-{lab.vips}", network.parse(_claimed(here)), here.ipv6)
         fair_share = machine.fair_share(here.podman("info", "--format", "{{.Host.CgroupManager}}").strip())
-        lab_run = LabRun(here, lab, net, net_name, reference, _key(lab.cache), fair_share)
-        with ThreadPoolExecutor(len(lab.hosts)) as pool:
-            list(pool.map(partial(_start, lab_run), lab.hosts))
-    return net
+        lab_run = LabRun(here, lab, networks, podman_names, images, _key(lab.cache), fair_share)
+        for first in (True, False):
+            started = [host for host in lab.hosts if host.router == first]
+            with ThreadPoolExecutor(len(lab.hosts)) as pool:
+                list(pool.map(partial(_start, lab_run), started))
+    return networks
 
 
-def _create_network(here: Machine, lab: Lab, name: str) -> Network:
-    """Create the lab's network; if another lab has just taken the same addresses, choose again.
+def _create_network(here: Machine, lab: Lab, name: str, podman_name: str) -> Network:
+    """Create a network of the lab; if another lab has just taken the same addresses, choose again.
 
-    The name is a new one each time: a killed podman leaves leases and DNS records behind, which are keyed by it.
+    Podman's name is a new one each time: a killed podman leaves leases and DNS records behind, which are keyed by it.
     """
+    searched = lab.id if len(lab.networks) == 1 else f"{lab.id}-{name}"
     for attempt in range(5):
-        net = network.choose(lab.id, network.parse(_claimed(here)), here.ipv6)
+        net = network.choose(searched, network.parse(_claimed(here)), here.ipv6)
+        options = net.podman_options(lab.leads_out(name))
         try:
-            here.podman("network", "create", *lab.labels, *net.podman_options(), name)
+            here.podman("network", "create", *lab.labels, *options, podman_name)
             return net
         except shell.LabError as error:
             if attempt == 4 or "already used" not in str(error):
@@ -202,29 +208,52 @@ def _claimed(here: Machine) -> Set[str]:
 
 def _start(lab_run: LabRun, host: Host) -> None:
     """Start one host, make it reachable, and wait until it answers."""
-    address, address6 = lab_run.net.address(host.number), lab_run.net.address6(host.number)
-    name = lab_run.lab.container(host.name)
+    name, first = lab_run.lab.container(host.name), lab_run.networks[host.networks[0]]
     lab_run.machine.podman(
         *("run", "--detach", "--replace", "--name", name, "--hostname", host.name, *lab_run.lab.labels),
-        *("--network", lab_run.net_name, "--network-alias", host.name, "--ip", address),
-        # As a host does that reboots, it comes back when its systemd ends, with the hardware address that it had.
-        *("--restart", "on-failure", "--mac-address", host.mac),
-        *(("--ip6", address6) if address6 else ()),
+        *_network_options(lab_run, host),
+        # As a host does that reboots, it comes back when its systemd ends, with the hardware addresses that it had.
+        *("--restart", "on-failure"),
         *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
         *(("--dns", "none") if host.names else ()),
         *("--tmpfs", RUN),
         *lab_run.fair_share,
-        *(lab_run.image, "/sbin/init"),
+        *(lab_run.images[host.variant], "/sbin/init"),
     )
-    public = lab_run.key.with_suffix(".pub").read_text().strip()
-    variables = {"LAB_USER": inventory.USER, "LAB_KEY": public, "PORTS": " ".join(map(str, host.ports))}
-    variables.update(NAMES=host.names, NAME_SERVER=lab_run.net.address(GATEWAY))
-    environment = [f"--env={variable}={value}" for variable, value in variables.items()]
+    environment = [f"--env={variable}={value}" for variable, value in _variables(lab_run, host).items()]
     output = lab_run.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
     if output.strip():
         shell.say(f"lab: {host.name}: {output.strip()}")
     for port in (SSH_PORT, *host.ports):
-        shell.wait_until(partial(_answers, address, port), 30, f"{host.name} answering on port {port}")
+        answers = partial(_answers, first.address(host.number), port)
+        shell.wait_until(answers, 30, f"{host.name} answering on port {port}")
+
+
+def _network_options(lab_run: LabRun, host: Host) -> Iterator[str]:
+    """Yield the options of `podman run` that give a host its interfaces."""
+    for at, name in enumerate(host.networks):
+        net, podman_name = lab_run.networks[name], lab_run.podman_names[name]
+        address6 = net.address6(host.number)
+        options = [f"ip={net.address(host.number)}", *([f"ip6={address6}"] if address6 else [])]
+        options += [f"mac={host.mac(at)}", f"alias={host.name}", f"interface_name=eth{at}"]
+        yield f"--network={podman_name}:{','.join(options)}"
+    yield from (f"--sysctl={name}={value}" for name, value in lab_run.lab.sysctls_of(host).items())
+
+
+def _variables(lab_run: LabRun, host: Host) -> Dict[str, str]:
+    """Return the environment of `host.sh`."""
+    net, routers = lab_run.networks[host.networks[0]], lab_run.lab.routers_of(host)
+    return {
+        "LAB_USER": inventory.USER,
+        "LAB_KEY": lab_run.key.with_suffix(".pub").read_text().strip(),
+        "PORTS": " ".join(map(str, host.ports)),
+        "NAMES": host.names,
+        "NAME_SERVER": net.address(GATEWAY),
+        "ROUTERS": " ".join(net.address(router.gateway) for router in routers),
+        "ROUTERS6": " ".join(net.address6(router.gateway) or "" for router in routers).strip(),
+        "OUTSIDE": "eth0" if host.router else "",
+        "KEEPALIVED": gateways.keepalived(lab_run.lab, lab_run.networks, host) if host.router else "",
+    }
 
 
 def _answers(address: str, port: int) -> bool:

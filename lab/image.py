@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Tuple
+from typing import List, Tuple
 
 from . import shell
 from .machine import Machine
@@ -19,7 +19,6 @@ REPOSITORY = "localhost/onprem-lb-lab"
 RECIPE_LABEL = "onprem.lb.recipe"
 OURS = "label=" + RECIPE_LABEL
 SUITES = {"debian12": "bookworm", "debian13": "trixie"}
-NAMES = "-names"  # what the name of an image ends with whose hosts have their names in several ways
 PACKAGES = (
     "systemd",
     "systemd-sysv",
@@ -38,8 +37,13 @@ PACKAGES = (
 # A second firewall, which is installed and does not run. firewalld starts only if it finds esp in /etc/protocols, which
 # is in netbase.
 FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
-# What writes /etc/resolv.conf, of which a host starts its own. A DHCP server is in dnsmasq.
-WRITERS = ("systemd-resolved", "network-manager", "isc-dhcp-client", "dnsmasq-base", "bind9-dnsutils")
+# What an image has besides whose name ends with one of these. `names` is what writes /etc/resolv.conf, of which a host
+# starts its own; a DHCP server is in dnsmasq.
+VARIANTS = {
+    "names": ("systemd-resolved", "network-manager", "isc-dhcp-client", "dnsmasq-base", "bind9-dnsutils"),
+    "routers": ("frr", "bird2", "keepalived", "tcpdump"),
+}
+DISABLED = {"routers": ('--customize-hook=systemctl --root="$1" disable frr.service bird.service keepalived.service',)}
 # Throwaway hosts need no fsync. apt's timers would take its lock at random times, and a container cannot load kernel
 # modules.
 OPTIONS = (
@@ -60,18 +64,20 @@ ISOLATED = (
 
 def is_built_here(name: str) -> bool:
     """Return whether an image of this name is built here."""
-    return _distribution(name) in SUITES
+    distribution, _dash, variant = name.partition("-")
+    return distribution in SUITES and (variant in VARIANTS or distribution == name)
 
 
-def _distribution(name: str) -> str:
-    return name[: -len(NAMES)] if name.endswith(NAMES) else name
+def with_variant(name: str, variant: str) -> str:
+    """Return the name of the image that has a variant's packages besides. Others' images are as they are."""
+    return f"{name}-{variant}" if variant and is_built_here(name) else name
 
 
 def recipe(name: str) -> Tuple[str, ...]:
     """Return the mmdebstrap arguments that build this image, up to the target."""
-    distribution = _distribution(name)
-    packages = PACKAGES + FIREWALLS[distribution] + (WRITERS if name.endswith(NAMES) else ())
-    return (*OPTIONS, "--include=" + ",".join(packages), SUITES[distribution])
+    distribution, _dash, variant = name.partition("-")
+    packages = PACKAGES + FIREWALLS[distribution] + VARIANTS.get(variant, ())
+    return (*OPTIONS, *DISABLED.get(variant, ()), "--include=" + ",".join(packages), SUITES[distribution])
 
 
 def recipe_hash(name: str) -> str:
@@ -98,6 +104,11 @@ def ensure(machine: Machine, name: str, cache: Path) -> str:
     return reference
 
 
+def outdated(cache: Path, name: str) -> List[Path]:
+    """Return the root filesystems of an image's earlier recipes, but none of its variants'."""
+    return [file for file in cache.glob(f"rootfs-{name}-*.tar") if file.stem.rpartition("-")[0] == f"rootfs-{name}"]
+
+
 def remove(machine: Machine) -> None:
     """Remove our images, except those that hosts of another checkout use."""
     for identifier in set(machine.podman("images", "--quiet", "--filter", OURS).split()):
@@ -110,8 +121,8 @@ def remove(machine: Machine) -> None:
 def _build(machine: Machine, name: str, rootfs: Path) -> None:
     partial, scratch = rootfs.with_name("partial.tar"), rootfs.with_name("partial.d")
     _discard(machine, partial, scratch)
-    for outdated in rootfs.parent.glob(f"rootfs-{name}-*.tar"):
-        outdated.unlink()
+    for earlier in outdated(rootfs.parent, name):
+        earlier.unlink()
     scratch.mkdir(mode=0o755)
     with shell.step(f"build {name} with mmdebstrap (half a minute)"):
         make = [*ISOLATED, "env", f"TMPDIR={scratch}", "mmdebstrap", *recipe(name), str(partial)]

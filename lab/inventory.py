@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Iterable, List
+from typing import Any, Dict, List, Mapping
 
-from .layout import Host
+from .layout import Lab
 from .network import VIP, VIP2, Network
 
 USER = "ops"
@@ -31,16 +31,21 @@ def ssh_options(sockets: Path) -> List[str]:
     return [f"-o{name}={value}" for name, value in options.items()]
 
 
-def describe(hosts: Iterable[Host], net: Network, key: Path, sockets: Path, image: str) -> Dict[str, Any]:
+def describe(lab: Lab, networks: Mapping[str, Network], key: Path, sockets: Path, image: str) -> Dict[str, Any]:
     """Return the lab as an Ansible inventory."""
     groups: Dict[str, Any] = {}
-    for host in hosts:
+    for host in lab.hosts:
         members = groups.setdefault(host.group, {"hosts": {}})["hosts"]
+        addresses = {name: networks[name].address(host.number) for name in host.networks}
+        addresses6 = {name: networks[name].address6(host.number) for name in host.networks}
         members[host.name] = {
-            "ansible_host": net.address(host.number),
-            "lab_address": net.address(host.number),
-            "lab_address6": net.address6(host.number),
+            "ansible_host": addresses[host.networks[0]],
+            "lab_address": addresses[host.networks[0]],
+            "lab_address6": addresses6[host.networks[0]],
+            "lab_addresses": addresses,
+            "lab_addresses6": addresses6,
         }
+    net = networks[lab.vips]
     variables = {
         "ansible_user": USER,
         "ansible_ssh_private_key_file": str(key),
@@ -49,6 +54,8 @@ def describe(hosts: Iterable[Host], net: Network, key: Path, sockets: Path, imag
         "lab_image": image,
         "lab_network": str(net.subnet),
         "lab_network6": str(net.subnet6) if net.subnet6 else None,
+        "lab_networks": {name: str(each.subnet) for name, each in networks.items()},
+        "lab_networks6": {name: str(each.subnet6) if each.subnet6 else None for name, each in networks.items()},
         "lab_vip": net.address(VIP),
         "lab_vip2": net.address(VIP2),
         "lab_vip6": net.address6(VIP),

@@ -8,11 +8,22 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Tuple
+from typing import Dict, Tuple
 
 PREFIX = "onprem-lb-lab"
+LAB = "lab"  # the network of hosts that stand in one
+VIPS = "vips"  # the network of the VIPs that no host of a lab with routers stands in
 LAB_LABEL = "onprem.lb.lab"
 CHECKOUT_LABEL = "onprem.lb.checkout"
+# Of several next hops a connection takes one and keeps it.
+BY_CONNECTION = {"net.ipv4.fib_multipath_hash_policy": "1", "net.ipv6.fib_multipath_hash_policy": "1"}
+# A request and its answer may take different routers.
+ROUTER = {
+    **BY_CONNECTION,
+    "net.ipv4.ip_forward": "1",
+    "net.ipv6.conf.all.forwarding": "1",
+    "net.ipv4.conf.all.rp_filter": "2",
+}
 
 
 @dataclass(frozen=True)
@@ -20,6 +31,10 @@ class Host:
     """A host of the lab, by its name in Ansible. On `ports` it answers HTTP with that name.
 
     :ivar names: who writes its /etc/resolv.conf: podman, which mounts it, or as in `files/names.sh`
+    :ivar variant: what its image has besides, by its name in `image.VARIANTS`
+    :ivar networks: where it has an interface each: eth0, eth1, ...; Ansible reaches it in the first
+    :ivar gateway: of a router, which forwards between its networks and is the way out of them (the first leads out of
+        the lab): the number of the address that others route over, and that another router takes over when it is gone
     """
 
     name: str
@@ -27,11 +42,17 @@ class Host:
     number: int
     ports: Tuple[int, ...] = ()
     names: str = ""
+    variant: str = ""
+    networks: Tuple[str, ...] = (LAB,)
+    gateway: int = 0
 
     @property
-    def mac(self) -> str:
-        """A locally administered address, which no other host of its network has."""
-        return f"02:00:00:00:00:{self.number:02x}"
+    def router(self) -> bool:
+        return self.gateway > 0
+
+    def mac(self, interface: int = 0) -> str:
+        """Return a locally administered address, which no other host of this interface's network has."""
+        return f"02:00:00:00:{interface:02x}:{self.number:02x}"
 
 
 PAIR = (
@@ -63,11 +84,22 @@ EXAMPLES = (
 )
 # One for each way in which a host has its names, and the client, which gives out addresses.
 NAMES = (
-    Host("plain", "named", 11, names="file"),
-    Host("resolved", "named", 12, names="systemd-resolved"),
-    Host("managed", "named", 13, names="NetworkManager"),
-    Host("leased", "named", 14, names="dhclient"),
-    Host("client", "probe", 31),
+    Host("plain", "named", 11, names="file", variant="names"),
+    Host("resolved", "named", 12, names="systemd-resolved", variant="names"),
+    Host("managed", "named", 13, names="NetworkManager", variant="names"),
+    Host("leased", "named", 14, names="dhclient", variant="names"),
+    Host("client", "probe", 31, variant="names"),
+)
+# A balancer and a server in each of two racks, which share no subnet, and clients behind the racks' two routers.
+ROUTED = ("uplink", "rack1", "rack2", "clients")
+BGP = (
+    Host("lb1", "pair", 11, networks=("rack1",)),
+    Host("lb2", "pair", 12, networks=("rack2",)),
+    Host("node1", "backends", 21, ports=(80, 443, 8443), networks=("rack1",)),
+    Host("node2", "backends", 22, ports=(80, 443, 8443), networks=("rack2",)),
+    Host("client", "probe", 31, networks=("clients",)),
+    Host("r1", "routers", 2, variant="routers", networks=ROUTED, gateway=4),
+    Host("r2", "routers", 3, variant="routers", networks=ROUTED, gateway=5),
 )
 LAYOUTS = {
     "direct": DIRECT,
@@ -78,6 +110,7 @@ LAYOUTS = {
     "interruptions-ipi": IPI,
     "pods": PODS,
     "names": NAMES,
+    "bgp": BGP,
 }
 
 
@@ -93,6 +126,36 @@ class Lab:
         return LAYOUTS.get(self.scenario, PAIR)
 
     @property
+    def networks(self) -> Tuple[str, ...]:
+        """The networks in which hosts stand."""
+        return tuple(dict.fromkeys(network for host in self.hosts for network in host.networks))
+
+    @property
+    def has_routers(self) -> bool:
+        return any(host.router for host in self.hosts)
+
+    @property
+    def vips(self) -> str:
+        """The network of the VIPs: the hosts' own, or beyond routers one that only these know."""
+        return VIPS if self.has_routers else LAB
+
+    def leads_out(self, network: str) -> bool:
+        """Return whether podman's bridge is the way out of a network. Else its routers are."""
+        return all(host.router for host in self.hosts if network in host.networks) or not self.has_routers
+
+    def routers_of(self, host: Host) -> Tuple[Host, ...]:
+        """Return the routers that are a host's way out of its first network."""
+        if self.leads_out(host.networks[0]):
+            return ()
+        return tuple(other for other in self.hosts if other.router and host.networks[0] in other.networks)
+
+    def sysctls_of(self, host: Host) -> Dict[str, str]:
+        """Return the sysctls that a host needs for its part in routing."""
+        if host.router:
+            return ROUTER
+        return BY_CONNECTION if self.routers_of(host) else {}
+
+    @property
     def checkout_id(self) -> str:
         return hashlib.sha256(str(self.checkout).encode()).hexdigest()[:6]
 
@@ -102,7 +165,7 @@ class Lab:
 
     @property
     def name(self) -> str:
-        """The prefix of the names of the network and of every container."""
+        """The prefix of the names of every network and container."""
         return f"{PREFIX}-{self.id}"
 
     def container(self, host: str) -> str:

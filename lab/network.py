@@ -1,4 +1,4 @@
-"""Chooses a network that is unused on this machine, and the addresses in it.
+"""Chooses networks that are unused on this machine, and the addresses in them.
 
 Pure. The search starts at an offset that derives from the lab's id. So a lab gets the same network each time, if that
 is free, and two labs rarely meet.
@@ -26,7 +26,7 @@ LEASES, LEASES6 = "240/28", "f000/116"
 
 @dataclass(frozen=True)
 class Network:
-    """One lab's network. The host with number 11 is .11, and ::11 in IPv6, so both read alike."""
+    """A lab's network. The host with number 11 is .11, and ::11 in IPv6, so both read alike."""
 
     subnet: ipaddress.IPv4Network
     subnet6: Optional[ipaddress.IPv6Network] = None
@@ -47,9 +47,14 @@ class Network:
                 return False
         return True
 
-    def podman_options(self) -> List[str]:
-        """Return this network as options of `podman network create`."""
-        options = ["--subnet", str(self.subnet), "--ip-range", str(self.subnet[0])[:-1] + LEASES]
+    def podman_options(self, leads_out: bool = True) -> List[str]:
+        """Return this network as options of `podman network create`.
+
+        :param leads_out: podman's bridge is the way out. Where it is not, podman has no firewall rules, which would
+            give a packet to another network the bridge's address even on its way to a router.
+        """
+        options = [] if leads_out else ["--internal"]
+        options += ["--subnet", str(self.subnet), "--ip-range", str(self.subnet[0])[:-1] + LEASES]
         if self.subnet6:
             leases6 = str(self.subnet6[0]) + LEASES6
             options += ["--ipv6", "--subnet", str(self.subnet6), "--ip-range", leases6]

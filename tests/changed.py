@@ -86,6 +86,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "roles/keepalived/": NATIVE,
     # The scenarios themselves, and the files that they read.
     "molecule/agent/": ("agent",),
+    "molecule/bgp/": ("bgp",),
     "molecule/cluster/": ("cluster",),
     "molecule/default/": ("default",),
     "molecule/direct/": DIRECT,

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs inside a new host and prepares it like a user's machine: reachable over ssh as an ordinary user with
 # sudo. Installs sshd, sudo and Python if the image lacks them, and starts the backend if PORTS is not empty.
-# Environment: LAB_USER, LAB_KEY, PORTS, NAMES, NAME_SERVER.
+# Environment: LAB_USER, LAB_KEY, PORTS, NAMES, NAME_SERVER, ROUTERS, ROUTERS6, OUTSIDE, KEEPALIVED.
 set -eu
 
 install_missing() {
@@ -46,7 +46,17 @@ start_services() {
     systemctl enable --now --quiet /lab/backend.service
 }
 
+start_routing() {
+    [ -n "$ROUTERS$OUTSIDE" ] || return 0
+    printf 'ROUTERS=%s\nROUTERS6=%s\nOUTSIDE=%s\n' "$ROUTERS" "$ROUTERS6" "$OUTSIDE" >/etc/lab-routing
+    systemctl enable --now --quiet /lab/routing.service
+    [ -n "$KEEPALIVED" ] || return 0
+    echo "$KEEPALIVED" >/etc/keepalived/keepalived.conf
+    systemctl enable --now --quiet keepalived.service
+}
+
 wait_for_systemd
+start_routing
 [ -z "$NAMES" ] || sh /lab/names.sh
 install_missing >/dev/null
 make_user

@@ -21,7 +21,8 @@ PODS = ["pods:debian12"]
 CLUSTER = ["ipi:debian13", "ipi-agent:debian12", "cluster:debian13", *PODS]
 ALONE = ["roles:debian13"]
 NAMES = ["names:debian12"]
-EVERY = PAIR + CLUSTER + ALONE + NAMES
+BGP = ["bgp:debian12"]
+EVERY = PAIR + CLUSTER + ALONE + NAMES + BGP
 PAIR_CYCLES = [f"interruptions:pair:{cycle}" for cycle in ("deployment", "change", "engine")]
 IPI_CYCLES = ["interruptions:ipi:change"]
 CYCLES = PAIR_CYCLES + IPI_CYCLES
@@ -52,6 +53,7 @@ CYCLES = PAIR_CYCLES + IPI_CYCLES
         ("plugins/module_utils/_agent/proxy/config.py", EVERY),  # haproxy's services are judged by it
         ("molecule/ipi/drill.yml", CLUSTER[:3]),
         ("molecule/ipi-agent/drill.yml", CLUSTER[1:2]),
+        ("molecule/bgp/files/router.bird.conf.j2", BGP),
         ("playbooks/pods.yml", PODS),
         ("plugins/filter/pods.py", PODS),
         ("molecule/never-seen/molecule.yml", EVERY),

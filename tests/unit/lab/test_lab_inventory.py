@@ -9,14 +9,22 @@ from pathlib import Path
 import pytest
 
 from lab import hosts, inventory, shell
-from lab.layout import PAIR, Lab
+from lab.layout import VIPS, Lab
 from lab.network import Network
 
 NET = Network(ipaddress.IPv4Network("10.1.2.0/24"), ipaddress.IPv6Network("fd00:1::/64"))
 
 
 def described(net=NET):
-    return inventory.describe(PAIR, net, Path("/k"), Path("/tmp/s"), "debian12")["all"]
+    return inventory.describe(Lab(Path("/c"), "default"), {"lab": net}, Path("/k"), Path("/tmp/s"), "debian12")["all"]
+
+
+def routed():
+    """Return the inventory of a lab with routers, whose networks are numbered in their order."""
+    lab = Lab(Path("/c"), "bgp")
+    subnets = {name: f"10.1.{at}.0/24" for at, name in enumerate((*lab.networks, lab.vips))}
+    networks = {name: Network(ipaddress.IPv4Network(subnet)) for name, subnet in subnets.items()}
+    return inventory.describe(lab, networks, Path("/k"), Path("/tmp/s"), "debian12")["all"]
 
 
 def test_groups_hold_the_hosts_of_the_layout():
@@ -29,7 +37,31 @@ def test_hosts_have_their_addresses():
         "ansible_host": "10.1.2.12",
         "lab_address": "10.1.2.12",
         "lab_address6": "fd00:1::12",
+        "lab_addresses": {"lab": "10.1.2.12"},
+        "lab_addresses6": {"lab": "fd00:1::12"},
     }
+
+
+def test_a_host_of_several_networks_has_an_address_in_each_and_is_reached_in_the_first():
+    told = routed()
+    router = told["children"]["routers"]["hosts"]["r2"]
+    networks = {name: ipaddress.ip_network(subnet) for name, subnet in told["vars"]["lab_networks"].items()}
+    assert set(router["lab_addresses"]) == set(networks) - {VIPS}
+    assert all(ipaddress.ip_address(each) in networks[name] for name, each in router["lab_addresses"].items())
+    assert router["ansible_host"] == router["lab_address"] == next(iter(router["lab_addresses"].values()))
+
+
+def test_beyond_routers_no_host_is_in_the_network_of_the_vips():
+    told = routed()
+    vips = ipaddress.ip_network(told["vars"]["lab_network"])
+    assert ipaddress.ip_address(told["vars"]["lab_vip"]) in vips
+    of_hosts = [
+        address
+        for group in told["children"].values()
+        for host in group["hosts"].values()
+        for address in host["lab_addresses"].values()
+    ]
+    assert not [address for address in of_hosts if ipaddress.ip_address(address) in vips]
 
 
 def test_virtual_addresses_are_told():

@@ -62,6 +62,11 @@ def test_without_ipv6_there_is_no_ipv6_address():
     assert "--ipv6" not in net.podman_options()
 
 
+def test_only_a_network_that_does_not_lead_out_is_without_podmans_rules():
+    assert "--internal" in choose().podman_options(leads_out=False)
+    assert "--internal" not in choose().podman_options()
+
+
 @pytest.mark.parametrize("number", [11, 12, 21, 31, network.VIP, network.VIP2])
 def test_podman_leases_no_address_that_is_ours(number):
     net = choose()
