@@ -52,7 +52,7 @@ def read(reader: Reader, path: str = RESOLV_CONF, looks_up: bool = False) -> Dic
         },
         "upstreams": {name: reader.text(file) for name, file in UPSTREAMS.items()},
         "resolved_config": _resolved_config(reader),
-        "answering": reader.text(resolver_records.PATH),
+        "answering": dict(zip(("config", "names"), map(reader.text, resolver_records.PATHS))),
         **{name: unit in active for name, unit in UNITS.items()},
         "resolved_before": looked_up(reader, outside_names(reader)) if looks_up else {},
     }

@@ -121,11 +121,10 @@ def test_a_member_with_the_agent_installs_the_packages_of_its_resolver_alone():
     assert layout_steps(registered, "present", **{**READ, "native": False}) == ["install dnsmasq-base"]
 
 
-@pytest.mark.parametrize("written, said", [(True, "restart"), (False, "reload")])
-def test_a_resolver_is_restarted_where_its_files_have_changed(written, said):
-    done = {"__resolver_started": {"changed": True}, "__resolver_written": {"changed": written, "paths": []}}
+def test_a_resolver_that_reads_its_names_again_is_said_to_reload():
+    done = {"__resolver_reloaded": {"changed": True}}
     registered = [done.get(each, {}) for each in outcome_words.results("present")]
-    assert layout_steps(registered, "present", **READ) == [said]
+    assert layout_steps(registered, "present", **READ) == ["reload"]
 
 
 def test_a_removal_reads_no_plan():

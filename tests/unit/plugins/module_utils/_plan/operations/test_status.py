@@ -17,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status 
     questions,
     status,
 )
-from support.members import DOWN, RECORD, SECOND, VIP, host, pair, seen
+from support.members import DOWN, RECORD, SECOND, VIP, firewall, host, pair, seen
 from support.paths import ROOT
 
 HOLDS = seen(1, [VIP])
@@ -75,11 +75,6 @@ def test_what_a_host_that_is_no_member_hears_is_said_after_the_members():
     mute = f"{VIP} accepts no connection from client: see 'The VIP is held but nothing answers' in {SYMPTOMS}."
     lines, faults = said(pair(HOLDS, seen(2)), probe="client", heard={"reached": []})
     assert lines[1:] == [mute] == faults
-
-
-def firewall(**found):
-    usual = {"closed": [], "open": [[VIP, 80], [VIP, 443]], "vrrp": [], "chain": "inet filter input", "unknown": ""}
-    return {"firewall": {**usual, **found}}
 
 
 def planned(*ports, variable=""):
