@@ -12,7 +12,9 @@ can have wildcards, it reads at a start: a host is without its names for that mo
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+
+Names = Mapping[str, Sequence[str]]  # the addresses by name; that of a wildcard begins with ``*.``
 
 CONFIG = "/etc/onprem-lb-resolver/dnsmasq.conf"  # with the wildcards
 NAMES = "/etc/onprem-lb-resolver/names"  # a hosts file with all other names that are not of nodes
@@ -76,6 +78,32 @@ def addresses(given: Answering) -> Dict[str, List[str]]:
 def questions(names: Dict[str, List[str]]) -> List[Dict[str, Any]]:
     """Return ``{name, addresses}`` by which to ask for names: one below it stands for a wildcard."""
     return [{"name": name.replace("*", "any", 1), "addresses": ips} for name, ips in names.items()]
+
+
+def outdated(wanted: Names, answered: Mapping[str, Names]) -> List[str]:
+    """Return a sentence for the hosts whose resolvers lead names elsewhere than they should.
+
+    :param answered: what each of them answers; nothing where it has no resolver, or that is not known
+    """
+    hosts: Dict[Tuple[str, ...], List[str]] = {}
+    for host, names in answered.items():
+        lines = tuple(_elsewhere(wanted, names)) if names and wanted else ()
+        hosts.setdefault(lines, []).extend([host] if lines else [])
+    return [
+        f"{', '.join(same)}: the resolver leads {'; '.join(lines)}. Run onprem.lb.site without --limit."
+        for lines, same in hosts.items()
+        if lines
+    ]
+
+
+def _elsewhere(wanted: Names, names: Names) -> Iterator[str]:
+    """Yield which names lead where, and where they should."""
+    found: Dict[Tuple[str, str], List[str]] = {}
+    for name, ips in wanted.items():
+        if {*names.get(name, ())} != {*ips}:
+            found.setdefault((", ".join(names.get(name, ())), ", ".join(ips)), []).append(name)
+    for (now, then), same in found.items():
+        yield f"{', '.join(same)} {f'to {now}' if now else 'nowhere'}, and not to {then}"
 
 
 def _with(text: str, lines: List[str]) -> str:

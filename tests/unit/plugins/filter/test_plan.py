@@ -137,3 +137,16 @@ def test_a_member_that_does_not_answer_is_named_at_the_end():
     member.update(statistics=[], stats_port="")
     said = layout_outcome([member], [], False, [{"name": "lb1"}, {"name": "lb2", "silent": True}])
     assert any(line.startswith("Next: when lb2 answers") for line in said)
+
+
+def test_members_outside_the_limit_whose_resolvers_have_the_names_of_before_are_named_at_the_end():
+    layout = {"layout": "pair", "domain": "lab.example.com", "vips": ["192.0.2.10"], "members": {"lb1": "192.0.2.11"}}
+    member = {"name": "lb1", "engine": "native", "vips": [], "held": [], "steps": [], "unserved": []}
+    member.update(statistics=[], stats_port="", resolver={"layout": layout})
+    old = {"name": "lb2", "host": {"named": {"haproxy.lab.example.com": ["192.0.2.9"]}}}
+    said = layout_outcome([member], ["lb2"], False, [{**old, "name": "lb1"}, old])
+    (line,) = [line for line in said if "resolver" in line]
+    assert line.startswith("lb2: the resolver leads haproxy.lab.example.com to 192.0.2.9, and not to 192.0.2.10;")
+    for every, dry in (([{"name": "lb2", "host": None}], False), ([{"name": "lb2"}], False), ([old], True)):
+        assert "resolver" not in str(layout_outcome([member], ["lb2"], dry, every))
+    assert "resolver" not in str(layout_outcome([member], [], False, [old]))

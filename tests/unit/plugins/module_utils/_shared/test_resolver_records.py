@@ -72,3 +72,17 @@ def test_dnsmasq_starts_anew_for_no_name_but_a_wildcard(apis, others, apps):
     now, then = config(apis, apps), config(others, apps)
     if now and then:
         assert now.config == then.config == resolver_records.on_the_way(now, then).config
+
+
+WANTED = {API: ["192.0.2.100"], APPS: ["192.0.2.102"]}
+
+
+def test_resolvers_that_lead_elsewhere_are_named_with_where():
+    """As those of hosts outside --limit."""
+    old, half = {**WANTED, API: ["192.0.2.101"]}, {APPS: ["192.0.2.102"]}
+    answered = {"w1": old, "w2": dict(WANTED), "w3": {}, "w4": old, "w5": half}
+    assert resolver_records.outdated(WANTED, answered) == [
+        f"w1, w4: the resolver leads {API} to 192.0.2.101, and not to 192.0.2.100. Run onprem.lb.site without --limit.",
+        f"w5: the resolver leads {API} nowhere, and not to 192.0.2.100. Run onprem.lb.site without --limit.",
+    ]
+    assert resolver_records.outdated({}, answered) == []  # nobody knows

@@ -55,7 +55,7 @@ class Host(Systemd):
     def ask(self, server, name, kind):
         assert server == "127.0.0.1"
         own = f"*.{APPS}" if name.endswith(APPS) else name
-        return Answer(None, []) if self.silent else Answer(0, self.loaded.get(own, []) if kind == "A" else [])
+        return Answer(None, []) if self.silent else Answer(0, sorted(self.loaded.get(own, [])) if kind == "A" else [])
 
     def run_command(self, command, **options):
         if command[-1] == UNIT:  # a reload reads the names alone
