@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, planner, resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
-from support.plans.clusters import cluster
+from support.plans.clusters import cluster, living
 from support.plans.pairs import pair
 
 NODES = ("master-0", "master-2", "master-1", "worker-0")
@@ -261,9 +261,15 @@ def test_a_resolver_does_not_go_in_the_run_that_gives_up_the_vips_that_it_answer
     assert for_cluster.startswith("ipi_dns is false") and "keep ipi_dns: true" in for_cluster
     assert f"lead api.vmware.example.com to {OLD}," in for_cluster and "apps" not in for_cluster
     assert for_pair.startswith("pair_dns is false")
-    nodes = cluster(*NODES)
-    nodes[0]["host"].update(named=LEADS, instances=[{"addresses": [OLD], "vrid": 1}])
-    assert any("ipi_dns is false" in fault for fault in planner.draft(ipi.LAYOUT, nodes).faults)
+
+
+@pytest.mark.parametrize("vip, dns", [("10.0.0.210", False), ("10.0.0.210", True), ("10.0.0.200", False)])
+def test_a_plan_for_a_cluster_that_runs_refuses_that_and_nothing_else(vip, dns):
+    nodes = living(["master-0", "master-2", "master-1"], {}, api_vips=[vip], **{**DNS, "dns": dns})
+    for one in nodes:
+        one["host"]["named"] = {"api.vmware.example.com": ["10.0.0.200"]}
+    refused = [fault for fault in planner.draft(ipi.LAYOUT, nodes).faults if fault.startswith("ipi_dns is false")]
+    assert len(refused) == (vip != "10.0.0.200" and not dns)
 
 
 @pytest.mark.parametrize(
