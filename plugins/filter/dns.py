@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts, resolver
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import restarts
 
 
 def dns_records(described):
@@ -24,8 +25,17 @@ def resolver_plan(settings, host):
     return resolver.plan(settings, host)._asdict()
 
 
+def resolver_turns(hosts, unit):
+    """Return the turns in which resolvers restart, each the names of its hosts.
+
+    :param hosts: the variables of each host of the play
+    :param unit: the resolver's
+    """
+    return restarts.turns([each["inventory_hostname"] for each in hosts if restarts.is_due(each, unit)])
+
+
 class FilterModule:
     """The class that Ansible loads from this file."""
 
     def filters(self):
-        return {"dns_records": dns_records, "resolver_plan": resolver_plan}
+        return {"dns_records": dns_records, "resolver_plan": resolver_plan, "resolver_turns": resolver_turns}

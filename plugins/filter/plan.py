@@ -22,6 +22,7 @@ import uuid
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
+from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver as dns_resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
@@ -39,7 +40,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets as pair_presets
-from ansible_collections.onprem.lb.plugins.module_utils._shared import paths, pods
+from ansible_collections.onprem.lb.plugins.module_utils._shared import paths, pods, resolver_records
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
     AGENT,
     FRR,
@@ -140,6 +141,7 @@ def layout_drafts(given, layout, left_out=()):
         {
             "faults": [],
             "targets": plan.targets,
+            "names": _names(member.resolver for member in plan.members.values()),
             "members": {
                 name: {
                     "balancer": {key: as_data(member.balancer)[key] for key in ("redirect", "services")},
@@ -154,7 +156,16 @@ def layout_drafts(given, layout, left_out=()):
 
 
 def no_drafts(faults):
-    return [{"faults": faults, "targets": [], "members": {}}] if faults else []
+    return [{"faults": faults, "targets": [], "names": {}, "members": {}}] if faults else []
+
+
+def _names(resolvers):
+    """Return the addresses by name that the resolvers of a layout are to answer, but those of nodes.
+
+    :param resolvers: what each member's is given; nothing where it has none
+    """
+    layout = next((each["layout"] for each in resolvers if each), {})
+    return dns_resolver.names_of(layout, dns_resolver.TTL, []).hosts if layout else {}
 
 
 def _read(given):
@@ -363,7 +374,9 @@ def layout_outcome(given, outside, dry, every):
     """
     silent = [each["name"] for each in every if "silent" in each]
     members = [{**each, "statistics": outcome.statistics(each["statistics"], each["stats_port"])} for each in given]
-    return outcome.lines(members, outside, dry, silent)
+    wanted = _names(each.get("resolver") for each in given)
+    left = {each["name"]: (each.get("host") or {}).get("named", {}) for each in every if each["name"] in outside}
+    return outcome.lines(members, outside, dry, silent, resolver_records.outdated(wanted, left))
 
 
 class FilterModule:

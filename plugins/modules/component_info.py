@@ -158,8 +158,8 @@ resolved_config:
   type: str
   returned: with O(resolver)
 answering:
-  description: The configuration with which the resolver answers now; empty where there is none.
-  type: str
+  description: What the resolver answers now, its C(config) and the hosts file C(names); both are empty without one.
+  type: dict
   returned: with O(resolver)
 networkmanager:
   description: Whether NetworkManager runs.

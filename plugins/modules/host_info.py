@@ -366,6 +366,10 @@ not_following:
   type: list
   elements: str
   returned: success
+named:
+  description: As RV(onprem.lb.member_info#module:named).
+  type: dict
+  returned: success
 heard:
   description: The VRRP routers on the links, as RV(onprem.lb.vrrp_info#module:routers).
   type: list

@@ -174,6 +174,11 @@ not_following:
   type: list
   elements: str
   returned: success
+named:
+  description: The addresses to which this host's own resolver leads names, but those of nodes; empty without one.
+  type: dict
+  returned: success
+  sample: {"api.lab.example.com": ["192.0.2.10"], "*.apps.lab.example.com": ["192.0.2.20"]}
 stale:
   description: A sentence for each program that has not loaded its configuration since it changed.
   type: list

@@ -31,7 +31,8 @@ options:
       - V(listed) compares the saved states with the present one.
       - V(named) has the resolver answer the addresses of the state O(id), too, where a name has another one now. It
         comes before the first V(restored), because the VIPs of both may be held until the last one.
-      - V(restored) returns to the state O(id) at once.
+      - V(renamed) has the resolver answer those of the state O(id) alone, once all members have returned to it.
+      - V(restored) returns to the state O(id) at once, but for what the resolver answers.
       - V(held_back) lets a member whose router a switchover stops start it by itself once nobody holds its VIPs.
       - V(exported) returns the present state as data for a backup. They have passwords.
       - V(imported) saves the state O(saved) of a backup as the state O(id), and changes nothing else.
@@ -45,6 +46,7 @@ options:
       - taken_over
       - listed
       - named
+      - renamed
       - restored
       - held_back
       - exported
@@ -56,8 +58,8 @@ options:
     default: ""
   id:
     description: >-
-      The state to return to, for V(named) and V(restored); to save, for V(imported); that stays although it is the
-      oldest, for V(armed).
+      The state to return to, for V(named), V(renamed) and V(restored); to save, for V(imported); that stays although it
+      is the oldest, for V(armed).
     type: str
     default: ""
   saved:
@@ -176,12 +178,12 @@ paths:
   description: The files that were restored, or would be.
   type: list
   elements: str
-  returned: with O(state=named) and O(state=restored)
+  returned: with O(state=named), O(state=renamed) and O(state=restored)
 commands:
   description: The commands that were run after that, or would be.
   type: list
   elements: str
-  returned: with O(state=named) and O(state=restored)
+  returned: with O(state=named), O(state=renamed) and O(state=restored)
 returned_within:
   description: Within how many seconds of the last heartbeat of the controller all members have returned.
   type: int
@@ -216,6 +218,7 @@ ARGUMENTS = {
             "taken_over",
             "listed",
             "named",
+            "renamed",
             "restored",
             "held_back",
             "exported",
@@ -257,8 +260,8 @@ def do(params, member, dry):
     result = {"returned_within": undoing.returned_within(due.role, due.after, due.settle)} if returns else {}
     if dry:
         return {**result, "postponed": True} if state == "postponed" else result
-    if state == "named":
-        done = manager.name_both(member, params["id"])
+    if state in ("named", "renamed"):
+        done = manager.name(member, params["id"], alone=state == "renamed")
         return {"changed": bool(done["paths"]), **done}
     if state == "armed":
         manager.arm(member, due, params["purpose"], params["id"])

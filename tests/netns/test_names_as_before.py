@@ -115,6 +115,7 @@ def test_the_name_servers_that_are_kept_are_asked_without_a_restart(program, tmp
         .replace("FOLDER", str(tmp_path))
     )
     (tmp_path / "dnsmasq.conf").write_text(config)
+    (tmp_path / "names").write_text(planned([("knows", 0)])[1].names)
     with temporary_link() as link:
         command = [
             "ip",

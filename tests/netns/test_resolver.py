@@ -17,6 +17,7 @@ import dns.query
 import dns.rcode
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import hosts
+from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 from support.name_server import NameServer
 from support.netns.links import temporary_link
@@ -52,16 +53,19 @@ QUESTIONS = ("go.dev", "a.org", "www.example.com", "lab.example.com", "x.lab.exa
 
 
 @contextlib.contextmanager
-def running(namespace, tmp_path, upstream="198.51.100.1", answering=""):
+def running(namespace, tmp_path, upstream="198.51.100.1", answering=None):
     """Yield a function that asks a resolver, and its process.
 
     :param upstream: as dnsmasq writes it; nobody answers at the default
-    :param answering: the configuration of a resolver that has answered before; the VIPs are about to change then
+    :param answering: what a resolver has answered before; the VIPs are about to change then
     """
-    found = resolver.plan({"layout": CLUSTER}, {**HOST, "answering": answering})
+    found = resolver.plan({"layout": CLUSTER}, {**HOST, "answering": answering or {}})
     assert found.faults == []
-    config_text = found.on_the_way["config"] if answering else found.config
-    for path, text in ((resolver.CONFIG, config_text), (resolver.HOSTS, found.hosts), (resolver.LOCAL, found.local)):
+    config_text, names = (
+        (found.on_the_way["config"], found.on_the_way["names"]) if answering else (found.config, found.names)
+    )
+    texts = {resolver.CONFIG: config_text, resolver.NAMES: names, resolver.HOSTS: found.hosts}
+    for path, text in {**texts, resolver.LOCAL: found.local}.items():
         (tmp_path / path.rpartition("/")[2]).write_text(text)
     config = tmp_path / "dnsmasq.conf"
     text = config.read_text().replace(f"resolv-file={resolver.ASKED}", f"no-resolv\nserver={upstream}")
@@ -136,13 +140,37 @@ def test_a_node_that_has_moved_has_its_address_of_now_after_a_reload(link, tmp_p
 
 def test_while_vips_change_dnsmasq_answers_both_and_nothing_else_changes(link, tmp_path):
     before = {**CLUSTER, "api_vips": ["192.0.2.110", "2001:db8::110"], "ingress_vips": ["192.0.2.120"]}
-    answering = resolver.plan({"layout": before}, HOST).config
-    with running(link.client.namespace, tmp_path, answering=answering) as (ask, _process):
+    with running(link.client.namespace, tmp_path, answering=answering(before)) as (ask, _process):
         both = ["192.0.2.10", "192.0.2.110"]
         assert ask("api.lab.example.com") == ask("api-int.lab.example.com") == (0, both)
         assert ask("api.lab.example.com", "AAAA") == (0, ["2001:db8::110"])
         assert ask("x.apps.lab.example.com") == (0, ["192.0.2.120", "192.0.2.20"])
         assert ask("x.apps.lab.example.com", "AAAA") == EMPTY
+
+
+def answering(layout):
+    """What a resolver answers, as a host tells it."""
+    found = resolver.plan({"layout": layout}, HOST)
+    return {"config": found.config, "names": found.names}
+
+
+def test_while_names_change_every_lookup_is_answered_at_its_first_attempt(link, tmp_path):
+    """A name has the address of before, both, or that of the plan, and none of them needs another start of dnsmasq."""
+    changed = {**CLUSTER, "api_vips": ["192.0.2.110"]}
+    way = resolver.plan({"layout": changed}, {**HOST, "answering": answering(CLUSTER)}).on_the_way
+    steps = [way, answering(changed), answering(CLUSTER)]
+    expected = [["192.0.2.10"], ["192.0.2.10", "192.0.2.110"], ["192.0.2.110"]]
+    with running(link.client.namespace, tmp_path) as (ask, process):
+        heard = []
+        for step in steps * 5:
+            assert step["config"] == answering(CLUSTER)["config"]
+            files.write(str(tmp_path / "names"), step["names"])
+            process.send_signal(signal.SIGHUP)
+            heard += [ask("api-int.lab.example.com") for _lookup in range(20)]
+            assert ask("x.apps.lab.example.com") == (0, ["192.0.2.20"])
+    assert {rcode for rcode, _ips in heard} == {0}
+    assert [ips for ips in expected if (0, ips) not in heard] == []
+    assert [ips for _rcode, ips in heard if ips not in expected] == []
 
 
 def own(nodes):

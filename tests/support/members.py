@@ -43,6 +43,12 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
     return {**usual, **values}
 
 
+def firewall(**found: Any) -> Dict[str, Any]:
+    """Return what the firewall of a member refuses, for `seen`."""
+    usual = {"closed": [], "open": [[VIP, 80], [VIP, 443]], "vrrp": [], "chain": "inet filter input", "unknown": ""}
+    return {"firewall": {**usual, **found}}
+
+
 def host(name: str, found: Dict[str, Any], members: Any = NAMES, vips: Any = (VIP,)) -> Dict[str, Any]:
     return {"name": name, "members": list(members), "vips": list(vips), "engine": "auto", "seen": found}
 

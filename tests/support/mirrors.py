@@ -68,8 +68,8 @@ ALSO_PLAYED: Dict[str, str] = {
         resolver/on_the_way resolver/remove""",
     "roles/servers": """
         resolver/main resolver/preflight resolver/install resolver/configure resolver/tell resolver/apply
-        resolver/remove direct_server/main direct_server/preflight direct_server/configure
-        direct_server/verify direct_server/remove""",
+        resolver/turn resolver/on_the_way resolver/remove
+        direct_server/main direct_server/preflight direct_server/configure direct_server/verify direct_server/remove""",
     "roles/stages": """
         layout/routers/wave layout/routers/together
         layout/routers/start layout/routers/stop layout/migrate

@@ -34,7 +34,7 @@ NAMES = {
     "resolved": True,
     "networkmanager": True,
     "resolved_config": "",
-    "answering": "",
+    "answering": {},
     "resolv_conf": {"text": "nameserver 192.0.2.53\n"},
     "upstreams": {},
     "resolved_before": {"deb.debian.org": ["192.0.2.80"]},

@@ -67,6 +67,7 @@ def test_a_dry_run_says_what_moves_and_measures_nothing():
     assert {call.check for call in play.of("drill_event", "config_files")} == {True}
     assert len(play.of("member_info")) == 2  # nobody waits for what does not happen
     assert [call.given["asks_start"] for call in play.of("member_info")] == [True, True]
+    assert [call.given["asks_firewall"] for call in play.of("member_info")] == [True, True]
 
 
 class Stuck(Living):

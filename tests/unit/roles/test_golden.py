@@ -81,7 +81,13 @@ def resolver_of_cluster(what):
 
 
 QUESTIONS = {"haproxy_answers": "haproxy", "chk_ingress": "http"}  # the type of each, by its name
-RESOLVER = {"dnsmasq.conf": "config", "hosts": "hosts", "Corefile": "corefile", "resolved.conf": "resolved"}
+RESOLVER = {
+    "dnsmasq.conf": "config",
+    "names": "names",
+    "hosts": "hosts",
+    "Corefile": "corefile",
+    "resolved.conf": "resolved",
+}
 
 
 def agent_of_pair(name, what):

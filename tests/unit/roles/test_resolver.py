@@ -28,7 +28,12 @@ def known(**others):
         "ansible_check_mode": False,
         "__resolver_settings": {"follows": False},
         "resolver_packages": [],
-        "__resolver_files": [],
+        "__resolver_files": ["config"],
+        "__resolver_named_files": [],
+        "__resolver_turns": [],
+        "__resolver_turn": [],
+        "__resolver_heartbeats": False,
+        "inventory_hostname": "lb1",
         "__resolver_node_files": [],
         "__resolver_asked_files": ["upstreams"],
         "__resolver_corefile": [],
@@ -41,7 +46,8 @@ def known(**others):
         },
         "__resolver_host": {**NOTHING, "missing_packages": ["dnsmasq-base"], "own_packages": []},
         "__resolver_names": {"os_family": "Debian", "resolved": False, "networkmanager": False, "resolved_before": {}},
-        "__resolver_written": {"changed": False},
+        "__resolver_named_written": {"changed": False},
+        "__resolver_on_the_way": {"changed": True},
         "__resolver_nodes_written": {"changed": False},
         "__resolver_followed": {},
         "__resolver_told": {"paths": []},
@@ -65,9 +71,9 @@ def test_its_name_servers_are_kept_and_written_before_it_starts(told, kept):
     plan = {**known()["__resolver_plan"], "told": told}
     variables = known(__resolver_plan=plan, __resolver_host=NOTHING, __resolver_written={"changed": True})
     found = calls("resolver", variables, RESOLV_CONF, FILES, SYSTEMD, tasks_from="configure.yml")
-    starts = [module for module, _given in found].index(SYSTEMD)
+    starts = next(at for at, (_module, given) in enumerate(found) if given.get("units"))
     assert [module for module, _given in found[:starts] if module == RESOLV_CONF] == [RESOLV_CONF] * kept
-    assert found[starts - 1][1]["files"] == ["upstreams"]
+    assert found[starts - 1][1]["files"] == ["upstreams"] and found[starts][1]["files"] == ["config"]
 
 
 def test_a_removal_gives_the_host_its_names_back_before_the_resolver_stops():
@@ -101,15 +107,22 @@ def test_a_layout_calls_it_once_there_is_nothing_to_return_to():
 
 def on_the_way(host, **way):
     own = {**known()["__resolver_plan"], "on_the_way": way}
-    variables = known(__resolver_host=host, __resolver_plan=own, __resolver_on_the_way_files=["both"])
-    found = calls("resolver", variables, FILES, INFO, tasks_from="on_the_way.yml")
-    return [given.get("files", given.get("resolver")) for _module, given in found]
+    variables = known(
+        __resolver_host=host,
+        __resolver_plan=own,
+        __resolver_on_the_way_names=["names"],
+        __resolver_on_the_way_files=["config"],
+        __layout_undo={"run": "1"},
+    )
+    found = calls("resolver", variables, FILES, SYSTEMD, INFO, tasks_from="on_the_way.yml")
+    return [given.get("files", given.get("resolver", given.get("state"))) for _module, given in found]
 
 
-def test_on_the_way_it_is_restarted_with_both_vips_and_asked_for_them():
+def test_on_the_way_it_reads_both_vips_again_and_is_asked_for_them():
     """What a run finds in force is not what a name leads to, so it is asked."""
-    way = {"config": "both", "server": "192.0.2.1", "answers": [{"name": "api", "addresses": ["a", "b"]}]}
-    assert on_the_way(RUNS, **way) == [["both"], {"server": "192.0.2.1", "answers": way["answers"]}]
+    way = {"names": "both", "server": "192.0.2.1", "answers": [{"name": "api", "addresses": ["a", "b"]}]}
+    asked = {"server": "192.0.2.1", "answers": way["answers"]}
+    assert on_the_way(RUNS, **way) == [["names"], "reloaded", ["config"], asked]
     assert on_the_way(RUNS) == [] and on_the_way(NOTHING, **way) == []
 
 

@@ -24,18 +24,23 @@ PLAN = {
 }
 NAMES = {"os_family": "Debian", "resolved": False, "networkmanager": False, "resolved_before": {"a.invalid": []}}
 RESOLVER = {
-    **{f"__resolver_{name}": [] for name in ("files", "node_files", "corefile", "asked_files", "unknown", "packages")},
+    **{
+        f"__resolver_{name}": []
+        for name in ("files", "named_files", "node_files", "corefile", "asked_files", "unknown", "packages")
+    },
     "resolver_follows": False,
 }
 
 
-def resolver(file, answers=None, check=False, names=None, plan=None, host=None, **values):
+def resolver(file, answers=None, check=False, names=None, plan=None, host=None, groups=None, **values):
     found = {**NAMES, **(names or {})}
     known = {"__resolver_plan": {**PLAN, **(plan or {})}, "__resolver_names": found, **RESOLVER, **values}
     units = {f"{what}_units": UNITS for what in ("active", "enabled", "existing")}
     known["__resolver_host"] = host_info("lb1", **{**units, **(host or {})})
     usual = {"config_files": KEPT, "component_info": {"wrong": [], **found}, "host_info": known["__resolver_host"]}
-    return run(tasks_of("resolver", file), HOST, deployment(**{**usual, **(answers or {})}), check=check, **known)
+    return run(
+        tasks_of("resolver", file), groups or HOST, deployment(**{**usual, **(answers or {})}), check=check, **known
+    )
 
 
 def did(play, *modules):
@@ -43,27 +48,88 @@ def did(play, *modules):
     return [line.partition(" ")[2] for line in play.did(*modules)]
 
 
-@pytest.mark.parametrize(
-    "written, host, steps",
-    [
-        ([WROTE, KEPT, KEPT], {"active_units": [], "enabled_units": []}, ["restarted " + RUNS, "restarted " + WATCHES]),
-        ([WROTE, KEPT, KEPT], {}, ["restarted " + RUNS, "restarted " + WATCHES]),
-        ([KEPT, WROTE, KEPT], {}, ["reloaded " + RUNS]),
-        ([KEPT], {}, []),
-        ([KEPT, KEPT, KEPT, WROTE], {}, []),
-        ([KEPT], {"active_units": [WATCHES]}, ["started " + RUNS]),
-        ([KEPT], {"enabled_units": [RUNS]}, ["started " + WATCHES]),
-    ],
-    ids=["first run", "records", "nodes", "nothing", "whom it asks", "stopped", "watch disabled"],
-)
-def test_the_resolver_restarts_reloads_or_starts(written, host, steps):
-    play = resolver("configure.yml", {"config_files": list(written)}, host=host)
-    assert did(play, "systemd_service") == [f"systemd_service {step}" for step in steps]
-    dry = resolver("configure.yml", {"config_files": list(written)}, True, host=host)
-    assert did(dry, "systemd_service", "component_info") == []
+DIFFERS = {"changed": True, "paths": ["/etc/onprem-lb-resolver/dnsmasq.conf"], "stale": []}
+OFF = {"active_units": [], "enabled_units": []}
 
 
-@pytest.mark.parametrize("follows, exists, files", [(True, True, 3), (True, False, 4), (False, False, 4)])
+def configured(differs=(), renamed=False, wrong=None, check=False, host=None, hosts=("lb1",)):
+    """Configure resolvers.
+
+    :param differs: the hosts whose resolver is to start with other files
+    :param wrong: what a resolver does not answer, by host
+    """
+
+    def write(call):
+        if call.given["files"] == [{"path": "config"}]:
+            return DIFFERS if call.host in differs else KEPT
+        return WROTE if renamed and call.given["files"] == [{"path": "names"}] else KEPT
+
+    known = {"files": [{"path": "config"}], "named_files": [{"path": "names"}]}
+    answers = {"config_files": write, "component_info": lambda call: {"wrong": (wrong or {}).get(call.host, [])}}
+    groups = {"pair": {name: {} for name in hosts}}
+    values = {f"__resolver_{name}": files for name, files in known.items()}
+    return resolver("configure.yml", answers, check, host=host, groups=groups, **values)
+
+
+def events(play):
+    """Return which host wrote its configuration and had units run with it, was asked, or was reloaded."""
+    words = {"component_info": "asked", "systemd_service": "reloads", "config_files": "starts"}
+    words["member_state"] = "postponed"
+    calls = [call for call in play.of(*words) if call.module != "config_files" or call.given.get("units")]
+    return [f"{call.host} {words[call.module]}" for call in calls]
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_resolver_with_other_names_alone_reads_them_again_and_never_restarts(renamed):
+    assert events(configured(renamed=renamed)) == ["lb1 starts", *["lb1 reloads"] * renamed, "lb1 asked"]
+    assert events(configured(renamed=True, check=True)) == ["lb1 starts"]  # nothing, in check mode
+    assert events(configured(renamed=True, host=OFF)) == ["lb1 starts", "lb1 asked"]
+
+
+THREE = ("lb1", "lb2", "lb3")
+
+
+def test_resolvers_restart_one_after_another_and_each_is_proved_before_the_next():
+    play = configured(differs=THREE, hosts=THREE)
+    turns = [event for name in THREE for event in (f"{name} starts", f"{name} asked")]
+    assert play.code == 0 and events(play)[:6] == turns
+    first = play.of("config_files")[0]
+    assert first.check and not first.given.get("units")  # dnsmasq has judged the files of all before
+
+
+def test_a_resolver_that_does_not_answer_after_its_turn_is_the_last_one_that_restarts():
+    play = configured(differs=THREE, hosts=THREE, wrong={"lb1": ["api is unknown"]})
+    assert play.code == 2 and {*events(play)} == {"lb1 starts", "lb1 asked"}
+
+
+ANSWERS = [{"name": "any.apps.lab.example.com", "addresses": ["192.0.2.20", "192.0.2.21"]}]
+ON_THE_WAY = {"config": "both", "names": "both", "server": "192.0.2.1", "answers": ANSWERS}
+
+
+@pytest.mark.parametrize("wildcards", [True, False])
+def test_on_the_way_resolvers_read_all_names_at_once_and_restart_one_after_another(wildcards):
+    """An undo is armed by then, which has to wait for each of them."""
+
+    def write(call):
+        is_names = call.given["files"][0]["path"].endswith("/names")
+        return WROTE if is_names else DIFFERS if wildcards else KEPT
+
+    answers = {"config_files": write, "component_info": {"wrong": []}, "member_state": {"postponed": True}}
+    undo = {"run": "1", "role": "alone", "after": 35, "settle": 5, "setting": "ipi_undo_after"}
+    groups = {"pair": {name: {"__layout_every_host": []} for name in ("lb1", "lb2")}}
+    plan = {"on_the_way": ON_THE_WAY}
+    play = resolver("on_the_way.yml", answers, plan=plan, groups=groups, __layout_undo=undo)
+    heartbeat = ["lb1 postponed", "lb2 postponed"]
+    turns = [[*heartbeat, f"{name} starts", f"{name} asked"] for name in ("lb1", "lb2")]
+    every = [*["lb1 reloads", "lb2 reloads"], *sum(turns, [])] if wildcards else ["lb1 reloads", "lb2 reloads"]
+    assert play.code == 0 and events(play) == [*every, "lb1 asked", "lb2 asked"]
+
+
+def test_where_no_resolver_runs_all_start_at_once():
+    assert events(configured(differs=THREE, hosts=THREE, host=OFF))[:3] == [f"{name} starts" for name in THREE]
+
+
+@pytest.mark.parametrize("follows, exists, files", [(True, True, 5), (True, False, 6), (False, False, 6)])
 def test_names_that_follow_has_written_stay_as_they_are(follows, exists, files):
     play = resolver("configure.yml", {"stat": {"stat": {"exists": exists}}}, resolver_follows=follows)
     assert len(did(play, "config_files")) == files and len(did(play, "stat")) == follows

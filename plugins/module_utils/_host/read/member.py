@@ -122,6 +122,7 @@ def read(
         "written_by": versions.written_by(recorded),
         "not_following": not_following(reader),
         "names": resolver.problems(reader),
+        "named": resolver.named(reader),
         "undo": unconfirmed.read(),
     }
 

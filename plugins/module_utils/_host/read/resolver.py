@@ -52,10 +52,22 @@ def read(reader: Reader, path: str = RESOLV_CONF, looks_up: bool = False) -> Dic
         },
         "upstreams": {name: reader.text(file) for name, file in UPSTREAMS.items()},
         "resolved_config": _resolved_config(reader),
-        "answering": reader.text(resolver_records.PATH),
+        "answering": _answering(reader)._asdict(),
         **{name: unit in active for name, unit in UNITS.items()},
         "resolved_before": looked_up(reader, outside_names(reader)) if looks_up else {},
     }
+
+
+def named(reader: Reader) -> Dict[str, List[str]]:
+    """Return the addresses to which this host's resolver leads names, but those of nodes; nothing without a resolver.
+
+    What is in its files counts: a run and a return have it read them, and its own service does that anyway.
+    """
+    return resolver_records.addresses(_answering(reader)) if facts.is_ours(paths.RESOLVER) else {}
+
+
+def _answering(reader: Reader) -> resolver_records.Answering:
+    return resolver_records.Answering(*map(reader.text, resolver_records.PATHS))
 
 
 def problems(reader: Reader) -> List[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
-from ..._shared import mark, paths
+from ..._shared import mark, paths, resolver_records
 from ..._shared.engines import AGENT, CONFIGS, NATIVE, UNITS
 from ..deploy import steps
 from ..read import facts
@@ -44,7 +44,7 @@ def of_files(now: Snapshot, then: Snapshot) -> FileChanges:
 
     A configuration of others stays, if there was none then, and so do the names, if there are none now or then.
     """
-    names = {NAMES} if keeps_names(now, then) else set()
+    names = NAMES if keeps_names(now, then) else ()
     before = {file.path: file for file in now.files if file.path not in names}
     after = {file.path: file for file in then.files if file.path not in names}
     gone = [path for path in before if path not in after and not _is_of_others(before[path], [*now.configs.values()])]
@@ -53,7 +53,8 @@ def of_files(now: Snapshot, then: Snapshot) -> FileChanges:
 
 def keeps_names(now: Snapshot, then: Snapshot) -> bool:
     """Whether the resolver has come or gone since: a host keeps it, or does without it, and asks nobody for that."""
-    return [file.path for file in now.files].count(NAMES) != [file.path for file in then.files].count(NAMES)
+    here, there = ([file.path for file in each.files if file.path in NAMES] for each in (now, then))
+    return sorted(here) != sorted(there)
 
 
 def _is_of_others(file: File, configs: Sequence[str]) -> bool:
@@ -92,8 +93,17 @@ def of_routers(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[Li
     return [
         *(["systemctl", "stop", name] for name in ROUTERS if _stops(name, now, then)),
         *(command for name in ROUTERS for command in _running(name, now, then, changed)),
-        *([["systemctl", "--no-block", "try-restart", paths.RESOLVER]] if NAMES in changed else []),
+        *of_names(changed),
     ]
+
+
+def of_names(changed: Sequence[str]) -> List[List[str]]:
+    """Return the command that has the resolver answer what its files say: it reads its configuration at a start alone.
+
+    No router waits for it.
+    """
+    verb = "try-restart" if resolver_records.CONFIG in changed else "try-reload-or-restart"
+    return [["systemctl", "--no-block", verb, paths.RESOLVER]] if {*NAMES} & {*changed} else []
 
 
 def _kernel(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]]:

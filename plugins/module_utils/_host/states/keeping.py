@@ -23,7 +23,7 @@ OF_ROUTERS = (
     paths.SYSCTL,
     *(f"{paths.library(name)}/*" for name in ("agent", "keepalived")),
     *held_back.PATHS.values(),
-    NAMES,  # which are of its VIPs
+    *NAMES,  # which are of its VIPs
 )
 
 

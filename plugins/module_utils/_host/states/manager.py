@@ -4,16 +4,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Dict, List, NamedTuple
 
-from ..._shared import paths, resolver_records
+from ..._shared import resolver_records
+from ..._shared.resolver_records import Answering
 from .. import records
 from ..firewall.system import Host
+from ..read import resolver
 from ..read.reader import Run
 from . import (
     arming,
     changes,
     fallback_unit,
+    keeping,
     meanwhile,
     program,
     restoring,
@@ -23,6 +27,9 @@ from . import (
 )
 from .arming import Due
 from .snapshot import Snapshot
+
+LOOPBACK = "127.0.0.1"
+PROOFS, PAUSE = 20, 0.5  # looks at a resolver that starts, and seconds between two of them
 
 
 class Member(NamedTuple):
@@ -77,7 +84,7 @@ def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
         "purpose": state.purpose,
         "backup": state.backup,
         "engine": state.saved.engine,
-        "is_present": state.saved.digest == now.digest and snapshot.NAMES not in files,
+        "is_present": state.saved.digest == now.digest and not {*snapshot.NAMES} & {*files},
         "files": files,
         "keeps_names": changes.keeps_names(now, state.saved),
         "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
@@ -106,34 +113,53 @@ def imported(member: Member, data: Dict[str, Any], wanted: str, backup: str, dry
     return _compared(state, member.now())
 
 
-def name_both(member: Member, wanted: str) -> Dict[str, Any]:
-    """Have the resolver answer the addresses of a state, too, where a name has another one now; return as `restore`.
+def name(member: Member, wanted: str, alone: bool) -> Dict[str, Any]:
+    """Have the resolver answer the addresses of a state, and prove that it does; return as `restore`.
 
+    :param alone: False while the VIPs of now may be held as well: a name has both addresses then
     :raises store.Refused: there is no such state
     """
     then, now = store.load(wanted).saved, member.now()
-    before, after = ({file.path: file for file in each.files}.get(snapshot.NAMES) for each in (now, then))
-    if before is None or after is None:
+    if changes.keeps_names(now, then):
         return {"paths": [], "commands": [], "failed": []}
-    way = resolver_records.on_the_way(before.content.decode(), after.content.decode())
-    if way.config.encode() == before.content:
-        return {"paths": [], "commands": [], "failed": []}
+    before, after = _answering(now), _answering(then)
+    way = resolver_records.on_the_way(before, after)
+    todo = after if alone else Answering(way.config, way.names)
+    texts = {path: text.encode() for path, text, old in zip(snapshot.NAMES, todo, before) if text != old}
+    files = [file._replace(content=texts.get(file.path, file.content)) for file in now.files]
+    records.note_written(texts)
+    restoring.files(now, now._replace(files=files))
     done: List[str] = []
-    named = now._replace(
-        files=[*(each for each in now.files if each != before), before._replace(content=way.config.encode())]
-    )
-    records.note_written({before.path: way.config.encode()})
-    restoring.files(now, named)
-    failed = restoring.commands(member.run, [["systemctl", "try-restart", paths.RESOLVER]], done.append)
-    return {"paths": [before.path], "commands": done, "failed": failed}
+    failed = restoring.commands(member.run, changes.of_names([*texts]), done.append)
+    failed += _unproved(todo) if texts else []
+    return {"paths": [*texts], "commands": done, "failed": failed}
+
+
+def _answering(state: Snapshot) -> Answering:
+    texts = {file.path: file.content.decode(errors="replace") for file in state.files}
+    return Answering(*(texts.get(path, "") for path in snapshot.NAMES))
+
+
+def _unproved(wanted: Answering) -> List[str]:
+    """Return what the resolver does not answer as wanted, once it has had the time to start."""
+    server, wrong = resolver_records.server(wanted.config) or LOOPBACK, []  # type: str, List[str]
+    for _try in range(PROOFS):
+        wrong = resolver.wrong_answers(server, resolver_records.questions(resolver_records.addresses(wanted)))
+        if not wrong:
+            break
+        time.sleep(PAUSE)
+    return wrong
 
 
 def restore(member: Member, wanted: str, dry: bool) -> Dict[str, Any]:
     """Return to a state at once; return the paths that changed, and what failed.
 
+    What the resolver answers stays: others may hold the VIPs of now until they have returned as well; see `name`.
+
     :raises store.Refused: there is no such state
     """
-    then, now = store.load(wanted).saved, member.now()
+    now = member.now()
+    then = keeping.with_files(now, store.load(wanted).saved, snapshot.NAMES)
     changed = changes.of_files(now, then).paths
     if dry:
         units, routers = changes.of_units(now, then, changed), changes.of_routers(now, then, changed)

@@ -22,7 +22,7 @@ from ..read import facts
 from ..read.reader import Run, show
 
 # Every file that a run writes, but for the record of installed packages: those stay installed.
-NAMES = resolver_records.PATH  # with the VIPs
+NAMES = resolver_records.PATHS  # with the VIPs
 OWN_FILES = (
     "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
     "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",
@@ -30,7 +30,7 @@ OWN_FILES = (
     # Without onprem-lb-undo, the resolver's and onprem-lb-shutdown: none is a part of a state. A host keeps its
     # resolver, of which a state has the answers alone, and the stop of the last one would stop the router.
     "/etc/systemd/system/onprem-lb-[!urs]*",
-    NAMES,
+    *NAMES,
     paths.SYSCTL,
     "/etc/onprem-lb/*",
     "/etc/onprem-lb-agent/*",
@@ -96,7 +96,7 @@ class Snapshot(NamedTuple):
         parts = sorted(
             [file.path, file.mode, file.target, hashlib.sha256(file.content).hexdigest()]
             for file in self.files
-            if file.path != NAMES
+            if file.path not in NAMES
         )
         units = sorted([name, *unit] for name, unit in self.units.items())
         return hashlib.sha256(json.dumps([parts, units]).encode()).hexdigest()

@@ -22,13 +22,15 @@ from ..._agent.follow import hosts as node_names
 from ..._agent.resolver import resolv_conf as texts
 from ..._agent.resolver.keeper import FILE, NETWORK_MANAGER, RESOLVED, Settings
 from ..._shared import mark, paths, resolver_records
+from ..._shared.resolver_records import Answering
 from . import corefile, layouts, resolv_conf, resolved, searched
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf
 
 TTL = 30  # seconds: how long a client may still have the answer of before
 FOLDER = "/etc/onprem-lb-resolver"
-CONFIG, HOSTS, LOCAL = f"{FOLDER}/dnsmasq.conf", f"{FOLDER}/hosts", f"{FOLDER}/local"
+CONFIG, NAMES = resolver_records.PATHS
+HOSTS, LOCAL = f"{FOLDER}/hosts", f"{FOLDER}/local"  # of the nodes
 ASKED = f"{FOLDER}/upstreams"  # those of UPSTREAMS, which the keeper writes here
 UNIT = paths.RESOLVER
 # Where each keeps the name servers that it was given. The file of the third is the one that is kept.
@@ -60,7 +62,8 @@ class Resolver(NamedTuple):
     told: str = ""  # RESOLVED, NETWORK_MANAGER or FILE
     address: str = ""  # at which the host asks
     domains: List[str] = []
-    config: str = ""  # of dnsmasq
+    config: str = ""  # of dnsmasq, which reads it at a start
+    names: str = ""  # the hosts file with the layout's own names, which it reads again
     hosts: str = ""
     local: str = ""
     corefile: str = ""
@@ -73,7 +76,7 @@ class Resolver(NamedTuple):
     supersedes: bool = False  # whether the file that is kept from before is of no use any more
     in_force: bool = True  # whether systemd-resolved asks already
     answers: List[Dict[str, Any]] = []  # ``{name, addresses}``: what dnsmasq must answer
-    on_the_way: Dict[str, Any] = {}  # ``{config, server, answers}`` while VIPs change; nothing where none is replaced
+    on_the_way: Dict[str, Any] = {}  # as `resolver_records.OnTheWay`; nothing where no VIP is replaced
 
 
 def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
@@ -105,10 +108,10 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
     named = resolved.servers(host["resolved_config"], DROP_IN) if told == RESOLVED else []
     named = [each for each in named if each not in mine]
     servers = [f"server={each}" for each in named]
-    asked = {name.replace("*", "any", 1): ips for name, ips in names.hosts.items()}
     keeper = Settings(told, own, UPSTREAMS[told], sorted(mine), named, ASKED)
     config = _config(names, given, [*servers, f"resolv-file={ASKED}"])
-    way = resolver_records.on_the_way(host.get("answering", ""), config)
+    then = Answering(config, resolver_records.hosts_file(MARK, names.named))
+    way = resolver_records.on_the_way(Answering(**host.get("answering", {})), then)
     return Resolver(
         faults=[],
         warnings=[
@@ -119,6 +122,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
         address=own,
         domains=names.domains,
         config=config,
+        names=then.names,
         hosts=node_names.hosts(names.nodes, names.domains[0], names.reserved),
         local=node_names.local(names.nodes, names.domains[0], names.reserved),
         corefile=f"{MARK}\n{corefile.render(names.fixed, HOSTS, UPSTREAMS[told], given['ttl'])}",
@@ -130,7 +134,7 @@ def _found(names: Names, given: Mapping[str, Any], own: str, here: ResolvConf, h
         resolv_conf="" if told == RESOLVED else texts.render(source, own, others),
         supersedes=here.is_foreign,
         in_force=told != RESOLVED or own in texts.nameservers(host["upstreams"].get(RESOLVED, "")),
-        answers=[{"name": name, "addresses": ips} for name, ips in asked.items()],
+        answers=resolver_records.questions(names.hosts),
         on_the_way={**way._asdict(), "server": way.server or own} if way.answers else {},
     )
 
@@ -140,12 +144,17 @@ class Names(NamedTuple):
 
     domains: List[str] = []  # the cluster's or the pair's, and those of router shards outside it
     fixed: List[Record] = []
-    dnsmasq: str = ""  # the fixed records as its configuration
+    dnsmasq: str = ""  # whose names these are, and the wildcards, as its configuration
     nodes: Hosts = {}
 
     @property
     def hosts(self) -> Hosts:
         return addresses(self.fixed)
+
+    @property
+    def named(self) -> Hosts:
+        """The names with their addresses, without the wildcards, which no hosts file can have."""
+        return {name: ips for name, ips in self.hosts.items() if not name.startswith("*.")}
 
     @property
     def addresses(self) -> List[str]:
@@ -172,7 +181,8 @@ def names_of(layout: Dict[str, Any], ttl: int, faults: Faults) -> Names:
     zone = layouts.zone_of(layout)
     others = [name[2:] for name in addresses(fixed) if name.startswith("*.") and not name.endswith(f".{zone}")]
     nodes = {name: ips for name, ips in every.items() if name not in addresses(fixed)}
-    return Names([zone, *others], fixed, apart["dnsmasq"], nodes)
+    lines = [line for line in apart["dnsmasq"].splitlines(keepends=True) if line.startswith(("local=", "address="))]
+    return Names([zone, *others], fixed, "".join(lines), nodes)
 
 
 def _config(names: Names, given: Mapping[str, Any], upstreams: Sequence[str]) -> str:
@@ -191,6 +201,7 @@ def _config(names: Names, given: Mapping[str, Any], upstreams: Sequence[str]) ->
         "dns-loop-detect",
         f"cache-size={CACHE}",
         "no-hosts",
+        f"addn-hosts={NAMES}",
         f"addn-hosts={HOSTS}",
         f"servers-file={LOCAL}",
         f"local-ttl={given['ttl']}",

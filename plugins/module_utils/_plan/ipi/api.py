@@ -6,20 +6,10 @@ from __future__ import annotations
 
 from typing import List
 
-from ..layouts.pasting import DNS, INSTALL_CONFIG, in_words, yaml_list
+from ..layouts.pasting import DNS, INSTALL_CONFIG, in_words, of_platform
 from .cluster import Cluster
 from .presets import current_name
 
-# With UserManaged, OpenShift runs neither its haproxy nor its keepalived on the nodes.
-LINES = (
-    INSTALL_CONFIG,
-    "platform:",
-    "  baremetal:",
-    "    apiVIPs: {api}",
-    "    ingressVIPs: {ingress}",
-    "    loadBalancer: {{type: UserManaged}}",
-    DNS,
-)
 BEFORE_THESE_KEYS = ("ocp45",)  # the presets of releases whose installer has none of them
 
 
@@ -28,4 +18,5 @@ def snippet(cluster: Cluster) -> List[str]:
     api, ingress = ([vip.address for vip in role.of_installer] for role in (cluster.api, cluster.ingress))
     if current_name(cluster.settings["preset"])[0] in BEFORE_THESE_KEYS or not api or not ingress:
         return []
-    return [line.format(api=yaml_list(api), ingress=yaml_list(ingress), vips=in_words(api)) for line in LINES]
+    platform = of_platform(cluster.settings["platform"], api, ingress)
+    return [INSTALL_CONFIG, *platform, DNS.format(vips=in_words(api))]

@@ -27,6 +27,7 @@ from ..bgp import settings as reach
 from ..change import delivery
 from ..dns.names import bootstrap_address, cluster_name
 from ..layouts import direct, follow, resolver
+from ..layouts.pasting import PLATFORMS
 from ..members.hosts import Member, find_existing, find_placements
 from ..members.subnets import Placement
 from ..model import nft_guard, values
@@ -41,6 +42,7 @@ SETTINGS = {
     "cluster_name": Field(anything, ""),
     "other_clusters": Field(list_of(text), []),
     "preset": Field(one_of(*PRESETS, *FORMER_NAMES), "default"),
+    "platform": Field(one_of(*PLATFORMS), "baremetal"),
     "api_vips": Field(anything, []),
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),

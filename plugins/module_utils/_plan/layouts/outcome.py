@@ -66,16 +66,19 @@ def _unit(word: str, result: Mapping[str, Any]) -> str:
     return word if ran and word else "start"
 
 
-def lines(members: List[Member], outside: List[str], dry: bool, silent: Sequence[str] = ()) -> List[str]:
+def lines(
+    members: List[Member], outside: List[str], dry: bool, silent: Sequence[str] = (), names: Sequence[str] = ()
+) -> List[str]:
     """Return the lines.
 
     :param outside: the names of the members outside `--limit`
     :param dry: whether it was a run in check mode
     :param silent: those of them that do not answer
+    :param names: what the resolvers of the others still answer
     """
     said = [*_holders(members), *_changes(members, dry)]
     if not dry:
-        said += [*_unserved(members), *_unproved(members, outside)]
+        said += [*_unserved(members), *names, *_unproved(members, outside)]
     said += _statistics(members)
     if dry:
         return [*said, "Next: run the same command without --check."]

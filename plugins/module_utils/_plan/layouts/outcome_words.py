@@ -68,11 +68,12 @@ SET_UP = {
     "__layout_router_disabled": "",
     # The host's own resolver.
     "__resolver_on_the_way": "",
+    "__resolver_named_written": "",
     "__resolver_written": "",
     "__resolver_nodes_written": "",
     "__resolver_corefile_written": "",
-    "__resolver_started": "{resolver_start}",
-    "__resolver_watched": "restart",
+    "__resolver_reloaded": "reload",
+    "__resolver_turned": "",
     "__resolver_upstreams_kept": "",
     "__resolver_asked_written": "",
     "__resolver_host_told": "",
@@ -140,7 +141,6 @@ def facts(registered: Mapping[str, Facts], read: Mapping[str, Any]) -> Dict[str,
         "manifests": _listed(each["manifest"] for each in host.get("static_pods", [])),
         "departed": _listed(each["name"] for each in read.get("departed", [])),
         "keepalived_reload": "restart" if restarts else "reload",
-        "resolver_start": "restart" if registered.get("__resolver_written", {}).get("changed") else "reload",
         "own": _listed(_packages("own", *(read[name] for name in OWN))),
     }
 

@@ -10,6 +10,24 @@ from typing import List
 INSTALL_CONFIG = "# In install-config.yaml:"
 DNS = "# In DNS, api and api-int of the cluster's domain are {vips}, as onprem.lb.dns prints it."
 
+# The platforms whose installer has balancers of its own, unless they are the user's (UserManaged).
+PLATFORMS = ("baremetal", "nutanix", "openstack", "vsphere")
+
+
+def of_platform(name: str, api: List[str], ingress: List[str]) -> List[str]:
+    """Return the lines of install-config.yaml after which a cluster has neither haproxy nor keepalived of its own.
+
+    :param api: the addresses of the API's names
+    :param ingress: those of the routes
+    """
+    return [
+        "platform:",
+        f"  {name}:",
+        f"    apiVIPs: {yaml_list(api)}",
+        f"    ingressVIPs: {yaml_list(ingress)}",
+        "    loadBalancer: {type: UserManaged}",
+    ]
+
 
 def yaml_list(names: List[str]) -> str:
     """Return a list in YAML. Without quotes, digits with colons between them may be a number."""

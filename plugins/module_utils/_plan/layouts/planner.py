@@ -294,6 +294,7 @@ def _host_faults(
     if not found.bgp:
         faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
         faults += vrrp_conflicts(members, found.vips, found.placements)
+    faults += resolver.abandoned(found.resolver, members, [vip.address for vip in found.vips], prefix)
     for member in members:
         choice = choices[member["name"]]
         faults += host_faults(member, found.listeners(member["name"]), choice)

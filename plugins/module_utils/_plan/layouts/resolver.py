@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 from ..._agent.config.schema import Faults, Field, anything, boolean
 from ..._agent.follow import hosts
@@ -146,6 +146,25 @@ def warnings(about: Optional[Resolver]) -> List[str]:
     named = [name for name in about.addresses if name != about.layout["bootstrap"]]
     refused = hosts.nameless(named, about.names.domains[0], about.names.reserved)
     return [hosts.said(refused)] if refused else []
+
+
+def abandoned(about: Optional[Resolver], members: List[Member], vips: Collection[str], prefix: str) -> Faults:
+    """Refuse to do without resolvers in the run that moves what they answer: they are removed once it is confirmed.
+
+    Until then they would lead to addresses that nobody holds, and to which names lead then is not known without them.
+
+    :param vips: the addresses of the plan
+    """
+    hosts = {} if about else {member["name"]: member["host"] for member in members if not member.get("stays")}
+    routers = (instance for host in hosts.values() for instance in host.get("instances", []))
+    gone = {address.partition("/")[0] for instance in routers for address in instance["addresses"]} - {*vips}
+    lost = {
+        name: ips for host in hosts.values() for name, ips in host.get("named", {}).items() if ips and {*ips} <= gone
+    }
+    addresses = dict.fromkeys(ip for ips in lost.values() for ip in ips)
+    leads = f"the members' resolvers lead {', '.join(lost)} to {', '.join(addresses)}"
+    mend = f"keep {prefix}_dns: true for the run that changes the VIPs, and set it to false in the next one."
+    return [f"{prefix}_dns is false, and {leads}, which this run gives up: {mend}"] if lost else []
 
 
 def planned(about: Optional[Resolver], name: str, follows: bool) -> Dict[str, Any]:

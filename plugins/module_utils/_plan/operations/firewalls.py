@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Sequence
 
-from .members import Member
+from .members import Layout, Member, layouts
 from .outside import listed, ports
 
 CLIENTS_AND_ROUTERS = "let in clients and VRRP is not known"
@@ -27,7 +27,29 @@ def closed(member: Member, plans: Sequence[Mapping[str, Any]]) -> str:
     closed_ports = [] if variable else seen.get("closed", [])  # whom a user's own firewall lets in is the user's choice
     opens = planned.get("opens", [])
     shut = [[vip, port] for vip, port in closed_ports if port in opens or vip not in some_open]
-    refused = [*_clients(shut), *_routers(seen.get("vrrp", []))]
+    return _sentence(seen, [*_clients(shut), *_routers(seen.get("vrrp", []))], variable)
+
+
+def hearing(given: List[Dict[str, Any]]) -> List[Layout]:
+    """Return the pairs and clusters of a play, with what the members' firewalls refuse of each other's routers.
+
+    A router that hears no other one takes the VIPs beside it, so none is to start, and none to take over, there.
+
+    :param given: the hosts, as `members` describes them, each with ``left_to_user`` as a draft has it
+    """
+    variables = {host["name"]: host.get("left_to_user", "") for host in given}
+    return [
+        layout._replace(members=[each._replace(closed=_deaf(each, variables[each.name])) for each in layout.members])
+        for layout in layouts(given)
+    ]
+
+
+def _deaf(member: Member, variable: str) -> str:
+    seen = member.seen.get("firewall", {})
+    return _sentence(seen, _routers(seen.get("vrrp", [])), variable)
+
+
+def _sentence(seen: Mapping[str, Any], refused: Sequence[str], variable: str) -> str:
     if not refused:
         return ""
     mend = f"open it, as no run does ({variable}: false)." if variable else "onprem.lb.site opens it again."

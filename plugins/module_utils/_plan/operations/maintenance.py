@@ -12,6 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ..._shared.held_back import MAINTENANCE, PATHS
 from . import steps
+from .firewalls import hearing
 from .members import Layout, Member, layouts, member_of
 from .status import vip_faults
 from .steps import Steps
@@ -36,7 +37,7 @@ def plan(given: List[Dict[str, Any]], wanted: List[str], work: str) -> Plan:
     :param wanted: the members that are asked for; [] for all
     :param work: what is done to each of them, in words
     """
-    every = [layout for layout in layouts(given) if not wanted or set(wanted) & set(layout.names)]
+    every = [layout for layout in hearing(given) if not wanted or set(wanted) & set(layout.names)]
     faults = [fault for layout in every for fault in _faults(layout, wanted, work)]
     if faults:
         return Plan(faults)
@@ -148,7 +149,7 @@ def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str], pr
     :param done: the members that this maintenance has finished
     :param proved: those that a dry run takes for proved, because it has not changed them
     """
-    layout, member = member_of(given, name)
+    layout, member = member_of(hearing(given), name)
     faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member, proved)
     if faults:
         return Steps(faults)
@@ -175,7 +176,7 @@ def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str], pr
 
 def give_back(given: List[Dict[str, Any]], name: str) -> Steps:
     """Return the steps after which a member takes part again; it is proved after them, wherever the VIPs are then."""
-    layout, member = member_of(given, name)
+    layout, member = member_of(hearing(given), name)
     return steps.give_back(layout, [member])._replace(expected={})
 
 
@@ -186,7 +187,7 @@ def unproved(given: List[Dict[str, Any]], name: str, now: Dict[str, Any], takes_
     :param now: what `member_info` returns on it now
     :param takes_part: whether its router is to run
     """
-    layout, before = member_of(given, name)
+    layout, before = member_of(hearing(given), name)
     seen = now.get("unable") is not None
     if not seen:
         return [f"{name} cannot be read: {now.get('msg', 'no answer')}."]

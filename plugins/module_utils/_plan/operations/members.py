@@ -26,7 +26,7 @@ class Member(NamedTuple):
     seen: Dict[str, Any]  # as `member_info` returns it
     problem: str = ""  # why it could not be read; `seen` is then empty
     silent: Sequence[str] = ()  # the members beside it that cannot be reached
-    closed: str = ""  # what its firewall refuses although the plan opens it; for the status alone
+    closed: str = ""  # what its firewall refuses although the plan opens it
 
     @property
     def held(self) -> List[str]:
@@ -150,9 +150,9 @@ def layouts(given: List[Dict[str, Any]]) -> List[Layout]:
     return [Layout(list(names), _members(hosts), _addresses(hosts[0]["vips"])) for names, hosts in found.items()]
 
 
-def member_of(given: List[Dict[str, Any]], name: str) -> Tuple[Layout, Member]:
-    """Return a member of a play, and its pair or cluster."""
-    return next((layout, member) for layout in layouts(given) for member in layout.members if member.name == name)
+def member_of(every: Sequence[Layout], name: str) -> Tuple[Layout, Member]:
+    """Return a member, and its pair or cluster."""
+    return next((layout, member) for layout in every for member in layout.members if member.name == name)
 
 
 def _members(hosts: List[Dict[str, Any]]) -> List[Member]:

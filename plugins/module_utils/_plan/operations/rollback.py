@@ -13,6 +13,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..._shared import resolver_records
 from ..._shared.state_ids import PURPOSE, RETURNED, when
+from ..model.restarts import at_once
 from .members import Layout, Member, layouts
 from .steps import incomplete, several
 
@@ -38,6 +39,7 @@ class Steps(NamedTuple):
     first_addresses: List[str] = []  # of the first one
     purpose: str = ""  # of the state that it saves
     renames: bool = False  # whether names get other addresses
+    names_at_once: int = 0  # on how many members at a time; 0 for all, where no resolver starts anew
 
 
 def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) -> Steps:
@@ -144,8 +146,10 @@ def _moves(layout: Layout, chosen: str, found: States, returning: States) -> Ste
     lines += _alone(layout, sole, settle) if sole else []
     lines.append("The inventory stays as it is: the next run of onprem.lb.site applies its settings again.")
     addresses = sole.seen.get("addresses", []) if sole else []
-    renames = any(resolver_records.PATH in state["files"] for state in found.values())
-    return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen), renames)
+    renames = any({*resolver_records.PATHS} & {*state["files"]} for state in found.values())
+    restarts = any(resolver_records.CONFIG in state["files"] for state in found.values())
+    naming = (renames, at_once(len(found)) if restarts else 0)
+    return Steps([], lines, chosen, what, list(found), first, settle, addresses, PURPOSE.format(chosen), *naming)
 
 
 def _changes_peers(state: Dict[str, Any]) -> bool:

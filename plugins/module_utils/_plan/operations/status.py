@@ -11,7 +11,7 @@ import datetime
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent import VERSION
-from ..._shared import markdown
+from ..._shared import markdown, resolver_records
 from ..._shared.engines import AUTO
 from . import firewalls
 from .members import Layout, Member, layouts
@@ -79,7 +79,7 @@ def status(given: List[Dict[str, Any]], beside: Beside = NOTHING_BESIDE) -> Stat
     """
     every = [_with_firewalls(layout, beside.plans) for layout in layouts(given)]
     faults = [fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)]]
-    lines = [line for layout in every for line in _lines(layout)]
+    lines = [line for layout in every for line in [*_lines(layout), *_names(layout, beside.plans)]]
     targets = questions(given, beside.plans)["targets"]
     outside, silent = heard_through(targets, beside.probe, beside.heard, beside.asked)
     drilled = [_drill_line(beside.drill)] if beside.drill else []
@@ -243,6 +243,12 @@ def _drill_line(drill: Mapping[str, Any]) -> str:
     worst = max((row["worst_ms"] for row in drill["rows"]), default=0)
     judged = f"{len(drill['faults'])} faults" if drill["faults"] else "as planned"
     return f"The last drill was at {at}: {len(drill['rows'])} events, {worst:.0f} ms at worst, {judged}."
+
+
+def _names(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Return which members' resolvers answer other addresses than the inventory has, as after a run with --limit."""
+    wanted = next((plan.get("names", {}) for plan in plans if {*plan["members"]} & {*layout.names}), {})
+    return resolver_records.outdated(wanted, {member.name: member.seen.get("named", {}) for member in layout.read})
 
 
 def _data(layout: Layout) -> Dict[str, Any]:

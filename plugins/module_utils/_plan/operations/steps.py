@@ -111,7 +111,7 @@ def _next_holders(layout: Layout, member: Member, stopped: Collection[str]) -> S
 
 def unable(member: Member) -> List[str]:
     """Say why a member could not take over, once its router runs if it is held back."""
-    reasons = [*member.seen["unable"], *member.unloaded]
+    reasons = [*member.seen["unable"], *member.unloaded, *filter(None, [member.closed])]
     return [f"{member.name} could not take over: {' '.join(reasons)}"] if reasons else []
 
 

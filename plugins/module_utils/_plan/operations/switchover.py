@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..._shared.held_back import PATHS, SWITCHOVER
-from .members import Layout, Member, layouts
+from .firewalls import hearing
+from .members import Layout, Member
 from .steps import Steps, delays, give_back, holder, holders_after, probe, several, unable, unfit
 
 BACK = "-e switchover_back=true, the next run of onprem.lb.site, or a reboot of it"
@@ -26,7 +27,7 @@ def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False) -> Step
     :param to: the member that is to hold the VIPs; '' for the second in priority
     :param back: end an earlier switchover instead
     """
-    every = layouts(given)
+    every = hearing(given)
     if back and to:
         return Steps([f"switchover_back and switchover_to ({to}) are both set: leave one of them out."])
     if back:

@@ -8,7 +8,7 @@ import ipaddress
 import json
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from ..layouts.pasting import DNS, INSTALL_CONFIG, in_words, yaml_list
+from ..layouts.pasting import DNS, INSTALL_CONFIG, in_words, of_platform, yaml_list
 from ..members.hosts import Member
 from ..model.plan import Vip
 
@@ -65,8 +65,6 @@ OPENSHIFT = Names(
 )
 
 
-# Where the installer sets the machines up, and has balancers of its own unless they are the user's.
-PLATFORMS = ("baremetal", "nutanix", "openstack", "vsphere")
 DAY_TWO = (
     "# On day two the type, and the cluster's own VIPs and keepalived, stay as they are. Then the order is:",
     "# 1. this pair, with VIPs that the cluster does not have, 2. `curl -k --resolve` through each of them,",
@@ -80,17 +78,13 @@ def _platform(settings: Dict[str, Any], vips: List[Vip]) -> List[str]:
     if not name:
         return ["platform: {none: {}}"]
     first = [vip for vip in vips if vip == next(each for each in vips if each.version == vip.version)]
-    addresses, networks = yaml_list([vip.address for vip in first]), settings["machine_networks"]
+    addresses, networks = [vip.address for vip in first], settings["machine_networks"]
     listed = ", ".join(f"{{cidr: {json.dumps(each)}}}" for each in networks)
     outside = [vip.address for vip in first if networks and not _is_in(vip.address, networks)]
     return [
         *([f"networking: {{machineNetwork: [{listed}]}}"] if networks else []),
         *([f"# machineNetwork needs the subnet of {in_words(outside)} as well."] if outside else []),
-        "platform:",
-        f"  {name}:",
-        f"    apiVIPs: {addresses}",
-        f"    ingressVIPs: {addresses}",
-        "    loadBalancer: {type: UserManaged}",
+        *of_platform(name, addresses, addresses),
     ]
 
 

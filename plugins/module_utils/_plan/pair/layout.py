@@ -27,6 +27,7 @@ from ..forecast import servers
 from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
+from ..layouts.pasting import PLATFORMS
 from ..members import loops, openings
 from ..members.hosts import Member, find_existing, find_placements, priorities
 from ..members.subnets import Placement
@@ -54,7 +55,7 @@ SETTINGS = {
     "bootstrap_complete": Field(boolean, False),
     "machine_networks": SERVICE["allow"],
     "api_names": Field(list_of(values.host_name), []),
-    "platform": Field(values.optional(one_of(*pair_api.PLATFORMS)), ""),
+    "platform": Field(values.optional(one_of(*PLATFORMS)), ""),
     "services": Field(anything),
     "interface": Field(values.optional(values.interface), ""),
     "engine": Field(text, engines.AUTO),  # read for each member

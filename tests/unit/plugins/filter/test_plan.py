@@ -121,11 +121,10 @@ def test_a_member_with_the_agent_installs_the_packages_of_its_resolver_alone():
     assert layout_steps(registered, "present", **{**READ, "native": False}) == ["install dnsmasq-base"]
 
 
-@pytest.mark.parametrize("written, said", [(True, "restart"), (False, "reload")])
-def test_a_resolver_is_restarted_where_its_files_have_changed(written, said):
-    done = {"__resolver_started": {"changed": True}, "__resolver_written": {"changed": written, "paths": []}}
+def test_a_resolver_that_reads_its_names_again_is_said_to_reload():
+    done = {"__resolver_reloaded": {"changed": True}}
     registered = [done.get(each, {}) for each in outcome_words.results("present")]
-    assert layout_steps(registered, "present", **READ) == [said]
+    assert layout_steps(registered, "present", **READ) == ["reload"]
 
 
 def test_a_removal_reads_no_plan():
@@ -138,3 +137,16 @@ def test_a_member_that_does_not_answer_is_named_at_the_end():
     member.update(statistics=[], stats_port="")
     said = layout_outcome([member], [], False, [{"name": "lb1"}, {"name": "lb2", "silent": True}])
     assert any(line.startswith("Next: when lb2 answers") for line in said)
+
+
+def test_members_outside_the_limit_whose_resolvers_have_the_names_of_before_are_named_at_the_end():
+    layout = {"layout": "pair", "domain": "lab.example.com", "vips": ["192.0.2.10"], "members": {"lb1": "192.0.2.11"}}
+    member = {"name": "lb1", "engine": "native", "vips": [], "held": [], "steps": [], "unserved": []}
+    member.update(statistics=[], stats_port="", resolver={"layout": layout})
+    old = {"name": "lb2", "host": {"named": {"haproxy.lab.example.com": ["192.0.2.9"]}}}
+    said = layout_outcome([member], ["lb2"], False, [{**old, "name": "lb1"}, old])
+    (line,) = [line for line in said if "resolver" in line]
+    assert line.startswith("lb2: the resolver leads haproxy.lab.example.com to 192.0.2.9, and not to 192.0.2.10;")
+    for every, dry in (([{"name": "lb2", "host": None}], False), ([{"name": "lb2"}], False), ([old], True)):
+        assert "resolver" not in str(layout_outcome([member], ["lb2"], dry, every))
+    assert "resolver" not in str(layout_outcome([member], [], False, [old]))

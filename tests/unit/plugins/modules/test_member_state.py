@@ -75,12 +75,13 @@ def test_a_return_at_once_says_what_it_does_or_would_do(monkeypatch, check):
     assert asked == [(RUN, check)] and result["changed"] and result["paths"] == done["paths"]
 
 
-@pytest.mark.parametrize("check, expected", [(True, []), (False, [(RUN,)])])
-def test_the_names_of_both_are_answered_and_in_check_mode_nothing_is_done(monkeypatch, check, expected):
+@pytest.mark.parametrize("state, alone", [("named", False), ("renamed", True)])
+@pytest.mark.parametrize("check", [True, False])
+def test_the_names_are_answered_and_in_check_mode_nothing_is_done(monkeypatch, check, state, alone):
     done, asked = {"paths": ["/etc/onprem-lb-resolver/dnsmasq.conf"], "commands": [], "failed": []}, []
-    monkeypatch.setattr(manager, "name_both", lambda _member, *given: asked.append(given) or dict(done))
-    result = run(member_state, {"state": "named", "id": RUN}, check=check)
-    assert asked == expected and result["changed"] is not check
+    monkeypatch.setattr(manager, "name", lambda _member, wanted, alone: asked.append((wanted, alone)) or dict(done))
+    result = run(member_state, {"state": state, "id": RUN}, check=check)
+    assert asked == [(RUN, alone)] * (not check) and result["changed"] is not check
 
 
 def test_a_command_that_fails_on_the_way_fails_the_task(monkeypatch):

@@ -166,3 +166,15 @@ def test_it_forwards_unless_others_answer_and_it_does_not(monkeypatch):
         resolver, "forwards", lambda _server, upstreams: {"a": False, "b": None}.get(upstreams[0], True)
     )
     assert [len(resolver.not_forwarded("192.0.2.1", [each])) for each in "abc"] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_where_names_lead_is_read_of_a_resolver_of_ours_alone(monkeypatch, ours):
+    texts = ["address=/apps.lab.example.com/192.0.2.20\n", "# Managed\n192.0.2.10 api.lab.example.com\n"]
+    files = dict(zip(resolver.resolver_records.PATHS, texts))
+    monkeypatch.setattr(facts, "is_ours", lambda _unit: ours)
+    monkeypatch.setattr(Reader, "text", lambda _reader, path: files.get(path, ""))
+    found = {"*.apps.lab.example.com": ["192.0.2.20"], "api.lab.example.com": ["192.0.2.10"]}
+    assert resolver.named(Reader(None, None)) == (found if ours else {})
+    files.clear()
+    assert resolver.named(Reader(None, None)) == {}

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import changes
-from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import NAMES
+from ansible_collections.onprem.lb.plugins.module_utils._shared import resolver_records
 from support.states import CONFIGS, KEEPALIVED_UNIT, MARK, RUNS, STOPPED, file, native
 
 AGENT = {"onprem-lb-vrrp.service": RUNS, "onprem-lb-proxy.service": RUNS}
@@ -82,22 +82,28 @@ def test_a_server_of_direct_return_stops_while_its_program_is_there_and_only_rel
     assert way(other, now) == [[f"systemctl reload {name}"], []]
 
 
-def named(address, **routers):
+def named(address, apps="192.0.2.20", **routers):
     """A member whose resolver leads to an address; '' without one."""
     here = native(**routers)
-    return here._replace(files=[*here.files, *([file(NAMES, f"address=/api-int/{address}")] if address else [])])
+    texts = {resolver_records.NAMES: f"{address} api-int", resolver_records.CONFIG: f"address=/apps/{apps}"}
+    return here._replace(files=[*here.files, *(file(path, text) for path, text in texts.items() if address)])
 
 
-def test_the_names_lead_to_the_vips_of_the_state_again():
-    now, then = named("192.0.2.110"), named("192.0.2.100")
-    assert changes.of_files(now, then).write == [then.files[-1]]
-    assert way(now, then) == [[], ["systemctl --no-block try-restart onprem-lb-resolver.service"]]
+RESOLVER = "systemctl --no-block {} onprem-lb-resolver.service"
+
+
+@pytest.mark.parametrize("apps, verb", [("192.0.2.20", "try-reload-or-restart"), ("192.0.2.21", "try-restart")])
+def test_the_names_lead_to_the_vips_of_the_state_again(apps, verb):
+    """Names are read again; a wildcard is configuration, which is read at a start."""
+    now, then = named("192.0.2.110", apps=apps), named("192.0.2.100")
+    assert {*changes.of_files(now, then).write} == {*then.files} - {*now.files}
+    assert way(now, then) == [[], [RESOLVER.format(verb)]]
 
 
 def test_the_names_change_after_the_router_that_takes_the_vips_back():
     assert way(named("192.0.2.110", routed="two"), named("192.0.2.100")) == [
         [],
-        ["systemctl reload keepalived.service", "systemctl --no-block try-restart onprem-lb-resolver.service"],
+        ["systemctl reload keepalived.service", RESOLVER.format("try-reload-or-restart")],
     ]
 
 

@@ -45,6 +45,7 @@ def test_it_has_every_file_of_this_collection_and_none_of_others(tmp_path):
         "/etc/onprem-lb-agent/vrrp.json",
         "/etc/onprem-lb-pair-members.json",
         "/etc/onprem-lb-resolver/dnsmasq.conf",
+        "/etc/onprem-lb-resolver/names",
         "/etc/onprem-lb/open-firewall",
         "/etc/sysctl.d/90-onprem-lb.conf",
         "/etc/systemd/system/haproxy.service.d/onprem-lb.conf",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pasting import PLATFORMS
 from support.plans.clusters import cluster
 
 
@@ -17,10 +18,11 @@ def snippet(**settings):
 
 
 @pytest.mark.parametrize("preset", ["default", "upstream", "current"])
-def test_the_installer_gets_the_vips_and_is_told_to_run_no_balancer_of_its_own(preset):
-    assert yaml.safe_load("\n".join(snippet(preset=preset))) == {
+@pytest.mark.parametrize("settings, name", [({}, "baremetal"), *(({"platform": name}, name) for name in PLATFORMS)])
+def test_the_installer_gets_the_vips_and_is_told_to_run_no_balancer_of_its_own(preset, settings, name):
+    assert yaml.safe_load("\n".join(snippet(preset=preset, **settings))) == {
         "platform": {
-            "baremetal": {
+            name: {
                 "apiVIPs": ["10.0.0.200"],
                 "ingressVIPs": ["10.0.0.201"],
                 "loadBalancer": {"type": "UserManaged"},
@@ -46,3 +48,8 @@ def test_the_installer_takes_one_vip_of_a_family_and_none_of_a_shard():
 @pytest.mark.parametrize("preset", ["ocp45", "seed"])
 def test_the_installer_of_openshift_4_5_has_no_such_keys(preset):
     assert snippet(preset=preset) == []
+
+
+def test_an_unknown_platform_is_refused_with_those_that_are_known():
+    (fault,) = ipi.plan(cluster(platform="none")).faults
+    assert "ipi_platform" in fault and all(name in fault for name in PLATFORMS)

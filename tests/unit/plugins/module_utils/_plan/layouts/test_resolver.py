@@ -11,10 +11,10 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver as dns_resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow, planner, resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
-from support.plans.clusters import cluster
+from support.plans.clusters import cluster, living
 from support.plans.pairs import pair
 
 NODES = ("master-0", "master-2", "master-1", "worker-0")
@@ -240,3 +240,55 @@ def test_a_member_that_is_not_known_yet_has_no_made_up_address():
     nodes = cluster(*NODES, **DNS)
     nodes[3].update(host=None, address="worker-0")
     assert "worker-0" not in members(ipi.plan(nodes))["master-0"].resolver["layout"]["nodes"]
+
+
+OLD = "10.0.0.250"
+LEADS = {"api.vmware.example.com": [OLD], "*.apps.vmware.example.com": ["10.0.0.201"]}
+
+
+def without_names(named, running, **settings):
+    """The faults of a plan without resolvers, for nodes that have one and whose routers have these VIPs."""
+    nodes = cluster(*NODES, **settings)
+    for one in nodes:
+        one["host"].update(named=named, instances=[{"addresses": [f"{running}/24"]}])
+    vips = ["10.0.0.200", "10.0.0.201"]
+    return [fault for prefix in ("ipi", "pair") for fault in resolver.abandoned(None, nodes, vips, prefix)]
+
+
+def test_a_resolver_does_not_go_in_the_run_that_gives_up_the_vips_that_it_answers():
+    """It goes after the run is confirmed, and without it nobody knows to which VIP a name is to lead until then."""
+    for_cluster, for_pair = without_names(LEADS, OLD)
+    assert for_cluster.startswith("ipi_dns is false") and "keep ipi_dns: true" in for_cluster
+    assert f"lead api.vmware.example.com to {OLD}," in for_cluster and "apps" not in for_cluster
+    assert for_pair.startswith("pair_dns is false")
+
+
+@pytest.mark.parametrize("vip, dns", [("10.0.0.210", False), ("10.0.0.210", True), ("10.0.0.200", False)])
+def test_a_plan_for_a_cluster_that_runs_refuses_that_and_nothing_else(vip, dns):
+    nodes = living(["master-0", "master-2", "master-1"], {}, api_vips=[vip], **{**DNS, "dns": dns})
+    for one in nodes:
+        one["host"]["named"] = {"api.vmware.example.com": ["10.0.0.200"]}
+    refused = [fault for fault in planner.draft(ipi.LAYOUT, nodes).faults if fault.startswith("ipi_dns is false")]
+    assert len(refused) == (vip != "10.0.0.200" and not dns)
+
+
+@pytest.mark.parametrize(
+    "named, running",
+    [
+        ({}, OLD),  # no resolver
+        ({"api.vmware.example.com": ["10.0.0.200"]}, "10.0.0.200"),  # no other VIP
+        ({"api.vmware.example.com": ["10.0.0.200", OLD]}, OLD),  # one that stays is found, too
+        ({"bootstrap.vmware.example.com": ["10.0.0.77"]}, OLD),  # no VIP
+    ],
+)
+def test_where_every_name_leads_to_somebody_it_may_go(named, running):
+    assert without_names(named, running) == []
+
+
+def test_with_a_resolver_or_where_nothing_is_to_change_nothing_is_refused():
+    nodes = cluster(*NODES)
+    for one in nodes:
+        one["host"].update(named=LEADS, instances=[{"addresses": [OLD]}])
+    about = resolver.Resolver({}, {}, dns_resolver.Names())
+    assert resolver.abandoned(None, nodes, [], "ipi") != [] == resolver.abandoned(about, nodes, [], "ipi")
+    assert resolver.abandoned(None, [{**one, "stays": True} for one in nodes], [], "ipi") == []

@@ -15,7 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.mainten
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps
 from ansible_collections.onprem.lb.plugins.module_utils._shared.held_back import PATHS
-from support.members import DOWN, RECORD, VIP, host, instance, pair, seen
+from support.members import DOWN, RECORD, VIP, firewall, host, instance, pair, seen
 
 WORK = "it reboots"
 THREE = ["lb1", "lb2", "lb3"]
@@ -292,3 +292,16 @@ def test_it_says_what_is_held_back_and_how_to_go_on_even_without_the_member():
         "it has finished. onprem.lb.site brings it back at once."
     )
     assert "lb1 and lb2 serve without it" in stopped(three(HOLDS, seen(2), seen(3)), "lb3", "No.", [])
+
+
+def test_nobody_is_drained_for_a_member_whose_firewall_refuses_the_others_routers():
+    deaf = seen(2, **firewall(vrrp=["192.0.2.1"]))
+    for found in (plan(pair(HOLDS, deaf), ["lb1"], WORK), drain(pair(HOLDS, deaf), "lb1", WORK, [])):
+        assert "Without lb1 nobody could hold" in found.faults[0] and "no VRRP from 192.0.2.1" in found.faults[0]
+    assert drain(three(HOLDS, deaf, seen(3)), "lb1", WORK, []).expected == {"lb3": [VIP]}
+
+
+def test_one_whose_work_has_closed_its_firewall_to_routers_stays_held_back():
+    given = pair(seen(1, held_back=record(), **firewall(vrrp=["192.0.2.2"])), seen(2, [VIP]))
+    found = give_back(given, "lb1")
+    assert "no VRRP from 192.0.2.2" in found.faults[0] and found.start == []

@@ -59,7 +59,7 @@ def test_the_user_says_who_opens_the_firewall():
 
 def test_of_a_plan_with_faults_the_faults_are_told():
     (found,) = layout_drafts(unread(["pair_vipz is no variable."]), "pair")
-    assert found == {"faults": ["pair_vipz is no variable."], "targets": [], "members": {}}
+    assert found == {"faults": ["pair_vipz is no variable."], "targets": [], "names": {}, "members": {}}
     assert words([found], [[VIP, 80]]) == ["HTTP at 80"]
 
 

@@ -17,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status 
     questions,
     status,
 )
-from support.members import DOWN, RECORD, SECOND, VIP, host, pair, seen
+from support.members import DOWN, RECORD, SECOND, VIP, firewall, host, pair, seen
 from support.paths import ROOT
 
 HOLDS = seen(1, [VIP])
@@ -75,11 +75,6 @@ def test_what_a_host_that_is_no_member_hears_is_said_after_the_members():
     mute = f"{VIP} accepts no connection from client: see 'The VIP is held but nothing answers' in {SYMPTOMS}."
     lines, faults = said(pair(HOLDS, seen(2)), probe="client", heard={"reached": []})
     assert lines[1:] == [mute] == faults
-
-
-def firewall(**found):
-    usual = {"closed": [], "open": [[VIP, 80], [VIP, 443]], "vrrp": [], "chain": "inet filter input", "unknown": ""}
-    return {"firewall": {**usual, **found}}
 
 
 def planned(*ports, variable=""):
@@ -372,3 +367,14 @@ def test_a_change_that_is_not_confirmed_is_named_with_its_mend():
     found = status(pair(seen(1, [VIP]), seen(2, undo=told)))
     assert f"lb2 {told}" in found.lines
     assert [member["undo"] for member in found.data["layouts"][0]["members"]] == ["", told]
+
+
+def test_a_member_whose_resolver_has_the_names_of_before_is_named():
+    """As after a run with --limit to others. Without a plan nobody knows what it is to answer."""
+    names = {"api.lab.example.com": [VIP]}
+    plans = [{**each, "names": names} for each in planned(443)]
+    given = pair(seen(1, [VIP], named=names), seen(2, named={"api.lab.example.com": [SECOND]}))
+    (line,) = [line for line in said(given, plans=plans)[0] if "resolver" in line]
+    assert line.startswith(f"lb2: the resolver leads api.lab.example.com to {SECOND}, and not to {VIP}.")
+    for some in ((), planned(443), [{**each, "names": {}} for each in plans]):
+        assert "resolver" not in str(said(given, plans=some))

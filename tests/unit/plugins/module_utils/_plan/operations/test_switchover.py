@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, measured, missed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.switchover import steps
-from support.members import DOWN, RECORD, SECOND, VIP, host, instance, pair, seen
+from support.members import DOWN, RECORD, SECOND, VIP, firewall, host, instance, pair, seen
 
 HOLDS = seen(1, [VIP])
 HELD_BACK = pair(seen(1, held_back=RECORD), seen(2, [VIP]))
@@ -397,3 +397,27 @@ VAIN = {"failed": True, "held": []}
 )
 def test_a_vip_has_moved_once_one_of_those_that_might_take_it_holds_it(ends, nobodys):
     assert missed({"lb2": [VIP], "lb3": [VIP]}, ends) == nobodys
+
+
+DEAF = seen(2, **firewall(vrrp=["192.0.2.1"]))
+SAID = "could not take over: Its firewall (chain inet filter input) lets in no VRRP from 192.0.2.1:"
+
+
+@pytest.mark.parametrize(
+    "variable, mend", [("", "onprem.lb.site opens it again."), ("pair_firewall", "open it, as no run does")]
+)
+def test_a_member_whose_firewall_refuses_the_others_routers_does_not_take_over(variable, mend):
+    """It hears nobody, so it would hold the VIPs beside the others, as soon as these run again."""
+    given = [{**each, "left_to_user": variable} for each in pair(HOLDS, DEAF)]
+    assert steps(given).faults[0].startswith(f"lb2 {SAID} {mend}") and steps(given).stop == []
+
+
+def test_neither_does_one_start_again_that_was_held_back():
+    held = seen(1, held_back=RECORD, **firewall(vrrp=["192.0.2.2"]))
+    for found in (steps(pair(held, seen(2, [VIP])), back=True), steps(pair(held, seen(2, [VIP])), "lb1")):
+        assert "no VRRP from 192.0.2.2" in found.faults[0] and found.start == []
+
+
+def test_what_a_firewall_refuses_clients_or_what_nobody_knows_of_it_is_left_to_the_status():
+    for found in ({"closed": [[VIP, 443]], "open": []}, {"unknown": "nft says: no"}):
+        assert steps(pair(HOLDS, seen(2, **firewall(**found)))) == steps(pair(HOLDS, seen(2)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import api as pair_api
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.pasting import PLATFORMS
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
 from support.plans.pairs import pair
@@ -65,7 +65,7 @@ def test_the_addresses_of_openshifts_names_are_said():
 
 
 @pytest.mark.parametrize("preset", NETWORKS)
-@pytest.mark.parametrize("platform", pair_api.PLATFORMS)
+@pytest.mark.parametrize("platform", PLATFORMS)
 def test_an_installer_is_told_that_the_pair_is_the_balancer(preset, platform):
     vips = [VIP, "192.0.2.11", "2001:db8::10"]
     found = pasted(preset, platform=platform, vips=vips)
