@@ -30,9 +30,10 @@ PAIR_VARIABLES = {
     "pair_masters": ["192.0.2.21"],
     "pair_infra_nodes": ["192.0.2.31"],
 }
+# A master that holds the VIPs, one that does not, and a worker: other nodes do the tasks of one of these.
 CLUSTER = {
-    "ipi_masters": {f"m{number}": {"ansible_host": f"192.0.2.{number}"} for number in (1, 2, 3)},
-    "ipi_workers": {f"w{number}": {"ansible_host": f"192.0.2.{number + 3}"} for number in (1, 2)},
+    "ipi_masters": {f"m{number}": {"ansible_host": f"192.0.2.{number}"} for number in (1, 2)},
+    "ipi_workers": {"w1": {"ansible_host": "192.0.2.4"}},
 }
 CLUSTER_VARIABLES = {
     "ipi_cluster_name": "lab",

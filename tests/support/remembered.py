@@ -8,17 +8,21 @@ A test plays hundreds of tasks, and half of their time goes into this.
 from __future__ import annotations
 
 import copy
+from operator import is_
 from pathlib import Path
 from types import CodeType
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
+from ansible._internal._templating import _jinja_bits
 from ansible._internal._templating._jinja_bits import AnsibleEnvironment, _TemplateCompileContext
+from ansible._internal._templating._utils import TemplateContext
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import Jinja2Loader, PluginLoader
 from ansible.vars import manager
 
 UNCHANGED = {"vars", "defaults", "meta", "tasks", "handlers", "playbooks"}  # folders
 compile_template = AnsibleEnvironment.compile
+wrap_variables = _jinja_bits._flatten_and_lazify_vars
 load_from_file = DataLoader.load_from_file
 find_plugin = PluginLoader.find_plugin_with_context
 find_filter = Jinja2Loader.get_with_context
@@ -39,6 +43,25 @@ def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
     if key not in codes:
         codes[key] = compile_template(environment, source)
     return codes[key]
+
+
+def wrapped(variables: Any) -> Iterator[Any]:
+    """Wrap the variables of a task once, and evaluate each of them once: not again for each template that names it."""
+    templar = TemplateContext.current().templar
+    if variables is not templar._variables or type(variables) is not dict:
+        yield from wrap_variables(variables)
+        return
+    made_of, found = getattr(templar, "_remembered", ({}, []))
+    # A copy of a templar has what the original wrapped; and some of a task's variables are set while it runs.
+    if not (found and found[0]._templar is templar and is_same(made_of, variables)):
+        found = [*wrap_variables(variables)]
+        templar._remembered = ({**variables}, found)
+    yield from found
+
+
+def is_same(one: Dict[str, Any], other: Dict[str, Any]) -> bool:
+    """Return whether two mappings have the very same objects."""
+    return one.keys() == other.keys() and all(map(is_, one.values(), map(other.__getitem__, one)))
 
 
 def load(loader: DataLoader, file_name: str, *given: Any, **options: Any) -> Any:
@@ -81,7 +104,9 @@ def cleaned(facts: Dict[str, Any]) -> Dict[str, Any]:
     return clean_facts(facts) if facts else {}
 
 
+WRAPPED = (_jinja_bits, "_flatten_and_lazify_vars", wrapped)
 REPLACED: List[Tuple[Any, str, Any]] = [
+    WRAPPED,
     (AnsibleEnvironment, "compile", compiled),
     (DataLoader, "load_from_file", load),
     (PluginLoader, "find_plugin_with_context", found),

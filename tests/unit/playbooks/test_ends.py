@@ -140,7 +140,7 @@ def test_a_resolver_that_comes_is_named_with_its_packages_and_what_the_host_asks
 
     names = {**NAMES, "resolved": False, "networkmanager": False}
     play = played("ipi", False, CLUSTER, {"host_info": waiting(fresh), "component_info": names}, **dns)
-    for name in ("m1", "w2"):
+    for name in ("m1", "w1"):
         steps = play.facts[name]["__layout_outcome"]["steps"]
         units = ["onprem-lb-resolver.service", "onprem-lb-resolver-keeper.service"]
         written = [f"/etc/onprem-lb-resolver/{name}" for name in ("dnsmasq.conf", "upstreams", "keeper.json")]

@@ -77,11 +77,6 @@ IPI = {
     "ipi_auth_pass": "MarkIpi",
     "ipi_checks": [{"script": "/usr/local/bin/storage --token MarkScript"}],
 }
-# A master that holds the VIPs, one that does not, and a worker: other nodes do the tasks of one of these.
-OF_EACH_KIND = {
-    group: {name: CLUSTER[group][name] for name in names}
-    for group, names in (("ipi_masters", ("m1", "m2")), ("ipi_workers", ("w1",)))
-}
 AGENT_HAS = {
     "raw": {"rc": 0},
     "nft_tables": {"changed": True, "not_in_force": []},
@@ -97,8 +92,8 @@ AGENT_HAS = {
 INVENTORIES = {
     "pair-native": ("pair", PAIR, NATIVE),
     "pair-agent": ("pair", PAIR, AGENT),
-    "ipi-native": ("ipi", OF_EACH_KIND, IPI),
-    "ipi-agent": ("ipi", OF_EACH_KIND, {**CLUSTER_VARIABLES, "ipi_auth_pass": "MarkIpi", "ipi_engine": "agent"}),
+    "ipi-native": ("ipi", CLUSTER, IPI),
+    "ipi-agent": ("ipi", CLUSTER, {**CLUSTER_VARIABLES, "ipi_auth_pass": "MarkIpi", "ipi_engine": "agent"}),
 }
 
 

@@ -4,7 +4,12 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
+from ansible._internal._datatag._tags import TrustedAsTemplate
+from ansible._internal._templating._engine import TemplateEngine
 from ansible.release import __version__
+from support import remembered
 from support.inventories import Inventory
 from support.paths import EXAMPLES
 from support.recorded_plays import run
@@ -17,3 +22,27 @@ def test_a_run_has_its_own_options_whoever_has_used_ansible_before():
     for check, limit in ((True, "lb1"), (False, "pair")):
         done = run(play, {"pair": {"lb1": {}}}, check=check, limit=limit)
         assert done.said == [[__version__, check, limit, ["all"]]]
+
+
+def test_a_variable_is_evaluated_once_for_all_arguments_of_a_task_and_for_each_item():
+    drawn = {"ansible.builtin.set_fact": {"one": "{{ drawn }}", "two": "{{ drawn }}"}}
+    drawn["vars"] = {"drawn": "{{ 10 ** 12 | random }}"}
+    said = {"ansible.builtin.debug": {"msg": "{{ twice }}"}, "loop": [1, 2], "vars": {"twice": "{{ item * 2 }}"}}
+    done = run([{"hosts": "all", "gather_facts": False, "tasks": [drawn, said]}], {"pair": {"lb1": {}, "lb2": {}}})
+    assert done.code == 0, done.faults()
+    assert done.facts["lb1"]["one"] == done.facts["lb1"]["two"] != done.facts["lb2"]["one"]
+    assert done.said == [2, 4, 2, 4]
+
+
+def test_a_variable_is_evaluated_anew_once_another_one_is_set_and_in_a_copy_of_its_templar():
+    variables = {"a": 1, "b": TrustedAsTemplate().tag("{{ a }}")}
+    templar, wanted = TemplateEngine(variables=variables), TrustedAsTemplate().tag("{{ b }}")
+    with mock.patch.object(*remembered.WRAPPED):
+        assert templar.template(wanted) == 1
+        variables["a"] = 2
+        assert templar.template(wanted) == 2
+        other = templar.copy()
+        other.available_variables = {**variables, "a": 3}
+        assert (other.template(wanted), templar.template(wanted)) == (3, 2)
+        variables["c"] = 4
+        assert templar.template(TrustedAsTemplate().tag("{{ c }}")) == 4
