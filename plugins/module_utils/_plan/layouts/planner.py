@@ -19,6 +19,7 @@ from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
 from ..bgp import announcing
 from ..bgp import forecast as bgp_forecast
+from ..bgp import order as bgp_order
 from ..bgp import settings as reach
 from ..bgp.gate import gate
 from ..change import changed_checks, delivery, meanwhile, order, still_asked, transition
@@ -219,6 +220,8 @@ def _in_order(
     judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way
 ) -> Dict[str, MemberPlan]:
     """Return the members' plans with what the order of the run needs."""
+    if judged.found.bgp:
+        return bgp_order.proved(planned)
     found = {}
     for member, turn in zip(judged.members, every):
         own, joins = planned[turn.name], turn.name in way.joining
@@ -250,7 +253,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
         advert_interval=settings["advert_interval"],
         migration_order=way.migrating,
         sole_router=alone,
-        order=delivered.in_turn(way.order),
+        order=bgp_order.order(members, found.vips) if found.bgp else delivered.in_turn(way.order),
         routers_together=way.routers_together,
         leaving=way.leaving,
         joining=way.joining,

@@ -269,8 +269,8 @@ def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[st
 def by_stage(about: About) -> Dict[str, Any]:
     """Return the work of each stage, and what is ``compared`` before it.
 
-    ``first`` is done before the routers change, because one tracks the down file. ``last`` is done with the programs
-    that come with them. ``unused`` is what a member does not need any more once the others are proved: the stop of the
+    ``first`` is done before the routers change, because one tracks the down file. ``router`` is done with them, and
+    ``last`` with the programs that come with them. ``unused`` is what a member does not need any more once the others are proved: the stop of the
     unit for a shutdown stops the router.
     """
     made, down_file = rows(about), about.down_file
@@ -279,7 +279,12 @@ def by_stage(about: About) -> Dict[str, Any]:
     watch, no_watch = ([made.watch], []) if about.balances else ([], [made.watch])
     there = [unit for unit in made if unit.is_wanted or unit.is_here]
     compared = [*watch, *(unit for unit in (made.shutdown, made.answers) if unit in there)]
-    late = [unit for unit in there if unit is not made.watch and (unit is not made.shutdown or unit.is_wanted)]
+    gate = [made.gate] if made.gate.is_wanted else []
+    late = [
+        unit
+        for unit in there
+        if unit not in (made.watch, *gate) and (unit is not made.shutdown or unit.is_wanted)
+    ]
     outdated = [
         unit for unit in compared[len(watch) :] if not unit.is_wanted and not (about.routes and unit is made.shutdown)
     ]
@@ -288,6 +293,7 @@ def by_stage(about: About) -> Dict[str, Any]:
     left = [] if about.balances else list(filter(None, [about.settings["down_file"]]))
     return {
         "first": _work(watch, [record]),
+        "router": _work(gate),
         "last": _work(late, [] if is_new else alive, released),
         "unused": _work([*no_watch, *outdated], absent=left),
         "compared": {
