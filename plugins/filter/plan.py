@@ -60,7 +60,6 @@ BEHIND = (
     "{names} cannot be planned together with {host}, because the play takes its hosts in batches or with a free "
     "strategy: remove serial, and set strategy: linear."
 )
-ONLY_FORECAST = "{0}_reach is bgp, which only onprem.lb.forecast has yet, and no run sets up: use {0}_reach: vrrp."
 DISPLAY = Display()
 
 
@@ -105,13 +104,7 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
 
 def layout_plans(given, layout, left_out=(), drills=()):
     """Return ``{faults, plans, lines}``, the plans as data."""
-    found = _forecast(_read(given), layout, left_out, drills)
-    return no_plans([ONLY_FORECAST.format(layout)]) if announces(found) else as_data(found)
-
-
-def announces(found):
-    """Return whether a plan has what no stage of a run sets up yet."""
-    return any(member.bgp for plan in found.plans for member in plan.members.values())
+    return as_data(_forecast(_read(given), layout, left_out, drills))
 
 
 def layout_forecast(given, layout, left_out=(), drills=()):

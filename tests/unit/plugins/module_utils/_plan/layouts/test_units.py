@@ -83,7 +83,8 @@ RUNS, ENDS = ("started", "present"), ("stopped", "absent")
 @pytest.mark.parametrize("name", LATE)
 def test_a_unit_that_is_wanted_runs_once_the_routers_do(name):
     found = wanting(name)
-    assert states(found["last"]) == {name: RUNS}
+    stage = "router" if name == paths.GATE else "last"
+    assert states(found[stage]) == {name: RUNS}
     assert name not in states(found["first"])
 
 
@@ -220,12 +221,12 @@ def test_a_removal_leaves_no_unit_and_no_file_of_the_rows():
 
 def gate_unit(*types):
     checks = [{"name": f"check-{kind}", "type": kind} for kind in types]
-    found = wanting(paths.GATE, {"bgp": {"anycast": {**GATE, "checks": checks}}})["last"]
+    found = wanting(paths.GATE, {"bgp": {"anycast": {**GATE, "checks": checks}}})["router"]
     return set(text(found, paths.GATE).splitlines())
 
 
 def test_the_health_gate_reads_what_the_plan_says_and_a_restart_leaves_the_vips():
-    work = wanting(paths.GATE)["last"]
+    work = wanting(paths.GATE)["router"]
     (config,) = [file for file in work.files if file["path"] == "/etc/onprem-lb-agent/anycast.json"]
     assert json.loads(config["content"]) == GATE and (config["mode"], config["unit"]) == ("0600", paths.GATE)
     assert anycast.parse(config["content"])[1] == []
@@ -252,8 +253,8 @@ def test_the_health_gate_may_do_what_its_checks_need(types, capabilities, proc):
 
 def test_a_member_without_a_router_has_metrics_of_its_health_gate():
     plan = {**NO_ROUTER, "bgp": {"anycast": GATE}}
-    found = wanting(paths.METRICS, plan)["last"]
-    assert states(found) == {paths.METRICS: RUNS, paths.GATE: RUNS}
+    found = wanting(paths.METRICS, plan)
+    assert (states(found["router"]), states(found["last"])) == ({paths.GATE: RUNS}, {paths.METRICS: RUNS})
 
 
 def test_a_member_that_announces_no_vip_any_more_keeps_nothing_of_the_health_gate():
