@@ -24,6 +24,7 @@ EVERY_UNIT = [
     *("onprem-lb-resolver.service", "onprem-lb-resolver-nodes.path", "onprem-lb-resolver-keeper.service"),
     "onprem-lb-follow.service",
     *("onprem-lb-direct.service", "onprem-lb-direct-server.service", "onprem-lb-metrics.service"),
+    "onprem-lb-anycast.service",
 ]
 PACKAGES = {"haproxy": "haproxy", "keepalived": "keepalived", "dnsmasq-base": "dnsmasq-base"}
 NAMES = {

@@ -35,7 +35,14 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
     units = {unit["name"]: unit["state"] for given in removed for unit in given.get("units", [])}
     assert set(units.values()) == {"stopped"}
     paths = [file["path"] for given in removed for file in given["files"] if file["state"] == "absent"]
-    own = ("follow.service", "metrics.service", "shutdown.service", "answers.service", "down-file.path")
+    own = (
+        "anycast.service",
+        "follow.service",
+        "metrics.service",
+        "shutdown.service",
+        "answers.service",
+        "down-file.path",
+    )
     names = [f"onprem-lb-{name}" for name in own]
     assert sorted(units) == sorted(names)
     assert {f"/etc/systemd/system/{name}" for name in [*names, "onprem-lb-direct.service"]} < set(paths)

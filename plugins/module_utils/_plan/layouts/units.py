@@ -307,7 +307,8 @@ def by_stage(about: About) -> Dict[str, Any]:
 def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     """Return how the units of a member go that is removed: before its ``balancer``, and the ``others`` at the end."""
     following = Unit(paths.FOLLOWING, False, True, [_gone(paths.FOLLOWING)], leaves=FOLLOW_LEAVES)
-    names = (paths.GATE, paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS)
+    gate = Unit(paths.GATE, False, True, [_gone(paths.GATE)])  # so that its VIPs leave before the balancer stops
+    names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS)
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
     gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records, ANYCAST]
@@ -318,4 +319,4 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
         paths.STATE,
         "/etc/onprem-lb",
     ]
-    return {"balancer": _work([following]), "others": _work(others, absent=gone)._replace(leaves=leaves)}
+    return {"balancer": _work([gate, following]), "others": _work(others, absent=gone)._replace(leaves=leaves)}

@@ -216,7 +216,7 @@ def test_a_removal_leaves_no_unit_and_no_file_of_the_rows():
     assert {path for path in written if gone.get(path) != "absent" and not path.startswith(leaves)} == set()
     ended = {unit["name"]: unit["state"] for work in removal.values() for unit in work.units}
     assert ended == dict.fromkeys(WANTED, "stopped")
-    assert [unit["name"] for unit in removal["balancer"].units] == [paths.FOLLOWING]
+    assert [unit["name"] for unit in removal["balancer"].units] == [paths.GATE, paths.FOLLOWING]
 
 
 def gate_unit(*types):
