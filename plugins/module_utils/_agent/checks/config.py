@@ -32,6 +32,7 @@ TYPE_KEYS: Dict[str, Dict[str, Field]] = {
     settings.TCP: TCP,
     settings.HTTP: HTTP,
     settings.HTTPS: HTTP,
+    settings.HAPROXY: TCP,
     settings.SCRIPT: {"command": Field(fields.program, required=True), "user": Field(word, "")},
     settings.FILE: {"file": Field(fields.path, required=True)},
     settings.INTERFACE: {"interface": Field(fields.interface, required=True)},

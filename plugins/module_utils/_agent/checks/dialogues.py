@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from ..runtime.loop import Loop
-from . import http, tls
+from . import haproxy, http, tls
 from .network import Dialogue, NetworkProbe, Sequence, after, connect_only
 from .outcome import Probe
-from .settings import HTTP, TCP, Check, Step
+from .settings import HAPROXY, HTTP, HTTPS, TCP, Check, Step
 
 
 def network_probe(loop: Loop, check: Check) -> Probe:
-    """Return the probe of a check of the types tcp, http and https.
+    """Return the probe of a check of the types tcp, http, https and haproxy.
 
     :raises ImportError: for https if Python has no TLS
     """
@@ -27,8 +27,8 @@ def network_probe(loop: Loop, check: Check) -> Probe:
 
 def _dialogue(check: Check, step: Step) -> Dialogue:
     """Return what follows once the connection of a step is there."""
-    plain = connect_only if step.type == TCP else _http(check, step)
-    if step.type not in (TCP, HTTP):
+    plain = {TCP: connect_only, HAPROXY: haproxy.show_info}.get(step.type) or _http(check, step)
+    if step.type == HTTPS:
         plain = tls.dialogue(step.sni or step.host or check.address, check.verify, check.ca, plain)
     return after(step.greeting.encode("latin-1"), plain)
 

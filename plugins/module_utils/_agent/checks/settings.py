@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any, List, NamedTuple, Tuple
 
 PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE = "process", "tcp", "http", "https", "script", "file", "interface"
-CHECK_TYPES = (PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE)
-NETWORK_TYPES = (TCP, HTTP, HTTPS)
-HAPROXY = "haproxy"  # its runtime socket at a port, which is asked beside keepalived only
+HAPROXY = "haproxy"  # its runtime socket at a port
+CHECK_TYPES = (PROCESS, TCP, HTTP, HTTPS, HAPROXY, SCRIPT, FILE, INTERFACE)
+NETWORK_TYPES = (TCP, HTTP, HTTPS, HAPROXY)
 
 GOOD_STATUS = ("200-399",)
 
@@ -36,7 +36,7 @@ class Check(NamedTuple):
     rise: int = 1  # successes in a row until it is up
     fall: int = 1  # failures in a row until it is down
     process: str = ""  # process: its name, as for `killall -0`
-    address: str = ""  # tcp, http, https
+    address: str = ""  # tcp, http, https, haproxy
     port: int = 0
     path: str = "/"  # from here to the status: as in a step
     host: str = ""

@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Iterable, NamedTuple, Optional
 
-from ..checks import network, rise_fall
+from ..checks import rise_fall
 from ..checks.dialogues import network_probe
-from ..checks.outcome import Outcome, Probe
+from ..checks.outcome import Outcome
 from ..checks.periodic import PeriodicProbe
-from ..checks.settings import HAPROXY, Check
+from ..checks.settings import Check
 from ..net import netlink, sockets
 from ..runtime import realtime
 from ..runtime.log import Log
@@ -26,7 +26,6 @@ from . import conf
 from .offers import Offers
 from .senders import reason
 
-SHOW_INFO = b"show info\n"
 ANSWERED, MISSING = "0\n", "1\n"
 
 
@@ -45,21 +44,6 @@ def question(file: str, interval: float, timeout: float, **same: Any) -> Questio
     """
     times = {"interval": round(interval * MILLION), "timeout": round(timeout * MILLION)}
     return Question(file, Check(**{**same, **times}))
-
-
-def probe_of(loop: Loop, check: Check) -> Probe:
-    if check.type == HAPROXY:
-        return network.NetworkProbe(loop, check.address, check.port, check.timeout, show_info)
-    return network_probe(loop, check)
-
-
-def show_info(stream: network.Stream) -> network.Steps:
-    """Ask as a user does at haproxy's runtime socket; any line is an answer."""
-    stream.expect("no answer")
-    yield from stream.send(SHOW_INFO)
-    if not (yield from stream.receive(1)):
-        raise network.BadResponse("closed without an answer")
-    return "answered"
 
 
 class Verdicts:
@@ -124,7 +108,7 @@ def ask(loop: Loop, log: Log, config: str, questions: Iterable[Question]) -> Non
     for file, check in questions:
         offers = Offers(loop, log, read_config, check.name, netlink.Netlink, sockets.open_socket)
         verdicts = Verdicts(check, writer(file), offers.make, log)
-        PeriodicProbe(loop, check.interval, probe_of(loop, check), verdicts.take).start()
+        PeriodicProbe(loop, check.interval, network_probe(loop, check), verdicts.take).start()
 
 
 def main(config: str, *questions: str) -> int:

@@ -240,8 +240,12 @@ def read(reader: Reader, unit: str) -> InForce:
 
 
 def unloaded(unit: str, found: InForce) -> str:
-    """Say that a running unit has not loaded its configuration as it is on disk; '' if it has."""
-    if not found.active or (found.checksum and found.checksum == loaded_files.checksum(found.config)):
+    """Say that a running daemon has not loaded its configuration as it is on disk; '' if it has, or is none of them."""
+    if (
+        unit not in DAEMONS
+        or not found.active
+        or (found.checksum and found.checksum == loaded_files.checksum(found.config))
+    ):
         return ""
     return f"{unit} has not loaded {found.config or 'its configuration'} since it changed."
 

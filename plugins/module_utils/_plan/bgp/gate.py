@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ..._shared.engines import AGENT, Daemon
+from ..._shared.engines import Daemon
 from ..model import agent, answers
 from ..model.instances import read_scripts
 from ..model.plan import Router
@@ -38,15 +38,17 @@ class Gate(NamedTuple):
         return {"vips": vips, "checks": self.checks, "status_socket": ANYCAST.status_socket}
 
 
-def gate(router: Router, asked: Sequence[Mapping[str, Any]]) -> Gate:
+def gate(engine: str, router: Router, asked: Sequence[Mapping[str, Any]]) -> Gate:
     """Return the gate of a member.
 
+    :param engine: of its balancer
     :param router: as it would be with VRRP
     :param asked: the checks that are run all the time, which this daemon runs itself
     """
     own = [check["name"] for check in asked]
-    scripts = read_scripts([*_others(router.scripts, own), *answers.scripts(AGENT, [*map(dict, asked)])], "", [])
+    scripts = read_scripts(_others(router.scripts, own), "", [])
     every = agent.checks_of(scripts, _others(router.track_files, own), router.instances)
+    every += [answers.as_check(engine, dict(check)) for check in asked]
     tracked = {
         _address(instance): [
             item["name"] for item in agent.tracked(instance) if not item.get("weight") or item["name"] in own

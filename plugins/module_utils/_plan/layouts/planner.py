@@ -363,7 +363,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         pods=judged.delivery.options,
     )
     if found.bgp:
-        planned = found.bgp.announced(name, planned, gate(watching, found.asked(name)))
+        planned = found.bgp.announced(name, planned, gate(choice.engine, watching, found.asked(name)))
     return _with_checks(member, found.checks(name), planned)
 
 

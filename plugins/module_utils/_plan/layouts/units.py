@@ -270,8 +270,8 @@ def by_stage(about: About) -> Dict[str, Any]:
     """Return the work of each stage, and what is ``compared`` before it.
 
     ``first`` is done before the routers change, because one tracks the down file. ``router`` is done with them, and
-    ``last`` with the programs that come with them. ``unused`` is what a member does not need any more once the others are proved: the stop of the
-    unit for a shutdown stops the router.
+    ``last`` with the programs that come with them. ``unused`` is what a member does not need any more once the others
+    are proved: the stop of the unit for a shutdown stops the router.
     """
     made, down_file = rows(about), about.down_file
     record = {"path": paths.members_record(about.prefix), "content": about.record}
@@ -280,11 +280,7 @@ def by_stage(about: About) -> Dict[str, Any]:
     there = [unit for unit in made if unit.is_wanted or unit.is_here]
     compared = [*watch, *(unit for unit in (made.shutdown, made.answers) if unit in there)]
     gate = [made.gate] if made.gate.is_wanted else []
-    late = [
-        unit
-        for unit in there
-        if unit not in (made.watch, *gate) and (unit is not made.shutdown or unit.is_wanted)
-    ]
+    late = [unit for unit in there if unit not in (made.watch, *gate) and (unit is not made.shutdown or unit.is_wanted)]
     outdated = [
         unit for unit in compared[len(watch) :] if not unit.is_wanted and not (about.routes and unit is made.shutdown)
     ]

@@ -57,14 +57,15 @@ def track_files(engine: str, checks: Sequence[Check]) -> List[Dict[str, Any]]:
 
 def questions(engine: str, checks: Sequence[Check]) -> List[Dict[str, Any]]:
     """Return what the process asks beside keepalived, as `keepalived.answers.question` takes it."""
-    return [_question(check) for check in checks if engine != AGENT]
+    return [{"file": FILE.format(each["name"]), **as_check(engine, each)} for each in checks if engine != AGENT]
 
 
-def _question(check: Check) -> Dict[str, Any]:
-    port = check.get("haproxy_port")
+def as_check(engine: str, check: Check) -> Dict[str, Any]:
+    """Return a check as a daemon of the agent has it, which asks a balancer of this engine."""
+    port = check.get("haproxy_port") if engine != AGENT else None
     of_haproxy = {"type": HAPROXY, "address": ADDRESS, "port": port}
     how = of_haproxy if port else url_checks.agent_check(check["any_of"]) or {}
-    return {"name": check["name"], "file": FILE.format(check["name"]), **{key: check[key] for key in TIMES}, **how}
+    return {"name": check["name"], **{key: check[key] for key in TIMES}, **how}
 
 
 def weight(priorities: Sequence[int], preempt: bool) -> int:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.outcome import Outcome
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import answers
 from hypothesis import given
@@ -92,31 +91,6 @@ def test_the_file_has_a_1_only_after_two_answers_in_a_row_were_missing(answered)
         run = run + 1 if each == silent else 0
         silent, run = (not silent, 0) if run == CHECK.fall else (silent, run)
         assert host.written[-1] == str(int(silent))
-
-
-class Stream:
-    def __init__(self, reply):
-        self.sent, self.reply, self.missing = b"", reply, ""
-
-    def expect(self, what):
-        self.missing = what
-
-    def send(self, data):
-        self.sent += data
-        yield from ()
-
-    def receive(self, _size):
-        yield from ()
-        return self.reply
-
-
-def test_any_answer_is_one_and_a_connection_that_is_closed_is_none():
-    stream = Stream(b"N")
-    with pytest.raises(StopIteration) as ended:
-        next(answers.show_info(stream))
-    assert (ended.value.value, stream.sent, stream.missing) == ("answered", b"show info\n", "no answer")
-    with pytest.raises(answers.network.BadResponse, match="closed without an answer"):
-        next(answers.show_info(Stream(b"")))
 
 
 def test_the_track_file_is_written_in_its_place(tmp_path):
