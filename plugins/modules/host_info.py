@@ -106,8 +106,13 @@ os_family:
   description: C(Debian), C(RedHat), or the distribution's own name.
   type: str
   returned: success
+on_loopback:
+  description: The addresses of its loopback interface, from which it may announce VIPs by BGP.
+  type: list
+  elements: str
+  returned: success
 addresses:
-  description: The host's addresses.
+  description: The host's addresses, without those of the loopback interface.
   type: list
   elements: dict
   returned: success

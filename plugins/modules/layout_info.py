@@ -140,6 +140,7 @@ def observe(plan, reader):
         "in_fault": {name: why for daemon in daemons.values() for name, why in daemon.in_fault.items()},
         "down_file": reader.text(plan["down_file"]).strip() if plan.get("down_file") else "",
         "sessions": sessions(plan, reader),
+        "on_loopback": reader.on_loopback() if plan.get("sessions") else [],
     }
 
 
@@ -196,7 +197,7 @@ def main():
             break
         time.sleep(PAUSE)
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
-    own = {info["address"] for info in seen["addresses"]}
+    own = {*(info["address"] for info in seen["addresses"]), *seen["on_loopback"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
     unserved = member.unserved(reader, module.params["limit"]) if module.params["servers"] else []
     unserved += verification.without_session(plan, seen)

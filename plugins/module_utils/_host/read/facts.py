@@ -65,6 +65,12 @@ def addresses(ip_json: str) -> List[Dict[str, Any]]:
     ]
 
 
+def on_loopback(ip_json: str) -> List[str]:
+    """Return the addresses on the loopback interface, from which a speaker of BGP announces VIPs."""
+    links = [link for link in json.loads(ip_json or "[]") if link["ifname"] == LOOPBACK]
+    return [info["local"] for link in links for info in link.get("addr_info", []) if info.get("local")]
+
+
 def vip_addresses(vips: Iterable[Any]) -> List[str]:
     """Return the addresses among a user's VIPs. The plan refuses the invalid ones."""
     found = []

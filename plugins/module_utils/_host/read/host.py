@@ -60,6 +60,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         **deployed,
         "os_family": family,
         "addresses": addresses or [],
+        "on_loopback": reader.on_loopback(),
         "listeners": facts.listeners(),
         "answering": answering,
         "missing_programs": [name for name in asked["programs"] if not reader.find(name)],

@@ -81,8 +81,16 @@ class Reader:
 
     def addresses(self) -> Optional[List[Dict[str, Any]]]:
         """Return the host's addresses, or None without the program ip."""
+        text = self._ip_address()
+        return None if text is None else facts.addresses(text)
+
+    def on_loopback(self) -> List[str]:
+        """Return the addresses of its loopback interface, or none without the program ip."""
+        return facts.on_loopback(self._ip_address() or "")
+
+    def _ip_address(self) -> Optional[str]:
         ip = self.find("ip")
-        return facts.addresses(self.run([ip, "-json", "address"])[1]) if ip else None
+        return str(self.run([ip, "-json", "address"])[1]) if ip else None
 
     def answering(self, vips: List[str], wait: float, addresses: List[Dict[str, Any]]) -> Dict[str, List[str]]:
         """Return the MACs of the other hosts that answer for each VIP on its link.

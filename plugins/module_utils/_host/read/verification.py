@@ -10,7 +10,6 @@ from typing import Any, Dict, List, Sequence
 from ..._shared.engines import NATIVE, PROGRAMS, UNITS, is_own
 from .bgp import ESTABLISHED
 
-LOOPBACK = "lo"
 UNKNOWN = "not known to FRR"
 
 
@@ -20,7 +19,8 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     :param plan: as ``Expected`` of the plan has it
     :param observed: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them;
         ``reached``, the targets that accepted a connection; ``in_fault``, the VRRP instances in FAULT and why;
-        ``down_file``, what the balancer's track file says; ``sessions`` of BGP, the state of each by its peer
+        ``down_file``, what the balancer's track file says; ``sessions`` of BGP, the state of each by its peer;
+        ``on_loopback``, the addresses of lo
     """
     found = _unannounced(plan, observed) if plan.get("sessions") else []
     for vip in [] if plan.get("sessions") else plan["vips"]:
@@ -53,9 +53,8 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
 
 def _unannounced(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     """Return what is in the way of VIPs that each member announces by BGP from its lo."""
-    there = {info["address"] for info in observed["addresses"] if info["interface"] == LOOPBACK}
-    missing = [vip["address"] for vip in plan["vips"] if vip["address"] not in there]
-    found = [f"VIP {vip} is not on {LOOPBACK}, so this member does not announce it." for vip in missing]
+    missing = [vip["address"] for vip in plan["vips"] if vip["address"] not in observed["on_loopback"]]
+    found = [f"VIP {vip} is not on lo, so this member does not announce it." for vip in missing]
     if ESTABLISHED not in observed["sessions"].values():
         states = "; ".join(f"{peer} {observed['sessions'].get(peer, UNKNOWN)}" for peer in plan["sessions"])
         found.append(f"no session of BGP is established ({states}), so no router sends anything to this member.")

@@ -11,16 +11,13 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 from ..model.plan import MemberPlan, Vip
 
-LOOPBACK = "lo"
-
 
 def announced(host: Mapping[str, Any], vips: Sequence[Vip]) -> List[str]:
     """Return the VIPs that a host has on lo, from which they are announced.
 
     :param host: as `host_info` returns it
     """
-    there = {info["address"] for info in host["addresses"] if info["interface"] == LOOPBACK}
-    return [vip.address for vip in vips if vip.address in there]
+    return [vip.address for vip in vips if vip.address in host.get("on_loopback", ())]
 
 
 def order(members: Sequence[Mapping[str, Any]], vips: Sequence[Vip]) -> List[List[str]]:

@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What a run says at its end: who holds each VIP, what changed where, what was not proved, what to run next. Pure.
 
-A member is ``{name, engine, vips, held, steps, unserved, statistics}``: its name in the inventory, its engine, the VIPs
-of its pair or cluster, those of them that it holds, or None if that was not verified, what `steps` returned, a sentence
-for each service of which no server is up, and the variables of the statistics page.
+A member is ``{name, engine, announces, vips, held, steps, unserved, statistics}``: its name in the inventory, its
+engine, whether it announces its VIPs, the VIPs of its pair or cluster, those of them that it has, or None if that was
+not verified, what `steps` returned, a sentence for each service of which no server is up, and the variables of the
+statistics page.
 """
 
 from __future__ import annotations
@@ -120,7 +121,8 @@ def _holders(members: List[Member]) -> List[str]:
         if any(map(_is_unverified, sharing)):
             continue
         holders = [member["name"] for member in sharing if vip in member["held"]]
-        found.append(f"{vip} is held by {holders[0] if holders else 'a member outside --limit'}.")
+        done = "announced" if any(member.get("announces") for member in sharing) else "held"
+        found.append(f"{vip} is {done} by {', '.join(holders) or 'a member outside --limit'}.")
     return found
 
 
