@@ -67,7 +67,10 @@ class Keeper:
         """Switch to other settings. Of VIPs that stay nothing changes; those that do not go."""
         before, self.settings = self.settings, settings
         self.held_back.use(settings.held_back)
-        kept = {vip.ip for vip in settings.vips} if settings.interface == before.interface else set()
+        stays = settings.interface == before.interface
+        if not stays:
+            self._move(before)
+        kept = {vip.ip for vip in settings.vips} if stays else set()
         self._remove([vip for vip in before.vips if vip.ip not in kept], before.interface)
         self.results.keep(check for check in settings.checks if check in before.checks)
         self.states = {vip.name: self.states[vip.name] for vip in settings.vips if vip.name in self.states}
@@ -75,6 +78,14 @@ class Keeper:
         self._take_links()
         self.update()
         self._remember()
+
+    def _move(self, before: Settings) -> None:
+        """Put on the new interface what the one of before has, so that it is announced all the time."""
+        old, new = self.links.named(before.interface), self.links.named(self.settings.interface)
+        had = {vip.ip for vip in before.vips}
+        for vip in self.settings.vips:
+            if old and new and vip.ip in had and self._has(old, vip):
+                self._addresses.put(vip.name, new, vip.address)
 
     def _remember(self) -> None:
         try:

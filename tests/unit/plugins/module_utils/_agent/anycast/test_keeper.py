@@ -238,6 +238,24 @@ def test_another_interface_gets_the_vips_and_the_first_one_loses_them(host):
     assert host.on_lo == set() and (7, "192.0.2.10", 32) in host.netlink.there
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_vip_moves_to_another_interface_without_a_gap_whatever_is_known(host, restarted):
+    host.netlink.link("vips", 7)
+    host.serving().take(MISSING).done()
+    if restarted:
+        host.another_process()
+        host.start(interface="vips")
+    else:
+        host.apply(interface="vips")
+    assert [line for line in host.done() if " to " in line or " from " in line] == [f"add {HERE} to vips", DELETED]
+    assert host.vip()["held"]
+
+
+def test_a_vip_whose_new_interface_is_not_there_leaves_the_old_one(host):
+    host.serving().apply(interface="vips")
+    assert host.on_lo == set() and not host.vip()["held"]
+
+
 # -- ends
 
 

@@ -116,6 +116,15 @@ def test_it_is_not_real_time_even_if_its_parent_is(ask):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
+@pytest.mark.parametrize("call", ["setpriority", "sched_setscheduler"])
+def test_it_serves_in_a_sandbox_that_refuses_another_priority(ask, monkeypatch, call):
+    def refuse(*_arguments):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, call, refuse)
+    assert ask(lambda: "served") == "served"
+
+
 def wait(process):
     """Return how it ended, the connection tells when."""
     process.connection.settimeout(LIMIT_S)
