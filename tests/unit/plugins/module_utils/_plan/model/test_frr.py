@@ -151,8 +151,8 @@ OF_ALL = [
     ),
     (
         {"extra_lines": ["router bgp 1", " bgp graceful-restart"]},
-        "frr_extra_lines is ['router ...', 'bgp ...']: with line 2 routers would keep the paths of a host that is dead: "
-        "leave it out.",
+        "frr_extra_lines is ['router ...', 'bgp ...']: with line 2 routers would keep the paths of a host that is "
+        "dead: leave it out.",
     ),
 ]
 
