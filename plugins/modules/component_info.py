@@ -26,7 +26,7 @@ options:
     type: dict
     suboptions:
       config_path:
-        description: Its configuration file, for RV(unsaved).
+        description: The path of FRR's configuration, for RV(unsaved).
         type: path
         default: /etc/frr/frr.conf
   resolver:

@@ -45,6 +45,7 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/direct_server": """
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify
         direct_server/remove""",
+    "roles/frr": "frr/main frr/preflight frr/check frr/configure frr/verify frr/remove",
     "roles/follow": "layout/units layout/follow_check layout/unlock",
     "roles/lock": "layout/lock layout/undo/resume",
     "roles/members": """

@@ -49,6 +49,7 @@ KINDS = {
     "roles/agent/README.md": "role",
     "roles/direct_server/README.md": "role",
     "roles/drill/README.md": "commands drill",
+    "roles/frr/README.md": "role",
     "roles/haproxy/README.md": "role",
     "roles/ipi/README.md": "cluster cluster cluster cluster",
     "roles/keepalived/README.md": "role",

@@ -61,11 +61,14 @@ class Speaker:
         """Return the prefixes that its neighbours have announced, with what it knows of each."""
         return json.loads(self.say(f"show bgp {family} unicast json") or "{}").get("routes", {})
 
-    def sessions(self):
-        """Return ``{peer: (state, how often it was established)}`` of both families."""
+    def summary(self):
+        """Return what it knows of each neighbour, of both families."""
         summary = json.loads(self.say("show bgp summary json") or "{}")
-        peers = [each for known in summary.values() for each in known.get("peers", {}).items()]
-        return {peer: (known["state"], known["connectionsEstablished"]) for peer, known in peers}
+        return dict(each for known in summary.values() for each in known.get("peers", {}).items())
+
+    def sessions(self):
+        """Return ``{peer: (state, how often it was established)}``."""
+        return {peer: (known["state"], known["connectionsEstablished"]) for peer, known in self.summary().items()}
 
     def are_up(self, *peers):
         return all(self.sessions().get(peer, ("",))[0] == "Established" for peer in peers)

@@ -8,7 +8,14 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import con
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import cluster as ipi_cluster
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, instances, services
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
+    agent,
+    bgp_values,
+    frr,
+    haproxy,
+    instances,
+    services,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.paths import ROLES
 from support.plans import pairs
@@ -48,6 +55,8 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("keepalived")["keepalived_track_files"], instances.TRACK_FILE),
         (options("keepalived")["keepalived_sync_groups"], instances.SYNC_GROUP),
         (options("direct_server")["direct_server_services"], direct.SERVICE),
+        (options("frr")["frr_peers"], frr.PEER),
+        (options("frr")["frr_bfd"], bgp_values.BFD),
     ],
     ids=[
         "services",
@@ -61,6 +70,8 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         "track files",
         "groups",
         "direct",
+        "peers",
+        "bfd",
     ],
 )
 def test_nested_options_are_the_keys_of_the_schema_with_its_defaults(option, schema):

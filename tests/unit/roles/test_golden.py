@@ -29,7 +29,7 @@ from support.paths import GOLDEN
 from support.plans import pods
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
-from support.rendering import haproxy, haproxy_unit, keepalived, keepalived_unit, render
+from support.rendering import frr, haproxy, haproxy_unit, keepalived, keepalived_unit, render
 
 
 def of_pair(name, **settings):
@@ -127,6 +127,21 @@ def agent(given, what):
     daemon = engines.Daemon(what.partition(".")[0])
     return units.unit(daemon, found[daemon.name], units.Paths(), units.Options(**found["options"]))
 
+
+BGP = {"asn": 64512, "peers": [{"address": "192.0.2.1", "asn": 64601}], "prefixes": ["198.51.100.10"]}
+EVERY_SETTING_OF_BGP = {
+    "router_id": "192.0.2.99",
+    "peers": [
+        {"address": "192.0.2.1", "asn": 64601, "bfd": True, "password": "0f3a9c1e", "ttl_security": 1, "hold_time": 30},
+        {"address": "192.0.2.2", "asn": 64602, "port": 1179, "multihop": 5, "local_address": "192.0.2.11"},
+        {"address": "2001:db8::1", "asn": 64601, "communities": ["64512:1:100", "no-export"], "connect_time": 10},
+    ],
+    "prefixes": ["198.51.100.10", "2001:db8:1::10", "198.51.100.11/32"],
+    "bfd": {"interval": 300, "multiplier": 5},
+    "communities": ["64512:200", "64512:100"],
+    "graceful_shutdown": True,
+    "extra_lines": ["ip prefix-list other seq 5 permit 203.0.113.0/24"],
+}
 
 EVERY_SERVICE = [
     {
@@ -503,6 +518,10 @@ CASES = {
         "direct_server", "nftables.conf.j2", unit="onprem-lb-direct-server.service"
     ),
     "haproxy.sysctl.conf": lambda: render("haproxy", "sysctl.conf.j2"),
+    "frr.conf": lambda: frr(["192.0.2.11"], **BGP),
+    "every-setting.frr.conf": lambda: frr(["192.0.2.11", "2001:db8::11"], **{**BGP, **EVERY_SETTING_OF_BGP}),
+    "frr.daemons": lambda: render("frr", "daemons.j2"),
+    "frr.unit.conf": lambda: render("frr", "unit.conf.j2"),
     **{f"pods-{name}.manifests": partial(of_pods, *arguments) for name, arguments in PODS.items()},
     **{f"pods-{name}.sidecar.json": partial(sidecar_of_pods, *arguments) for name, arguments in PODS.items()},
 }

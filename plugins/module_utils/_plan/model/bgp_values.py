@@ -106,7 +106,7 @@ def password(value: Any) -> Checked:
 
 def community(value: Any) -> Checked:
     """A community, a large one, or the name of a well-known one, as FRR writes it."""
-    if value in WELL_KNOWN:
+    if isinstance(value, str) and value in WELL_KNOWN:
         return value, None
     parts = _numbers(value)
     limit = 65535 if len(parts) == 2 else 4294967295

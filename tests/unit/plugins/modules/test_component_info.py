@@ -11,7 +11,7 @@ import errno
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct import host, wanted
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import resolver
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import bgp, resolver
 from ansible_collections.onprem.lb.plugins.modules import component_info
 from support.modules import refusal, run
 
@@ -51,6 +51,22 @@ def test_it_returns_what_it_finds_of_a_direct_server_in_either_mode(monkeypatch,
     found = run(component_info, SERVER, check=check)
     assert found["faults"] == ["{'interface': '', 'services': []} is wrong."]
     assert (found["changed"], found["config"], found["differences"]) == (False, "", [])
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_it_returns_the_sessions_of_frr_or_why_there_is_no_answer(monkeypatch, check):
+    session = bgp.Session("192.0.2.1", 64601, "ipv4", "Established", 1.0, 1, 0, 1, 0, "up")
+    monkeypatch.setattr(bgp, "sessions", lambda _reader: [session])
+    monkeypatch.setattr(bgp, "running_config", lambda _reader: "router ospf\n")
+    found = run(component_info, {"frr": {"config_path": "/nowhere"}}, check=check)
+    assert (found["sessions"], found["no_answer"], len(found["unsaved"])) == ([session._asdict()], "", 1)
+
+    def silent(_reader):
+        raise bgp.NoAnswer("FRR is not installed.")
+
+    monkeypatch.setattr(bgp, "sessions", silent)
+    found = run(component_info, {"frr": {}}, check=check)
+    assert (found["sessions"], found["no_answer"], found["unsaved"]) == ([], "FRR is not installed.", [])
 
 
 def test_a_missing_privilege_is_a_sentence(monkeypatch):

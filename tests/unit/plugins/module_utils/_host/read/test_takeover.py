@@ -39,6 +39,18 @@ def test_a_configuration_written_by_hand_stops_the_run_and_is_kept_if_it_is_adop
     assert (found.keep, found.problems) == ([CFG], [])
 
 
+def test_of_frr_the_file_of_its_daemons_counts_like_its_configuration(tmp_path, monkeypatch):
+    conf, daemons = tmp_path / "frr.conf", tmp_path / "daemons"
+    monkeypatch.setitem(takeover.BESIDE, "frr", (str(daemons),))
+    for path in (conf, daemons):
+        path.write_text("router ospf\n")
+        (tmp_path / f"{path.name}.before-onprem-lb").write_text("")
+    found = takeover.read(Reader(Programs().run, Programs().find), {"frr": str(conf)}, [], [])["frr"]
+    assert [sentence.split(" ")[0] for sentence in found["refusals"]] == [str(conf), str(daemons)]
+    assert all("set frr_adopt to true" in sentence for sentence in found["refusals"])
+    assert found["keep"] == found["put_back"] == [str(conf), str(daemons)]
+
+
 def test_the_vips_of_a_living_keepalived_are_named():
     (sentence,) = refusals(program="keepalived", config=[File(CONF, VRRP)])
     assert sentence.startswith(
