@@ -16,6 +16,7 @@ from .gate import ANYCAST, Gate
 from .peers import Speaker
 from .settings import BFD, BGP_PORT, PEER, VRRP, is_bgp
 
+Watched = Dict[str, Dict[str, Any]]
 UNIT = "frr.service"
 # RFC 5881, section 4, its Echo packets, and RFC 5883, section 5, for a peer that is further away.
 BFD_PORT, BFD_ECHO_PORT, BFD_MULTIHOP_PORT = 3784, 3785, 4784
@@ -134,6 +135,17 @@ def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
         f"{', '.join(fast)}: {prefix}_bgp.bfd ends a session after less than {SLOWEST_SAFE_BFD_MS} ms, and a host that "
         f"is only busy may lose its path: {usual['interval']} ms x {usual['multiplier']} never did in our trials."
     ][: len(fast)]
+
+
+def watched(found: Optional[Bgp], by_name: Watched, weighted: Sequence[str]) -> Watched:
+    """Return what each failure moves, as `forecast.forecast` takes it: a check with a weight moves nothing here.
+
+    :param weighted: the names of the checks with a weight
+    """
+    if found is None:
+        return by_name
+    moved = {name: {"fatal": [], "harmless": dict.fromkeys(by_name[name]["fatal"], 0)} for name in weighted}
+    return {name: {**spec, **moved.get(name, {})} for name, spec in by_name.items()}
 
 
 def warnings(found: Optional[Bgp], weighted: Sequence[str]) -> List[str]:

@@ -123,6 +123,8 @@ def faults(members: Sequence[Member], vips: Sequence[Vip], speakers: Mapping[str
     found: Faults = []
     for member in members:
         speaker, own_vips = speakers[member["name"]], [vip for vip in vips if member["name"] in vip.order]
+        if not own_vips:
+            continue
         found += _without_a_path(speaker, own_vips, prefix)
         for peer in speaker.peers:
             place = f"{speaker.name}: the peer {peer['address']}"
@@ -134,7 +136,7 @@ def faults(members: Sequence[Member], vips: Sequence[Vip], speakers: Mapping[str
 
 
 def _without_a_path(speaker: Speaker, vips: Sequence[Vip], prefix: str) -> Iterator[str]:
-    if vips and not speaker.peers:
+    if not speaker.peers:
         yield f"{speaker.name} has no peer, so that no router would send it anything: name one in {prefix}_bgp.peers."
         return
     lacking = dict.fromkeys(FAMILIES[vip.version] for vip in vips if not speaker.peers_of(vip))

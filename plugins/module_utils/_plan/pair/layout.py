@@ -241,7 +241,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *checked.missing_programs(member, engine),
             *direct.missing_programs(plane, member, engine),
         ],
-        watched=pair.watched(),
+        watched=announcing.watched(bgp, pair.watched(), checked.weighted),
         warnings=[
             *presets.without_effect(settings),
             *pair_api.certificate_warnings(presets.names(settings), members),
