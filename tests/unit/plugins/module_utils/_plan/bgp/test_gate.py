@@ -44,8 +44,8 @@ def test_the_users_checks_count_unless_they_have_a_weight_which_is_said():
     assert {"name": "link:eth1", "type": "interface", "interface": "eth1"} in found["checks"]
     assert {check["name"] for check in found["checks"]} == {*found["vips"][0]["track"]}
     assert [said for said in planned.warnings if "script-true" in said] == [
-        "The check script-true has a weight, and BGP has no priorities: while it fails, the VIPs stay announced. Without "
-        "a weight it withdraws them."
+        "The check script-true has a weight, and BGP has no priorities: while it fails, the VIPs stay announced. "
+        "Without a weight it withdraws them."
     ]
     failed = {line["event"]: line for line in planned.outages}
     assert failed["script-true_failed"]["share"] == 0 and failed["uplink_failed"]["share"] == 50
@@ -77,11 +77,8 @@ def test_a_master_announces_the_api_and_whoever_has_a_router_the_ingress():
         **dict.fromkeys(("master-0", "master-1", "master-2"), ["203.0.113.10", "203.0.113.11"]),
         "worker-0": ["203.0.113.11"],
     }
-    tracked = {vip["address"]: vip["track"] for vip in anycast(planned, "master-0")["vips"]}
+    tracked = {vip["address"]: sorted(vip["track"]) for vip in anycast(planned, "master-0")["vips"]}
     assert tracked == {
-        "203.0.113.10": ["haproxy_down", "chk_api", "chk_haproxy"],
-        "203.0.113.11": ["chk_ingress"],
-    } or {key: sorted(each) for key, each in tracked.items()} == {
         "203.0.113.10": ["chk_api", "chk_haproxy", "haproxy_down"],
         "203.0.113.11": ["chk_ingress"],
     }

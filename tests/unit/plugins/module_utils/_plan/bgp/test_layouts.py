@@ -41,7 +41,7 @@ def test_a_bootstrap_that_is_complete_is_in_nobodys_way():
 
 
 def test_an_unknown_reach_is_a_sentence():
-    assert plan(racks(reach="both")).faults == ["pair_reach is 'both': one of vrrp, bgp is required."]
+    assert plan(racks(reach="both")).faults[:1] == ["pair_reach is 'both': one of vrrp, bgp is required."]
 
 
 def test_no_member_has_a_router_and_all_that_serve_have_the_vips():
@@ -103,9 +103,8 @@ def test_members_may_differ_in_their_routers_and_in_nothing_else():
     assert planned.faults == []
     assert [peer["address"] for peer in planned.members["lb2"].bgp["frr"]["peers"]] == ["10.0.2.254"]
     members[1]["settings"]["reach"] = "vrrp"
-    assert (
-        "pair_reach: lb1 and lb2 disagree ('bgp' and 'vrrp'): set it once, for the whole group." in plan(members).faults
-    )
+    said = "pair_reach: lb1 and lb2 disagree ('bgp' and 'vrrp'): set it once, for the whole group."
+    assert said in plan(members).faults
 
 
 def test_a_member_that_announces_keeps_its_balancer_and_loses_its_router():
