@@ -14,7 +14,7 @@ from ..model.plan import MemberPlan, Router, Vip
 from . import peers
 from .gate import ANYCAST, Gate
 from .peers import Speaker
-from .settings import BFD, BGP_PORT, PEER, VRRP, is_bgp
+from .settings import BFD, BGP_PORT, VRRP, is_bgp
 
 Watched = Dict[str, Dict[str, Any]]
 UNIT = "frr.service"
@@ -49,7 +49,7 @@ class Bgp(NamedTuple):
             units=[*planned.expected.units, UNIT, ANYCAST.unit], peers={}, held_by_all=True
         )
         interfaces = sorted({placement.interface for placement in self.placements[name].values()})
-        opened = planned.firewall._replace(interfaces=interfaces, sessions=sessions(self.speakers[name].peers))
+        opened = planned.firewall._replace(interfaces=interfaces, sessions=sessions(self.speakers[name]))
         announced = {"frr": self.frr(name), "anycast": before.file}
         return planned._replace(questions=[], firewall=opened, expected=expected, bgp=announced)
 
@@ -62,23 +62,34 @@ class Bgp(NamedTuple):
         return {
             "asn": speaker.asn,
             "router_id": speaker.router_id,
-            "peers": [{key: peer[key] for key in PEER if key != "route_reflector"} for peer in speaker.peers],
+            "peers": [*map(_of_role, speaker.peers)],
             "prefixes": [f"{vip.address}/{_host_prefix(vip)}" for vip in self.vips if name in vip.order],
             "bfd": dict(speaker.bfd),
             "communities": list(speaker.communities),
         }
 
 
-def sessions(given: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the ports that are open for routers: ``{protocol, port, addresses}``."""
+def sessions(speaker: Speaker) -> List[Dict[str, Any]]:
+    """Return the ports that are open for routers: ``{protocol, port, addresses}``.
+
+    FRR takes a peer of its own AS for one that is further away where it shares no network with it.
+    """
     found: Dict[Any, List[str]] = {}
-    for peer in given:
+    for peer in speaker.peers:
         ports = [("tcp", BGP_PORT)]
-        if peer["bfd"]:
-            ports += [("udp", BFD_MULTIHOP_PORT)] if peer["multihop"] else [("udp", BFD_PORT), ("udp", BFD_ECHO_PORT)]
+        is_internal = peer["asn"] == speaker.asn
+        if peer["bfd"] and not peer["multihop"]:
+            ports += [("udp", BFD_PORT), ("udp", BFD_ECHO_PORT)]
+        if peer["bfd"] and (peer["multihop"] or is_internal):
+            ports.append(("udp", BFD_MULTIHOP_PORT))
         for port in ports:
             found.setdefault(port, []).append(peer["address"])
     return [{"protocol": kind, "port": port, "addresses": found[kind, port]} for kind, port in sorted(found)]
+
+
+def _of_role(peer: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what the role needs of a peer: not what it says to the plan alone, and no key that says nothing."""
+    return {key: value for key, value in peer.items() if key != "route_reflector" and value not in (None, "")}
 
 
 def _host_prefix(vip: Vip) -> int:

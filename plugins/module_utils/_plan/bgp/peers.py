@@ -143,8 +143,7 @@ def _without_a_path(speaker: Speaker, vips: Sequence[Vip], prefix: str) -> Itera
     for family in lacking:
         addresses = ", ".join(vip.address for vip in vips if FAMILIES[vip.version] == family)
         yield (
-            f"{speaker.name}: no peer has the family {family} of {addresses}: name a router with an address of it, or "
-            f"give a peer families: [ipv4, ipv6]."
+            f"{speaker.name}: no peer has the family {family} of {addresses}: add one with an address of that family."
         )
 
 
@@ -161,8 +160,9 @@ def _of_peer(
             f"has the same AS number {peer['asn']} (iBGP), and passes the VIPs on to other routers of its AS only as a "
             f"route reflector: give {prefix}_bgp an AS number of its own, or confirm with route_reflector: true."
         )
-    if peer["ttl_security"] and peer["asn"] == speaker.asn:
-        yield "is of the same AS (iBGP), where ttl_security has no effect: leave it out."
+    for key in ("multihop", "ttl_security") if peer["asn"] == speaker.asn else ():
+        if peer[key]:
+            yield f"is of the same AS (iBGP), where {key} has no effect: leave it out."
     addresses = own_addresses(member, vips)
     local = peer["local_address"]
     if any(info.get("assumed") for info in addresses):

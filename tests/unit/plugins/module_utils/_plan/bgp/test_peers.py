@@ -55,7 +55,7 @@ def test_a_host_that_was_not_read_speaks_from_whichever_address_it_has():
     members = [{**each, "host": None} for each in racks()]
     planned = plan(members)
     assert planned.warnings == [] and frr(planned)["router_id"] == "10.0.1.11"
-    assert frr(planned)["peers"][0]["local_address"] == ""
+    assert "local_address" not in frr(planned)["peers"][0]
 
 
 def changed(change, count=2, **settings):
@@ -82,6 +82,10 @@ REFUSED = {
     "a VIP": (peers_of_first(one(address=VIP)), f"lb1: the peer {VIP} is an address of the VIPs"),
     "twice": (peers_of_first(one(), one()), "lb1: the peer 10.0.1.1 is named twice"),
     "iBGP": (peers_of_first(one(asn=ASN)), "lb1: the peer 10.0.1.1 has the same AS number 64512 (iBGP)"),
+    "iBGP with multihop": (
+        peers_of_first(one(asn=ASN, route_reflector=True, multihop=2)),
+        "lb1: the peer 10.0.1.1 is of the same AS (iBGP), where multihop has no effect",
+    ),
     "far away": (
         peers_of_first(one(address="10.9.9.1")),
         "lb1: the peer 10.9.9.1 is on no connected network (there are: eth0 10.0.1.11/24, eth0 2001:db8:1::11/64)",
@@ -131,7 +135,7 @@ def test_what_can_never_work_is_refused_in_one_sentence(case):
 ACCEPTED = {
     "iBGP by a route reflector": peers_of_first(one(asn=ASN, route_reflector=True)),
     "far away by multihop": peers_of_first(one(address="10.9.9.1", multihop=2)),
-    "both families by one session": peers_of_first(one(families=["ipv4", "ipv6"])),
+    "its own family, spelt out": peers_of_first(one(families=["ipv4"])),
     "FRR is there, and no repository": lambda members: members[1]["host"].update(
         os_family="Debian",
         missing_packages=["haproxy"],
@@ -180,5 +184,13 @@ def test_every_router_may_open_its_sessions_and_nobody_else():
     ]
     far = plan(with_peer(racks(), multihop=2)).members["lb1"].firewall.sessions
     assert [(each["protocol"], each["port"]) for each in far] == [("tcp", 179), ("udp", 4784)]
+    inner = plan(with_peer(racks(), asn=ASN, route_reflector=True)).members["lb1"].firewall.sessions
+    assert [each["port"] for each in inner] == [179, 3784, 3785, 4784]
     without = plan(with_peer(racks(), bfd=False)).members["lb1"].firewall.sessions
     assert [each["port"] for each in without] == [179]
+
+
+def test_the_role_gets_no_key_that_says_nothing_and_none_that_is_for_the_plan_alone():
+    keys = {*frr(plan(racks(bgp={"route_reflector": True})))["peers"][0]}
+    assert not keys & {"password", "communities", "route_reflector"} and "local_address" in keys
+    assert frr(plan(racks(bgp={"password": "secret"})))["peers"][0]["password"] == "secret"

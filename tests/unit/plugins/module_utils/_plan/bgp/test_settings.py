@@ -33,7 +33,7 @@ def test_the_defaults_of_a_peer():
             "hold_time": 9,
             "keepalive_time": 3,
             "connect_time": 1,
-            "communities": [],
+            "communities": None,
             "local_address": "",
             "multihop": 0,
             "ttl_security": 0,
@@ -57,7 +57,7 @@ def test_a_peer_has_what_all_have_unless_it_says_something_else():
 def test_communities_of_all_are_not_repeated_at_each_peer():
     found, _faults = read({**OWN, "communities": ["64512:1"], "peers": [{**PEER, "communities": ["64512:1:2"]}, PEER]})
     assert found["communities"] == ["64512:1"]
-    assert [one["communities"] for one in found["peers"]] == [["64512:1:2"], []]
+    assert [one["communities"] for one in found["peers"]] == [["64512:1:2"], None]
 
 
 def test_the_peers_of_one_member_take_the_place_of_those_of_all():
@@ -127,12 +127,13 @@ def test_each_key_of_theirs_is_one_of_ours():
         ({"port": 0}, "a port from 1 to 65535"),
         ({"families": []}, "a list of 1 or more"),
         ({"families": ["ipv5"]}, "one of ipv4, ipv6"),
+        ({"families": ["ipv4", "ipv6"]}, "add a peer with an address of ipv6"),
         ({"communities": ["65535:0"]}, "routers avoid the member for good"),
         ({"communities": ["graceful-shutdown"]}, "routers avoid the member for good"),
         ({"communities": ["all"]}, "a community such as 64512:100"),
         ({"communities": [f"64512:{at}" for at in range(33)]}, "32 at most"),
         ({"multihop": True, "ttl_security": True}, "exclude each other"),
-        ({"multihop": 256}, "true, false, or a number of hops"),
+        ({"multihop": 255}, "true, false, or a number of hops"),
         ({"bdf": True}, "did you mean 'bfd'?"),
         ({"peerASN": 64601}, "both asn and peerASN"),
         ({"peerASN": 64602}, "both asn and peerASN"),
