@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults
@@ -116,6 +117,8 @@ def read(
 
 
 def _of_vip(vip: Vip) -> Faults:
+    if ipaddress.ip_address(vip.address).is_link_local:
+        return [f"VIP {vip.address} is link-local, and no router passes it on: choose another address."]
     if vip.prefix is None or vip.prefix == _host_prefix(vip):
         return []
     return [f"VIP {vip.with_prefix} has a prefix length, and BGP announces the address alone: write {vip.address}."]

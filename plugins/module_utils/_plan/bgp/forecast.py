@@ -23,7 +23,7 @@ from .gate import noticed_ms
 WITHDRAW_MS = 200  # from the event to the router's kernel, 143 to 184
 BFD_LATE_MS = 100  # beyond interval x multiplier: 50 x 3 in 204 to 216, 100 x 3 in 281 to 348, 300 x 3 in 805 to 979
 # Events that only a forecast of BGP knows.
-DRAINED, PATH_WITHDRAWN, PATH_BACK = "drained", "path_withdrawn", "path_back"
+DRAINED, PATH_WITHDRAWN = "drained", "path_withdrawn"
 BGP_KILLED, BFD_LOST = "bgp_killed", "bfd_lost"
 UNKNOWN_TO_BGP = (events.BOTH_RELOADED, events.SLOW_BACKEND)  # the second is told of each service
 

@@ -173,7 +173,7 @@ def _of_peer(
         yield f"has local_address {local}, which is a VIP: name the host's own address."
     if peer["multihop"] or peer["asn"] == speaker.asn or _connected(peer["address"], addresses):
         return
-    known = ", ".join(f"{info['interface']} {info['address']}/{info['prefix']}" for info in addresses)
+    known = ", ".join(f"{info['interface']} {info['address']}/{info['prefix']}" for info in addresses) or "none"
     yield f"is on no connected network (there are: {known}): correct its address, or set multihop."
 
 

@@ -272,7 +272,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
             *ipi_cluster.warnings(cluster, faults),
             *checked.at_once(cluster.preset.preempt and not cluster.bgp),
             *announcing.warnings(cluster.bgp, checked.weighted),
-            *ipi_direct.warnings(ipi.direct, settings["preset"]),
+            *([] if cluster.bgp else ipi_direct.warnings(ipi.direct, settings["preset"])),
             *follow.warnings(settings, "ipi", cluster.preset.kind),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],

@@ -247,7 +247,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *pair_api.certificate_warnings(presets.names(settings), members),
             *checked.at_once(settings["preempt"] and not bgp),
             *announcing.warnings(bgp, checked.weighted),
-            *pair_direct.warnings(plane, ranks),
+            *([] if bgp else pair_direct.warnings(plane, ranks)),
             *follow.warnings(settings, "pair", presets.kind(settings)),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],

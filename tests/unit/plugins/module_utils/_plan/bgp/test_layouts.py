@@ -36,6 +36,12 @@ def test_what_a_cluster_cannot_have_yet_is_named(settings, words):
     assert [fault for fault in _ipi.plan(in_bgp(**settings)).faults if fault.startswith(words)]
 
 
+@pytest.mark.parametrize("plane", ["proxy", "direct"])
+def test_no_warning_speaks_of_vips_that_move(plane):
+    nodes = in_bgp(plane=plane)
+    assert _ipi.plan(nodes).faults == [] and not any("move" in said for said in _ipi.plan(nodes).warnings)
+
+
 def test_a_bootstrap_that_is_complete_is_in_nobodys_way():
     assert _ipi.plan(in_bgp(bootstrap="10.0.0.20", bootstrap_complete=True)).faults == []
 

@@ -112,6 +112,10 @@ REFUSED = {
         lambda members: [each["settings"].update(vips=[f"{VIP}/24"]) for each in members],
         f"VIP {VIP}/24 has a prefix length, and BGP announces the address alone: write {VIP}.",
     ),
+    "a link-local VIP": (
+        lambda members: [each["settings"].update(vips=["fe80::10"]) for each in members],
+        "VIP fe80::10 is link-local, and no router passes it on",
+    ),
     "an unknown distribution": (
         lambda members: members[1]["host"].update(os_family="alpine"),
         "lb2 is alpine, whose FRR packages the roles do not know: use pair_reach vrrp.",
