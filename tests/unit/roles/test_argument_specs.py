@@ -38,7 +38,8 @@ def test_every_variable_is_specified_and_has_its_default(role):
 def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
     for name, option in options(role).items():
         assert name.startswith(f"{role}_")
-        assert bool(option.get("no_log")) == name.endswith(("_pass", "_password")), name
+        has_a_secret = name.endswith(("_pass", "_password", "_bgp", "_bgp_peers"))
+        assert bool(option.get("no_log")) == has_a_secret, name
 
 
 @pytest.mark.parametrize(

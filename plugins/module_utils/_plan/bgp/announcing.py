@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults
@@ -14,8 +15,9 @@ from ..model.plan import MemberPlan, Router, Vip
 from . import peers
 from .gate import ANYCAST, Gate
 from .peers import Speaker
-from .settings import BFD, BGP_PORT, PEER, VRRP, is_bgp
+from .settings import BFD, BGP_PORT, VRRP, is_bgp
 
+Watched = Dict[str, Dict[str, Any]]
 UNIT = "frr.service"
 # RFC 5881, section 4, its Echo packets, and RFC 5883, section 5, for a peer that is further away.
 BFD_PORT, BFD_ECHO_PORT, BFD_MULTIHOP_PORT = 3784, 3785, 4784
@@ -44,14 +46,13 @@ class Bgp(NamedTuple):
         """
         if not before.tracked:
             return planned._replace(questions=[])
-        peers = self.speakers[name].peers
         expected = planned.expected._replace(
             units=[*planned.expected.units, UNIT, ANYCAST.unit],
             peers={},
-            sessions=[peer["address"] for peer in peers],
+            sessions=[peer["address"] for peer in self.speakers[name].peers],
         )
         interfaces = sorted({placement.interface for placement in self.placements[name].values()})
-        restricted = [*planned.firewall.restricted_ports, *sessions(peers)]
+        restricted = [*planned.firewall.restricted_ports, *sessions(self.speakers[name])]
         opened = planned.firewall._replace(interfaces=interfaces, restricted_ports=restricted)
         announced = {"frr": self.frr(name), "anycast": before.file}
         return planned._replace(questions=[], firewall=opened, expected=expected, bgp=announced)
@@ -65,23 +66,34 @@ class Bgp(NamedTuple):
         return {
             "asn": speaker.asn,
             "router_id": speaker.router_id,
-            "peers": [{key: peer[key] for key in PEER if key != "route_reflector"} for peer in speaker.peers],
+            "peers": [*map(_of_role, speaker.peers)],
             "prefixes": [f"{vip.address}/{_host_prefix(vip)}" for vip in self.vips if name in vip.order],
             "bfd": dict(speaker.bfd),
             "communities": list(speaker.communities),
         }
 
 
-def sessions(given: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the ports that are open for routers: ``{protocol, port, networks}``."""
+def sessions(speaker: Speaker) -> List[Dict[str, Any]]:
+    """Return the ports that are open for routers: ``{protocol, port, networks}``.
+
+    FRR takes a peer of its own AS for one that is further away where it shares no network with it.
+    """
     found: Dict[Any, List[str]] = {}
-    for peer in given:
+    for peer in speaker.peers:
         ports = [("tcp", BGP_PORT)]
-        if peer["bfd"]:
-            ports += [("udp", BFD_MULTIHOP_PORT)] if peer["multihop"] else [("udp", BFD_PORT), ("udp", BFD_ECHO_PORT)]
+        is_internal = peer["asn"] == speaker.asn
+        if peer["bfd"] and not peer["multihop"]:
+            ports += [("udp", BFD_PORT), ("udp", BFD_ECHO_PORT)]
+        if peer["bfd"] and (peer["multihop"] or is_internal):
+            ports.append(("udp", BFD_MULTIHOP_PORT))
         for port in ports:
             found.setdefault(port, []).append(peer["address"])
     return [{"protocol": kind, "port": port, "networks": found[kind, port]} for kind, port in sorted(found)]
+
+
+def _of_role(peer: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what the role needs of a peer: not what it says to the plan alone, and no key that says nothing."""
+    return {key: value for key, value in peer.items() if key != "route_reflector" and value not in (None, "")}
 
 
 def _host_prefix(vip: Vip) -> int:
@@ -108,6 +120,8 @@ def read(
 
 
 def _of_vip(vip: Vip) -> Faults:
+    if ipaddress.ip_address(vip.address).is_link_local:
+        return [f"VIP {vip.address} is link-local, and no router passes it on: choose another address."]
     if vip.prefix is None or vip.prefix == _host_prefix(vip):
         return []
     return [f"VIP {vip.with_prefix} has a prefix length, and BGP announces the address alone: write {vip.address}."]
@@ -138,6 +152,17 @@ def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
         f"{', '.join(fast)}: {prefix}_bgp.bfd ends a session after less than {SLOWEST_SAFE_BFD_MS} ms, and a host that "
         f"is only busy may lose its path: {usual['interval']} ms x {usual['multiplier']} never did in our trials."
     ][: len(fast)]
+
+
+def watched(found: Optional[Bgp], by_name: Watched, weighted: Sequence[str]) -> Watched:
+    """Return what each failure moves, as `forecast.forecast` takes it: a check with a weight moves nothing here.
+
+    :param weighted: the names of the checks with a weight
+    """
+    if found is None:
+        return by_name
+    moved = {name: {"fatal": [], "harmless": dict.fromkeys(by_name[name]["fatal"], 0)} for name in weighted}
+    return {name: {**spec, **moved.get(name, {})} for name, spec in by_name.items()}
 
 
 def warnings(found: Optional[Bgp], weighted: Sequence[str]) -> List[str]:

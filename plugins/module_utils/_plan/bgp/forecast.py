@@ -23,7 +23,7 @@ from .gate import noticed_ms
 WITHDRAW_MS = 200  # from the event to the router's kernel, 143 to 184
 BFD_LATE_MS = 100  # beyond interval x multiplier: 50 x 3 in 204 to 216, 100 x 3 in 281 to 348, 300 x 3 in 805 to 979
 # Events that only a forecast of BGP knows.
-DRAINED, PATH_WITHDRAWN, PATH_BACK = "drained", "path_withdrawn", "path_back"
+DRAINED, PATH_WITHDRAWN = "drained", "path_withdrawn"
 BGP_KILLED, BFD_LOST = "bgp_killed", "bfd_lost"
 UNKNOWN_TO_BGP = (events.BOTH_RELOADED, events.SLOW_BACKEND)  # the second is told of each service
 
@@ -106,7 +106,7 @@ def _of_programs(
     for spec in watched.values():
         if vip.name not in spec["instances"]:
             continue
-        if not spec.get("serves"):
+        if spec["fatal"] and not spec.get("serves"):
             worst, late = members[0].name, 0
             for member in members:
                 noticed = member.noticed(spec.get("blind_trackers", []), spec.get("hangs", False))
@@ -166,19 +166,20 @@ def table(plan: Plan, outages: Sequence[Mapping[str, Any]], lasting: Mapping[str
     for vip in plan.vips:
         members = ", ".join(vip.order)
         lines.append(f"{vip.address}: announced by {members}; each has {round(100 / len(vip.order))} % of connections")
-        lines += [_text(line) for line in outages if line["vip"] == vip.address]
+        noun = "lasting ones of the proxy" if lasting.get(vip.address) else "lasting ones"
+        lines += [_text(line, noun) for line in outages if line["vip"] == vip.address]
         lines += [f"  lasting connections  {lasting[vip.address]}"] if lasting.get(vip.address) else []
     return [*lines, *routers(plan)]
 
 
-def _text(line: Mapping[str, Any]) -> str:
+def _text(line: Mapping[str, Any], noun: str) -> str:
     new = f"{line['share']} % of new ones fail" if line["share"] else "no new one fails"
     text = f"  {line['event'].replace('_', ' '):<20} {new:<24} at most {line['outage_ms']:>5} ms"
     if not line["lost"]:
-        return f"{text}   lasting ones go on"
+        return f"{text}   {noun} go on"
     least = f"{line['lost']} to " if line["lost"] < line["lost_at_most"] else ""
     lost = f"{least}{line['lost_at_most']} %"
-    return f"{text}   {lost} of lasting ones are lost, and up to {line['back_lost']} % when the path is back"
+    return f"{text}   {lost} of {noun} are lost, and up to {line['back_lost']} % when the path is back"
 
 
 def routers(plan: Plan) -> List[str]:
@@ -211,7 +212,7 @@ def _of_paths(plan: Plan, own: Mapping[str, int], numbers: Mapping[str, int]) ->
     yield _row("share (ECMP)", f"{how}{relax}")
     yield _row("", "one that uses fewer paths sends all to those: a failure there costs more than the share above")
     yield _row("return path", "no strict reverse path filter: answers come from the VIP at each member's interface")
-    yield _row("drain", "graceful shutdown (65535:0, RFC 8326) lowers the preference of a path")
+    yield _row("drain", "honour graceful shutdown (community 65535:0, RFC 8326): use such a path last")
 
 
 def _of_bfd(plan: Plan) -> Iterator[str]:

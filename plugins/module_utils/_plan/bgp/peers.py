@@ -123,6 +123,8 @@ def faults(members: Sequence[Member], vips: Sequence[Vip], speakers: Mapping[str
     found: Faults = []
     for member in members:
         speaker, own_vips = speakers[member["name"]], [vip for vip in vips if member["name"] in vip.order]
+        if not own_vips:
+            continue
         found += _without_a_path(speaker, own_vips, prefix)
         for peer in speaker.peers:
             place = f"{speaker.name}: the peer {peer['address']}"
@@ -134,15 +136,14 @@ def faults(members: Sequence[Member], vips: Sequence[Vip], speakers: Mapping[str
 
 
 def _without_a_path(speaker: Speaker, vips: Sequence[Vip], prefix: str) -> Iterator[str]:
-    if vips and not speaker.peers:
+    if not speaker.peers:
         yield f"{speaker.name} has no peer, so that no router would send it anything: name one in {prefix}_bgp.peers."
         return
     lacking = dict.fromkeys(FAMILIES[vip.version] for vip in vips if not speaker.peers_of(vip))
     for family in lacking:
         addresses = ", ".join(vip.address for vip in vips if FAMILIES[vip.version] == family)
         yield (
-            f"{speaker.name}: no peer has the family {family} of {addresses}: name a router with an address of it, or "
-            f"give a peer families: [ipv4, ipv6]."
+            f"{speaker.name}: no peer has the family {family} of {addresses}: add one with an address of that family."
         )
 
 
@@ -159,8 +160,9 @@ def _of_peer(
             f"has the same AS number {peer['asn']} (iBGP), and passes the VIPs on to other routers of its AS only as a "
             f"route reflector: give {prefix}_bgp an AS number of its own, or confirm with route_reflector: true."
         )
-    if peer["ttl_security"] and peer["asn"] == speaker.asn:
-        yield "is of the same AS (iBGP), where ttl_security has no effect: leave it out."
+    for key in ("multihop", "ttl_security") if peer["asn"] == speaker.asn else ():
+        if peer[key]:
+            yield f"is of the same AS (iBGP), where {key} has no effect: leave it out."
     addresses = own_addresses(member, vips)
     local = peer["local_address"]
     if any(info.get("assumed") for info in addresses):
@@ -171,7 +173,7 @@ def _of_peer(
         yield f"has local_address {local}, which is a VIP: name the host's own address."
     if peer["multihop"] or peer["asn"] == speaker.asn or _connected(peer["address"], addresses):
         return
-    known = ", ".join(f"{info['interface']} {info['address']}/{info['prefix']}" for info in addresses)
+    known = ", ".join(f"{info['interface']} {info['address']}/{info['prefix']}" for info in addresses) or "none"
     yield f"is on no connected network (there are: {known}): correct its address, or set multihop."
 
 

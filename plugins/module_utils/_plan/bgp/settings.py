@@ -31,7 +31,7 @@ Checked = Tuple[Any, Optional[str]]
 VRRP, BGP = REACHES = ("vrrp", "bgp")
 FAMILIES = {4: "ipv4", 6: "ipv6"}
 BGP_PORT = 179
-MAX_HOPS = 255
+MAX_HOPS = 254
 # RFC 7607 (0), RFC 6793 (AS_TRANS) and RFC 7300 (the last ones) keep these from everybody.
 RESERVED_ASNS = (23456, 65535)
 LAST_ASN = 4294967294
@@ -90,7 +90,7 @@ def distance(value: Any) -> Checked:
     """How far away a peer is at most, for GTSM (RFC 5082): packets from further away are ignored."""
     if boolean(value)[1] is None:
         return (1 if boolean(value)[0] else 0), None
-    return integer(0, MAX_HOPS - 1, "true, false, or a number of hops")(value)
+    return integer(0, MAX_HOPS, "true, false, or a number of hops")(value)
 
 
 def router_id(value: Any) -> Checked:
@@ -151,7 +151,7 @@ PEER = {
     "asn": Field(asn, required=True),
     "port": Field(port, BGP_PORT),
     "bfd": Field(boolean),
-    "families": Field(list_of(one_of(*FAMILIES.values()), at_least=1)),  # that of its address
+    "families": Field(list_of(one_of(*FAMILIES.values()), at_least=1)),  # that of its address, and no other
     **{key: field._replace(default=None) for key, field in OF_A_SESSION.items()},
 }
 SETTINGS = {
@@ -216,7 +216,7 @@ def read_bgp(given: Mapping[str, Any], prefix: str, faults: Faults) -> Settings:
         peers = []
     if len(peers) > MOST_PEERS:
         faults.append(f"{where} has {len(peers)} peers, and {MOST_PEERS} at most are allowed.")
-    usual = {**{key: whole[key] for key in OF_A_SESSION}, "bfd": with_bfd, "communities": []}
+    usual = {**{key: whole[key] for key in OF_A_SESSION}, "bfd": with_bfd, "communities": None}
     found = [_peer(item, f"{where}[{at}]", usual, faults) for at, item in enumerate(peers)]
     return {**whole, "bfd": timers, "peers": [peer for peer in found if peer["address"] and peer["asn"]]}
 
@@ -248,8 +248,14 @@ def _peer(item: Any, place: str, usual: Settings, faults: Faults) -> Settings:
     """Return a peer, with what all of them have where it says nothing else."""
     own = read(PEER, _translated(item, OPENSHIFT_PEER, place, faults), place, faults)
     found = {key: usual.get(key) if value is None else value for key, value in own.items()}
-    if found["families"] is None and found["address"]:
-        found["families"] = [FAMILIES[6 if ":" in found["address"] else 4]]
+    family = FAMILIES[6 if ":" in str(found["address"]) else 4]
+    others = [each for each in found["families"] or [] if each != family]
+    if others:
+        faults.append(
+            f"{place}.families has {others[0]}, and its address is of {family}: add a peer with an address of "
+            f"{others[0]}."
+        )
+    found["families"] = [family]
     most = int(found["hold_time"] or 0) // 3
     if found["keepalive_time"] is None:
         found["keepalive_time"] = most

@@ -125,7 +125,7 @@ def _vips_of_new(layout: planner.Layout, members: List[Member], elsewhere: List[
 
 
 def _vrids(vips: List[Vip]) -> List[Dict[str, Any]]:
-    return [{"vrid": vip.vrid, "family": vip.version, "by": vip.address} for vip in vips]
+    return [{"vrid": vip.vrid, "family": vip.version, "by": vip.address} for vip in vips if vip.vrid]
 
 
 def _current_vrids(members: List[Member]) -> Iterator[Dict[str, Any]]:

@@ -12,7 +12,7 @@ from ..._agent.config.schema import Faults, Field, read
 
 UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
 REFERENCE = re.compile(r"\s*\{\{\s*(?P<name>\w+)\s*(\|.*)?\}\}\s*$")  # in which nothing else may be a secret
-SECRET = re.compile(r".*_pass(word)?")
+SECRET = re.compile(r".*_(pass(word)?|bgp(_peers)?)")
 DOUBTFUL = 2  # edits from a known name
 
 

@@ -1,0 +1,147 @@
+"""Both layouts with BGP: what they refuse for now, what a plan has then, and that VRRP's plan stays as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.onprem.lb.plugins.filter import plan as filters
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as _ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import unused
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data, member_of
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from support.plans.clusters import cluster
+from support.plans.pairs import pair, running
+from support.plans.racks import VIP, plan, racks
+
+PEERS = [{"address": "10.0.0.1", "asn": 64601}]
+
+
+def in_bgp(**settings):
+    vips = {"api_vips": ["203.0.113.10"], "ingress_vips": ["203.0.113.11"]}
+    return cluster(reach="bgp", bgp={"asn": 64512, "peers": PEERS}, **{**vips, **settings})
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"preset": "upstream"}, "ipi_preset is 'upstream', whose checks elect a holder by weights"),
+        ({"preset": "ocp45"}, "ipi_preset is 'ocp45', whose checks elect a holder by weights"),
+        ({"delivery": "pod"}, "ipi_delivery is pod, and BGP has no pods of its own yet"),
+        ({"bootstrap": "10.0.0.20"}, "ipi_bootstrap is set, and its host cannot hand the API VIP over by BGP yet"),
+    ],
+)
+def test_what_a_cluster_cannot_have_yet_is_named(settings, words):
+    assert [fault for fault in _ipi.plan(in_bgp(**settings)).faults if fault.startswith(words)]
+
+
+@pytest.mark.parametrize("plane", ["proxy", "direct"])
+def test_no_warning_speaks_of_vips_that_move(plane):
+    nodes = in_bgp(plane=plane)
+    assert _ipi.plan(nodes).faults == [] and not any("move" in said for said in _ipi.plan(nodes).warnings)
+
+
+def test_a_bootstrap_that_is_complete_is_in_nobodys_way():
+    assert _ipi.plan(in_bgp(bootstrap="10.0.0.20", bootstrap_complete=True)).faults == []
+
+
+def test_an_unknown_reach_is_a_sentence():
+    assert plan(racks(reach="both")).faults[:1] == ["pair_reach is 'both': one of vrrp, bgp is required."]
+
+
+def test_no_member_has_a_router_and_all_that_serve_have_the_vips():
+    planned = plan(racks())
+    for member in planned.members.values():
+        assert member.router.instances == [] and member.expected.held_by_all and member.expected.peers == {}
+        assert member.expected.units == ["haproxy.service", "frr.service", "onprem-lb-anycast.service"]
+        assert member.bgp["frr"]["asn"] == 64512
+    assert [(vip.vrid, vip.order) for vip in planned.vips] == [(0, ["lb1", "lb2"])]
+    assert planned.record["lb1"] == ["10.0.1.11"]
+    assert planned.engines == ["lb1: native, its packages are installed", "lb2: native, its packages are installed"]
+
+
+def test_each_vip_is_announced_by_all_in_their_order():
+    planned = plan(racks(3, vips=[VIP, "203.0.113.11"]))
+    assert [vip.order for vip in planned.vips] == [["lb1", "lb2", "lb3"]] * 2
+    assert [vip["address"] for vip in planned.members["lb3"].bgp["anycast"]["vips"]] == [VIP, "203.0.113.11"]
+
+
+def test_what_only_vrrp_has_is_said_once_and_refuses_nothing():
+    planned = plan(racks(vrid=7, auth_pass="far-too-long-for-vrrp", advert_interval=0.01, multicast=True, sync=True))
+    assert planned.faults == []
+    assert planned.warnings == [
+        f"pair_{key} has no effect with pair_reach bgp: leave it out."
+        for key in ("vrid", "auth_pass", "advert_interval", "multicast", "sync")
+    ]
+    assert not any("far-too-long" in said for said in planned.warnings)
+
+
+def test_two_vips_may_be_one_address_in_no_other_way():
+    assert plan(racks(vips=[VIP, VIP])).faults == [f"pair_vips[1] is {VIP} again: name each VIP once."]
+
+
+def test_a_plan_survives_as_data():
+    planned = plan(racks())
+    data = json.loads(json.dumps(as_data(planned)))
+    assert member_of(data["members"]["lb1"]).bgp == planned.members["lb1"].bgp
+
+
+@pytest.mark.parametrize("given", [pair(), cluster()], ids=["pair", "ipi"])
+def test_with_vrrp_nothing_is_announced_or_open_and_settings_of_bgp_change_nothing(given):
+    layout = _pair.LAYOUT if given[0]["name"] == "lb1" else _ipi.LAYOUT
+    usual = planner.plan(layout, given)
+    assert usual.faults == [] and all(member.bgp == {} for member in usual.members.values())
+    assert all(member.firewall.sessions == [] for member in usual.members.values())
+    for each in given:
+        each["settings"].update(reach="vrrp", bgp={"asn": "wrong"})
+    prefix = layout.prefix
+    said = f"{prefix}_bgp has no effect with {prefix}_reach vrrp: set {prefix}_reach to bgp."
+    found = planner.plan(layout, given)
+    assert found.warnings == [said, *usual.warnings]
+    assert found._replace(warnings=usual.warnings) == usual
+
+
+def test_members_may_differ_in_their_routers_and_in_nothing_else():
+    members = racks()
+    members[1]["settings"]["bgp_peers"] = [{"address": "10.0.2.254", "asn": 64602}]
+    planned = plan(members)
+    assert planned.faults == []
+    assert [peer["address"] for peer in planned.members["lb2"].bgp["frr"]["peers"]] == ["10.0.2.254"]
+    members[1]["settings"]["reach"] = "vrrp"
+    said = "pair_reach: lb1 and lb2 disagree ('bgp' and 'vrrp'): set it once, for the whole group."
+    assert said in plan(members).faults
+
+
+def test_a_member_that_announces_keeps_its_balancer_and_loses_its_router():
+    host = {"own_units": ["haproxy.service", "keepalived.service"]}
+    assert unused.unused(host, "native", serves=True, routes=False) == ["keepalived"]
+    assert unused.unused(host, "native", serves=False, routes=False) == ["keepalived", "haproxy"]
+    agents = {"own_units": ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]}
+    assert unused.unused(agents, "agent", serves=True, routes=False) == []
+
+
+def as_recorded(members):
+    return [
+        {**each, "members": ["lb1", "lb2"], "groups": [], "settings": json.dumps(each["settings"])} for each in members
+    ]
+
+
+def test_no_run_sets_it_up_before_its_stages_do_and_the_forecast_shows_it():
+    refused = filters.layout_plans(as_recorded(racks()), "pair")
+    assert refused["faults"] == [
+        "pair_reach is bgp, which only onprem.lb.forecast has yet, and no run sets up: use pair_reach: vrrp."
+    ]
+    assert refused["plans"] == []
+    shown = filters.layout_forecast(as_recorded(racks()), "pair")
+    assert shown["faults"] == [] and any(line.startswith(f"{VIP}: announced by lb1, lb2") for line in shown["lines"])
+
+
+def test_a_pair_that_lives_with_vrrp_can_be_forecast_with_bgp():
+    members = racks(vips=["10.0.1.200"])
+    for each in members:
+        each["host"]["instances"] = [running("vip-10.0.1.200", addresses=["10.0.1.200/32"], source=each["address"])]
+        each["host"].update(own_units=["haproxy.service", "keepalived.service"], active_units=["keepalived.service"])
+    planned = plan(members)
+    assert planned.faults == []
+    assert planned.members["lb1"].unused == ["keepalived"]
