@@ -34,7 +34,11 @@ MAY_IMPORT = {
         *("_shared", "_agent.VERSION", "_plan.model.drill_records", "_plan.model.services"),
         "_plan.forecast.servers",  # what a drill compares with
     ),
-    "_plan.operations": ("_shared", "_agent.VERSION", "_plan.drill.questions"),  # the status asks as a drill does
+    "_plan.operations": (
+        *("_shared", "_agent.VERSION"),
+        "_plan.drill.questions",  # the status asks as a drill does
+        "_plan.model.restarts",  # a rollback restarts resolvers as a run does
+    ),
     "_plan.pods": (
         *("_plan.ipi", "_plan.layouts", "_plan.members", "_plan.model", "_shared"),
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),

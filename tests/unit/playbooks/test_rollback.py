@@ -7,6 +7,8 @@ from __future__ import annotations
 import time
 
 import pytest
+import yaml
+from support.paths import PLAYBOOKS
 from support.recorded_hosts import PAIR, PAIR_VARIABLES, locked, seen
 from support.recorded_plays import run
 
@@ -80,8 +82,20 @@ def test_both_addresses_of_a_name_are_answered_before_any_router_stops_or_return
     first = order.index("lb2 systemd_service stopped keepalived.service")
     assert order.index("lb2 member_state armed") < min(named) and max(named) < first
     assert first < order.index("lb1 member_state restored")
+    alone = [order.index(f"{name} member_state renamed") for name in ("lb1", "lb2")]
+    assert order.index("lb2 member_state confirmed") < min(alone)  # all have returned
     dry = rolled_back(check=True, files=["/etc/onprem-lb-resolver/dnsmasq.conf"])
     assert dry.code == 0 and "named" not in str(changes(dry))
+
+
+@pytest.mark.parametrize("file, at_once", [("dnsmasq.conf", 1), ("names", 0)])
+def test_resolvers_that_restart_do_so_one_after_another(file, at_once):
+    """Those that read their names again do so at once: Ansible takes 0 for no limit."""
+    play = rolled_back(files=[f"/etc/onprem-lb-resolver/{file}"])
+    assert play.code == 0 and play.facts["lb1"]["__rollback"]["names_at_once"] == at_once
+    tasks = yaml.safe_load((PLAYBOOKS / "rollback.yml").read_text())[1]["tasks"][1]["block"]
+    naming = [task for task in tasks if task.get("onprem.lb.member_state", {}).get("state") in ("named", "renamed")]
+    assert [task["throttle"] for task in naming] == ["{{ __rollback.names_at_once }}"] * 2
 
 
 @pytest.mark.parametrize("taken_s, after", [(200, 300), (-1000, 35)], ids=["slow hosts", "fast hosts"])

@@ -247,7 +247,9 @@ def _drill_line(drill: Mapping[str, Any]) -> str:
 
 def _names(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> List[str]:
     """Return which members' resolvers answer other addresses than the inventory has, as after a run with --limit."""
-    wanted = next((plan.get("names", {}) for plan in plans if {*plan["members"]} & {*layout.names}), {})
+    wanted: Mapping[str, List[str]] = next(
+        (plan.get("names", {}) for plan in plans if {*plan["members"]} & {*layout.names}), {}
+    )
     return resolver_records.outdated(wanted, {member.name: member.seen.get("named", {}) for member in layout.read})
 
 
