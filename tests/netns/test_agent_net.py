@@ -15,14 +15,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.net import socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.ip import Datagram
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.network import Network
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core import packet
-from scapy.layers.inet import IP
-from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import Ether
 from support.netns.adverts import ADVERTS, keepalived, path_of
 from support.netns.captures import GOOD, dissect
 from support.netns.links import VIP, VIP6, temporary_link
 from support.netns.namespaces import inside
 from support.netns.recorder import open_capture
+from support.scapy_layers import IP, Ether, IPv6
 from support.waiting import LIMIT_S, until
 
 V2 = packet.Advertisement(2, 51, 100, packet.SECOND, (VIP,), packet.PASSWORD, b"secret", packet.RFC3768)

@@ -41,6 +41,7 @@ from ansible_collections.onprem.lb.plugins.callback.failures import HIDDEN, Call
 
 from support import keywords, prepared_ansible, remembered
 from support.paths import COLLECTIONS, PLAYBOOKS
+from support.plans import forecasts
 
 COLLECTION = "onprem.lb."
 # These need no host, and run as they are; member_lock and package call their modules.
@@ -248,7 +249,7 @@ def replaced(done: Play) -> Iterator[None]:
         mock.patch.object(TaskQueueManager, "load_callbacks", lambda manager: called_back(manager, done)),
         mock.patch.object(Task, "_resolve_conditional", resolve),
         mock.patch.object(AggregateStats, "increment", increment_of(done)),
-        *(mock.patch.object(*replaced) for replaced in remembered.REPLACED),
+        *(mock.patch.object(*replaced) for replaced in (*remembered.REPLACED, forecasts.REMEMBERED)),
         # Ansible keeps those of the first run in a process, or of whoever reads an inventory before.
         mock.patch.object(load_options_vars, "options_vars", None, create=True),
     ]

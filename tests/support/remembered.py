@@ -8,10 +8,11 @@ A test plays hundreds of tasks, and half of their time goes into this.
 from __future__ import annotations
 
 import copy
+from collections import deque
 from operator import is_
 from pathlib import Path
 from types import CodeType
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Deque, Dict, Iterator, List, Tuple
 
 from ansible._internal._templating import _jinja_bits
 from ansible._internal._templating._jinja_bits import AnsibleEnvironment, _TemplateCompileContext
@@ -27,6 +28,8 @@ load_from_file = DataLoader.load_from_file
 find_plugin = PluginLoader.find_plugin_with_context
 find_filter = Jinja2Loader.get_with_context
 clean_facts = manager.clean_facts
+# Of the last templars. What is wrapped refers to its templar, so as a part of that it would be garbage for long.
+wrappings: Deque[Tuple[Any, Dict[str, Any], List[Any]]] = deque(maxlen=16)
 codes: Dict[Tuple[str, bool], CodeType] = {}
 files: Dict[Any, Any] = {}
 plugins: Dict[Any, Any] = {}
@@ -47,16 +50,15 @@ def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
 
 def wrapped(variables: Any) -> Iterator[Any]:
     """Wrap the variables of a task once, and evaluate each of them once: not again for each template that names it."""
-    templar = TemplateContext.current().templar
-    if variables is not templar._variables or type(variables) is not dict:
-        yield from wrap_variables(variables)
-        return
-    made_of, found = getattr(templar, "_remembered", ({}, []))
-    # A copy of a templar has what the original wrapped; and some of a task's variables are set while it runs.
-    if not (found and found[0]._templar is templar and is_same(made_of, variables)):
-        found = [*wrap_variables(variables)]
-        templar._remembered = ({**variables}, found)
-    yield from found
+    context = TemplateContext.current(optional=True)
+    if context is None or variables is not context.templar._variables or type(variables) is not dict:
+        return wrap_variables(variables)
+    for templar, made_of, found in (*wrappings,):  # a thread of Ansible may add one meanwhile
+        if templar is context.templar and is_same(made_of, variables):  # some are set while a task runs
+            return iter(found)
+    found = [*wrap_variables(variables)]
+    wrappings.append((context.templar, {**variables}, found))
+    return iter(found)
 
 
 def is_same(one: Dict[str, Any], other: Dict[str, Any]) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 
 import graphlib
-from support.paths import ACTIONS, FILTERS, MODULE_UTILS, MODULES
+from support.paths import ACTIONS, FILTERS, MODULE_UTILS, MODULES, ROOT
 
 PACKAGE = "ansible_collections.onprem.lb"
 UTILS = f"{PACKAGE}.plugins.module_utils."
@@ -249,3 +250,9 @@ def test_the_controller_needs_nothing_of_linux():
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_scapy_is_imported_in_one_place_where_it_does_not_read_all_routes_of_the_machine():
+    files = [file for file in (ROOT / "tests").rglob("*.py") if "scapy" in file.read_text()]
+    found = [file for file in files if re.search(r"^\s*(import|from) scapy\b", file.read_text(), re.MULTILINE)]
+    assert [str(file.relative_to(ROOT)) for file in found] == ["tests/support/scapy_layers.py"]
