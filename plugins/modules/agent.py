@@ -53,7 +53,8 @@ options:
         elements: str
         default: []
   python:
-    description: The Python that runs the agent, 3.8 or later. By default the one that runs this module, or that its virtual environment was made of.
+    description: The Python that runs the agent, 3.8 or later. By default the one that runs this module,
+      or that its virtual environment was made of.
     type: path
   replace:
     description: Programs that are stopped and disabled right before the agent replaces them.

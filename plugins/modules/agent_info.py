@@ -24,7 +24,8 @@ options:
     type: bool
     default: false
   python:
-    description: The Python that is to run the agent. By default the one that runs this module, or that its virtual environment was made of.
+    description: The Python that is to run the agent. By default the one that runs this module, or that
+      its virtual environment was made of.
     type: path
   replace:
     description: Programs that may be stopped for the agent.

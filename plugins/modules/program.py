@@ -70,7 +70,8 @@ paths:
   elements: str
   returned: success
 python:
-  description: The Python that will run the program: the one that runs this module, or that its virtual environment was made of.
+  description: The Python that will run the program. It is the one that runs this module, or that its virtual
+    environment was made of.
   type: str
   returned: success
 checksum:
