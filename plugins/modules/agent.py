@@ -53,7 +53,8 @@ options:
         elements: str
         default: []
   python:
-    description: The Python that runs the agent, 3.8 or later. The one that runs this module by default.
+    description: The Python that runs the agent, 3.8 or later. By default the one that runs this module,
+      or that its virtual environment was made of.
     type: path
   replace:
     description: Programs that are stopped and disabled right before the agent replaces them.
@@ -115,8 +116,8 @@ archive:
 """
 
 import os
-import sys
 
+from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, embedded
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
@@ -150,7 +151,7 @@ def request_of(params):
         tuple(params["options"]["stop_commands"]),
     )
     configs = {"vrrp": params["vrrp"], "proxy": params["proxy"]}
-    python = params["python"] or sys.executable
+    python = params["python"] or interpreter.lasting()
     return deployment.Request(configs, options, python, params["replace"], params["keep"])
 
 

@@ -24,7 +24,8 @@ options:
     type: bool
     default: false
   python:
-    description: The Python that is to run the agent. The one that runs this module by default.
+    description: The Python that is to run the agent. By default the one that runs this module, or that
+      its virtual environment was made of.
     type: path
   replace:
     description: Programs that may be stopped for the agent.
@@ -79,8 +80,7 @@ problems:
   returned: success
 """
 
-import sys
-
+from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
@@ -102,7 +102,7 @@ def main():
     host = Host(reader.run, reader.find)
     params = module.params
     wanted = [name for name in ("vrrp", "proxy") if params[name]]
-    problems = deployment.problems(host, wanted, params["python"] or sys.executable, params["replace"])
+    problems = deployment.problems(host, wanted, params["python"] or interpreter.lasting(), params["replace"])
     units = host.units() if host.has_systemd() else {}
     module.exit_json(
         **{daemon.name: host.report(daemon.status_socket) for daemon in deployment.DAEMONS},

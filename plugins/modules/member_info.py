@@ -168,6 +168,12 @@ names:
   type: list
   elements: str
   returned: success
+direct:
+  description: A sentence for each reason why clients of direct return may get no answer, or fewer servers than there
+    are, where this host has a direct plane.
+  type: list
+  elements: str
+  returned: success
 not_following:
   description: A sentence for each reason why the balancer may have other servers than its cluster has nodes, where it
     is to follow one.

@@ -70,7 +70,8 @@ paths:
   elements: str
   returned: success
 python:
-  description: The Python that runs this module, and will run the program.
+  description: The Python that will run the program. It is the one that runs this module, or that its virtual
+    environment was made of.
   type: str
   returned: success
 checksum:
@@ -79,8 +80,7 @@ checksum:
   returned: success
 """
 
-import sys
-
+from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded, keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
@@ -95,8 +95,8 @@ ARGUMENTS = {
 def main():
     module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     is_agent, path = module.params["name"] == "agent", module.params["path"]
-    content = embedded.build() if is_agent else keepalived_hook.build(sys.executable)
-    programs.keep(module, path, content, paths=[path], python=sys.executable)
+    content = embedded.build() if is_agent else keepalived_hook.build(interpreter.lasting())
+    programs.keep(module, path, content, paths=[path], python=interpreter.lasting())
 
 
 if __name__ == "__main__":

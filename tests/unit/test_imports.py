@@ -96,6 +96,7 @@ MAY_IMPORT = {
         "_agent.runtime.accounts",  # a check is run as its router runs it
         "_agent.config.certificates",
         "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
+        *("_agent.direct.faults", "_agent.direct.settings"),  # what is wrong with its plane
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),
     "_host.write": ("_host", "_host.read", "_shared"),

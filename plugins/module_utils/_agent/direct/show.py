@@ -10,6 +10,7 @@ from ..proxy.settings import STATES
 from ..proxy.views import text
 from ..runtime.prometheus import PROCESS, Metric, Report, Sample, exposition, of_report
 from ..runtime.text_table import ago, columns, heading, problems, short, span
+from . import faults
 from .settings import HOST
 
 PREFIX = "onprem_lb_direct"
@@ -68,14 +69,8 @@ def _left(report: Report) -> List[str]:
 
 
 def _paths(report: Report) -> List[str]:
-    """Return why the packets of clients do not get through to some servers."""
-    faults = [
-        f"{service['name']}/{each['path_fault']}"
-        for service in report["services"]
-        for each in _of(service)
-        if each["path_fault"]
-    ]
-    return ["\n".join(faults)] if faults else []
+    found = faults.paths(report)
+    return ["\n".join(found)] if found else []
 
 
 def _service(service: Report) -> Tuple[str, ...]:

@@ -9,6 +9,8 @@ import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
+from ..._agent.direct import faults as plane
+from ..._agent.direct.settings import Settings
 from ..._agent.follow import show
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.runtime.text_table import problems
@@ -16,6 +18,7 @@ from ..._shared import paths, versions
 from ..._shared.engines import (
     AGENT,
     CONFIGS,
+    DIRECT,
     FOLLOW,
     HAPROXY,
     HOOK,
@@ -48,6 +51,7 @@ from . import (
 from .reader import Reader
 
 FAILING = re.compile(r"onprem-lb-(.+)\.failing$")  # the track file of a check that `_plan.model.answers` has
+DIRECT_DOWN = Settings._field_defaults["down_file"]
 ASK = "onprem.lb.site starts onprem-lb-answers.service again, which writes it"
 ANSWER_TIMEOUT = 0.2  # seconds for the answers of other holders on the link
 FIRST_CHECKS_PAUSE = 0.2  # seconds between two looks at a balancer that has just started
@@ -120,6 +124,7 @@ def read(
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(recorded),
         "written_by": versions.written_by(recorded),
+        "direct": direct_faults(reader),
         "not_following": not_following(reader),
         "names": resolver.problems(reader),
         "named": resolver.named(reader),
@@ -175,7 +180,8 @@ def unable(daemons: Daemons, own: Own, values: Dict[str, str], record: Dict[str,
     for path, value in values.items():
         check = FAILING.search(path)
         if value not in ("", "0"):
-            yield f"{path} says {value}, that {f'the check {check[1]} fails' if check else 'the balancer is down'}."
+            part = "direct plane" if path == DIRECT_DOWN else "balancer"
+            yield f"{path} says {value}, that {f'the check {check[1]} fails' if check else f'the {part} is down'}."
         elif check and not value:  # which keepalived takes for an answer
             yield f"{path} says nothing, so nobody knows whether the check {check[1]} succeeds: {ASK}."
     for name, why in own.failing.items():
@@ -197,14 +203,30 @@ def not_following(reader: Reader) -> List[str]:
 
 def _follower(reader: Reader) -> Tuple[str, bool, Dict[str, Any]]:
     """Return the unit or the static pod that follows the cluster, '' without one, whether it runs, and its report."""
-    daemon = Daemon(FOLLOW)
-    if facts.is_ours(daemon.unit):
-        runs = in_force.follow(reader).active
-        return daemon.unit, runs, in_force.report_of(daemon) if runs else {}
+    if facts.is_ours(Daemon(FOLLOW).unit):
+        return _of_unit(reader, Daemon(FOLLOW), in_force.follow)
     if pods.own([FOLLOW_POD]):
         first = pods.running().get(FOLLOW_POD)
         return FOLLOW_POD, bool(first), pod_programs.report(first, FOLLOW)
     return "", False, {}
+
+
+def direct_faults(reader: Reader) -> List[str]:
+    """Return a sentence for each reason why clients of direct return may get no answer, or fewer servers."""
+    if not facts.is_ours(Daemon(DIRECT).unit):
+        return []
+    name, runs, report = _of_unit(reader, Daemon(DIRECT), in_force.direct)
+    if not report:
+        return [f"{name} does not {'answer' if runs else 'run'}."]
+    return [*problems(report), *plane.faults(report)]
+
+
+def _of_unit(
+    reader: Reader, daemon: Daemon, read_unit: Callable[[Reader], in_force.InForce]
+) -> Tuple[str, bool, Dict[str, Any]]:
+    """Return the unit of a daemon, whether it runs, and its report."""
+    runs = read_unit(reader).active
+    return daemon.unit, runs, in_force.report_of(daemon) if runs else {}
 
 
 def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str], address: str) -> List[int]:

@@ -7,12 +7,11 @@ keepalived starts with whatever its file has.
 
 from __future__ import annotations
 
-import sys
 from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
 from ..._shared.engines import AGENT, CONFIGS, HAPROXY, NATIVE, UNITS
 from ..._shared.load_records import read_record, record_of
-from .. import masking
+from .. import interpreter, masking
 from . import loaded_files
 from .reader import Reader
 
@@ -39,7 +38,7 @@ def _haproxy(reader: Reader) -> Optional[str]:
 
 def _agent(unit: str) -> Callable[[Reader], Optional[str]]:
     def test(reader: Reader) -> Optional[str]:
-        command = [sys.executable, "-I", AGENT_PROGRAM, "check-config", "--config", CONFIGS[unit]]
+        command = [interpreter.lasting(), "-I", AGENT_PROGRAM, "check-config", "--config", CONFIGS[unit]]
         code, out, err = reader.run(command)
         return _said((err or out).splitlines(), CONFIGS[unit]) if code else None
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import sys
 import time
 from typing import List, NamedTuple, Optional, Sequence
 
+from .. import interpreter
 from ..read.reader import Run, show
 from ..records import DUE, RETURNED, UNDO, WRITTEN, due, forget, has_returned, read, write
 from . import undoing
@@ -108,7 +108,7 @@ def target(wanted: Due) -> str:
 def arm(run: Run, wanted: Due, program: bytes) -> None:
     """Arm the undo. Its record comes last but for the timer, so that a boot in between finds all of it or nothing."""
     write_file(PROGRAM, program, 0o700)
-    command = shlex.join([sys.executable, "-I", PROGRAM])
+    command = shlex.join([interpreter.lasting(), "-I", PROGRAM])
     write_file(f"{UNITS}/{NAME}.service", SERVICE.format(due=DUE, command=command).encode())
     seconds = undoing.delay(wanted.role, wanted.after, wanted.settle)
     write_file(f"{UNITS}/{NAME}.timer", TIMER.format(seconds=seconds).encode())

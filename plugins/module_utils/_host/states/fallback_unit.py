@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from typing import List, Mapping
 
 from ..._shared.held_back import PATHS, SWITCHOVER
 from ..._shared.paths import STATE
+from .. import interpreter
 from ..read.reader import Run, show
 
 PROGRAM = f"{STATE}/fallback.pyz"
@@ -27,7 +27,7 @@ def begin(run: Run, configs: Mapping[str, str]) -> List[str]:
     if not (os.path.exists(PATHS[SWITCHOVER]) and os.path.exists(PROGRAM)) or _runs(run):
         return []
     service = ["systemd-run", f"--unit={NAME}", f"--description={DESCRIPTION}", "--collect"]
-    service += ["--property=Restart=on-failure", "--property=RestartSec=2s", sys.executable, "-I", PROGRAM]
+    service += ["--property=Restart=on-failure", "--property=RestartSec=2s", interpreter.lasting(), "-I", PROGRAM]
     code, out, err = run([*service, json.dumps(dict(configs))])
     return [f"{shlex.join(service)} failed: {' '.join((err or out).split())}"] if code else []
 

@@ -113,6 +113,7 @@ def _lines(layout: Layout) -> List[str]:
         *firewalls.unknown(layout.read),
         *(f"{member.name}: {sentence}" for member in layout.read for sentence in member.seen.get("full", [])),
         *(line for member in layout.read for line in _not_following(member)),
+        *(f"{member.name}'s direct plane: {why}" for member in layout.read for why in member.seen.get("direct", [])),
         *(f"{member.name}'s names: {why}" for member in layout.read for why in member.seen.get("names", [])),
         *(f"{name} was not read: it is outside --limit." for name in layout.left_out),
         *differences(layout),
@@ -272,7 +273,7 @@ def _data(layout: Layout) -> Dict[str, Any]:
 
 def _member_data(member: Member) -> Dict[str, Any]:
     kept = ("engine", "written_by", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
-    asked = ("firewall", "full", "names")
+    asked = ("firewall", "full", "names", "direct")
     return {
         "name": member.name,
         "was_read": not member.problem,

@@ -22,6 +22,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.read import (
     starting,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
+from support.direct.reports import REPORT as PLANE
 from support.follow.reports import REPORT
 from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.paths import GOLDEN
@@ -30,7 +31,7 @@ from support.programs import Programs
 VIP, STRANGER = "192.0.2.10", "02:00:00:00:00:63"
 INSTANCE = f"vip-{VIP}"
 RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "work": "", "done": ""}
-FOLLOW = "onprem-lb-follow.service"
+FOLLOW, DIRECT = "onprem-lb-follow.service", "onprem-lb-direct.service"
 ROUTERS = frozenset({"keepalived.service", "onprem-lb-vrrp.service"})
 STATISTICS = "# pxname,svname,status,\nweb,app1,UP,\nweb,app2,DOWN,\n"
 MASTER, FAULT = f"({INSTANCE}) Entering MASTER STATE", f"({INSTANCE}) Entering FAULT STATE"
@@ -43,7 +44,7 @@ class Host:
         self.folder, self.engine = folder, engine
         self.stopped = set()
         self.disabled = set()
-        self.follows = False
+        self.follows = self.has_plane = False
         self.log = [MASTER]
         self.statistics = STATISTICS
         self.reports = {
@@ -93,6 +94,8 @@ class Host:
     def is_there(self, unit):
         if unit == FOLLOW:
             return self.follows
+        if unit == DIRECT:
+            return self.has_plane
         return unit.startswith("onprem-lb") == (self.engine == "agent")
 
     @staticmethod
@@ -283,6 +286,35 @@ def test_why_a_balancer_does_not_follow_its_cluster(host):
     assert host.read()["not_following"] == [f"{FOLLOW} does not answer."]
     host.stopped = {FOLLOW}
     assert host.read()["not_following"] == [f"{FOLLOW} does not run."]
+
+
+def test_why_clients_of_direct_return_get_no_answer_or_fewer_servers(host):
+    host.reports["onprem-lb-direct"] = PLANE
+    assert host.read()["direct"] == [], "which it does not have"
+    host.has_plane = True
+    idle = "these servers get no new connections: api/b (down)."
+    assert host.read()["direct"] == [idle]
+    (service,) = PLANE["services"]
+    fault = {**service["servers"][0], "path_fault": "a does not answer for 192.0.2.100."}
+    table = {"table": {**PLANE["table"], "in_force": False, "fault": "nft says no."}}
+    host.reports["onprem-lb-direct"] = {**PLANE, **table, "services": [{**service, "servers": [fault]}]}
+    assert host.read()["direct"] == [
+        "the table on eth0 is not there: nft says no.",
+        "api/a does not answer for 192.0.2.100.",
+    ]
+    host.reports["onprem-lb-direct"] = {**PLANE, "services": [{**service, "new_connections": "host"}]}
+    assert host.read()["direct"] == [], "it leaves new connections to this host's programs"
+    del host.reports["onprem-lb-direct"]
+    assert host.read()["direct"] == [f"{DIRECT} does not answer."]
+    host.stopped = {DIRECT}
+    assert host.read()["direct"] == [f"{DIRECT} does not run."]
+
+
+def test_a_plane_that_is_down_is_called_that(host):
+    values = {member.DIRECT_DOWN: "1", "/run/haproxy.down": "0"}
+    assert [*member.unable({}, member.Own(), values, {})] == [
+        f"{member.DIRECT_DOWN} says 1, that the direct plane is down."
+    ]
 
 
 def test_why_a_balancer_in_a_pod_does_not_follow_its_cluster(host, monkeypatch):

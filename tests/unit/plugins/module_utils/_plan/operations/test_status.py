@@ -291,6 +291,12 @@ def test_a_balancer_that_does_not_follow_its_cluster_is_named_and_is_no_fault():
     assert faults == []
 
 
+def test_a_direct_plane_that_lacks_servers_is_named_and_is_no_fault():
+    lines, faults = said(pair(HOLDS, seen(2, direct=["these servers get no new connections: api/b (down)."])))
+    assert lines[1:] == ["lb2's direct plane: these servers get no new connections: api/b (down)."]
+    assert faults == []
+
+
 def test_a_resolver_that_is_not_asked_is_named_and_is_no_fault():
     lines, faults = said(pair(HOLDS, seen(2, names=["onprem-lb-resolver.service does not run."])))
     assert lines[1:] == ["lb2's names: onprem-lb-resolver.service does not run."]
