@@ -7,8 +7,11 @@ Each of them serves, so that what fails on one leaves the others. Those that ann
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Collection, Dict, List, Mapping, Sequence
 
+from ..._agent.config.schema import Faults
+from ..._shared.engines import ROUTERS
+from ..._shared.paths import GATE
 from ..model.plan import MemberPlan, Vip
 
 
@@ -35,3 +38,27 @@ def order(members: Sequence[Mapping[str, Any]], vips: Sequence[Vip]) -> List[Lis
 def proved(planned: Mapping[str, MemberPlan]) -> Dict[str, MemberPlan]:
     """Return the members' plans with what must be so on each before the next one changes: all that is so at the end."""
     return {name: member._replace(proof=member.expected if member.bgp else None) for name, member in planned.items()}
+
+
+def unbuilt(members: Sequence[Mapping[str, Any]], replacing: Collection[str], announces: object, prefix: str) -> Faults:
+    """Return a sentence for each member whose change no run can make yet without an outage.
+
+    :param replacing: the names of those that change their engine
+    :param announces: what the layout announces; nothing with VRRP
+    """
+    again = "run onprem.lb.remove and then onprem.lb.site, which interrupts the service"
+    found = []
+    for member in members:
+        name, host = member["name"], member["host"]
+        runs = sorted({*ROUTERS} & {*host.get("own_units", [])})
+        if announces and runs:
+            found.append(
+                f"{name} has {runs[0]}, and no run leads from VRRP to BGP yet: {again}, or use {prefix}_reach: vrrp."
+            )
+        elif announces and name in replacing:
+            found.append(f"{name} would change its engine, which no run does with {prefix}_reach: bgp yet: {again}.")
+        elif not announces and GATE in host.get("existing_units", []):
+            found.append(
+                f"{name} announces its VIPs by BGP, and no run leads to VRRP yet: {again}, or use {prefix}_reach: bgp."
+            )
+    return found
