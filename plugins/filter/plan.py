@@ -21,6 +21,7 @@ import uuid
 
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import order as bgp_order
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver as dns_resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
@@ -104,7 +105,10 @@ def progress_of(what, clock=time.monotonic, show=DISPLAY.display):
 
 def layout_plans(given, layout, left_out=(), drills=()):
     """Return ``{faults, plans, lines}``, the plans as data."""
-    return as_data(_forecast(_read(given), layout, left_out, drills))
+    recorded = _read(given)
+    found = _forecast(recorded, layout, left_out, drills)
+    unbuilt = [sentence for plan in found.plans for sentence in bgp_order.unbuilt(recorded, plan, layout)]
+    return no_plans(unbuilt) if unbuilt else as_data(found)
 
 
 def layout_forecast(given, layout, left_out=(), drills=()):

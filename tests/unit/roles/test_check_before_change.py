@@ -56,16 +56,18 @@ def test_what_a_layout_configures_is_what_it_has_checked():
     checked = {role for role, _file in map(included, tasks("layout", "check.yml"))} - {"", "{{ __layout_component }}"}
     configured = {role for name in CONFIGURING for role, _f in map(included, tasks("layout", name))}
     configured -= {"", "resolver"}  # whose names on the way are checked as the first of all changes
-    assert checked.union(components(), components(native=False)) == configured == {*ALL, "ipi", "direct_server"}
+    every = [*components(), *components(native=False, bgp=True)]
+    assert checked.union(every) == configured == {*ALL, "ipi", "direct_server"}
 
 
-ALL = ("haproxy", "keepalived", "agent")
+ALL = ("haproxy", "keepalived", "frr", "agent")
 
 
-def components(native=True, balancer=True, router=True, in_pods=False):
+def components(native=True, balancer=True, router=True, in_pods=False, bgp=False):
     """Return the roles whose preflight and check a layout includes for a member."""
     given = {"engine": "native" if native else "agent", "pods": {"x": 1} if in_pods else {}}
     given["balancer"] = {"services": '[{"name": "web"}]' if balancer else "[]"}
+    given["bgp"] = {"frr": {}} if bgp else {}
     return layout_components({**given, "router": {"instances": [{"name": "vip"}] if router else []}})
 
 
@@ -75,6 +77,8 @@ def test_a_member_is_checked_for_what_it_runs():
     assert components(native=False) == components(native=False, balancer=False) == ["agent"]
     assert components(balancer=False, router=False) == components(native=False, router=False) == []
     assert components(native=False, in_pods=True) == [], "no role sets up what static pods bring"
+    assert components(router=False, bgp=True) == ["haproxy", "frr"]
+    assert components(native=False, router=False, bgp=True) == ["agent", "frr"]
 
 
 @pytest.mark.parametrize("file, others", [("preflight.yml", ["resolver"]), ("check.yml", [])])

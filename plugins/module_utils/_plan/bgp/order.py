@@ -7,12 +7,12 @@ Each of them serves, so that what fails on one leaves the others. Those that ann
 
 from __future__ import annotations
 
-from typing import Any, Collection, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults
 from ..._shared.engines import ROUTERS
 from ..._shared.paths import GATE
-from ..model.plan import MemberPlan, Vip
+from ..model.plan import MemberPlan, Plan, Vip
 
 
 def announced(host: Mapping[str, Any], vips: Sequence[Vip]) -> List[str]:
@@ -40,25 +40,20 @@ def proved(planned: Mapping[str, MemberPlan]) -> Dict[str, MemberPlan]:
     return {name: member._replace(proof=member.expected if member.bgp else None) for name, member in planned.items()}
 
 
-def unbuilt(members: Sequence[Mapping[str, Any]], replacing: Collection[str], announces: object, prefix: str) -> Faults:
-    """Return a sentence for each member whose change no run can make yet without an outage.
-
-    :param replacing: the names of those that change their engine
-    :param announces: what the layout announces; nothing with VRRP
-    """
+def unbuilt(members: Sequence[Mapping[str, Any]], plan: Plan, prefix: str) -> Faults:
+    """Return a sentence for each member whose change a plan shows, and no run can make yet."""
     again = "run onprem.lb.remove and then onprem.lb.site, which interrupts the service"
+    hosts = {member["name"]: member["host"] or {} for member in members}
     found = []
-    for member in members:
-        name, host = member["name"], member["host"]
-        runs = sorted({*ROUTERS} & {*host.get("own_units", [])})
-        if announces and runs:
-            found.append(
-                f"{name} has {runs[0]}, and no run leads from VRRP to BGP yet: {again}, or use {prefix}_reach: vrrp."
-            )
-        elif announces and name in replacing:
-            found.append(f"{name} would change its engine, which no run does with {prefix}_reach: bgp yet: {again}.")
-        elif not announces and GATE in host.get("existing_units", []):
-            found.append(
-                f"{name} announces its VIPs by BGP, and no run leads to VRRP yet: {again}, or use {prefix}_reach: bgp."
-            )
+    for name, planned in plan.members.items():
+        routers = sorted({*ROUTERS} & {*hosts[name].get("own_units", [])})
+        if planned.bgp and routers:
+            what, instead = f"has {routers[0]}, and no run leads from VRRP to BGP yet", f", or use {prefix}_reach: vrrp"
+        elif planned.bgp and planned.replaces:
+            what, instead = f"would change its engine, which no run does with {prefix}_reach: bgp yet", ""
+        elif not planned.bgp and GATE in hosts[name].get("existing_units", []):
+            what, instead = "announces its VIPs by BGP, and no run leads to VRRP yet", f", or use {prefix}_reach: bgp"
+        else:
+            continue
+        found.append(f"{name} {what}: {again}{instead}.")
     return found

@@ -190,9 +190,6 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     delivered = delivery.of(settings, layout.prefix, faults)
     choices = _choices(members, delivered, layout.prefix, faults)
     faults += delivery.faults(settings, members, delivered, choices)
-    faults += bgp_order.unbuilt(
-        members, [name for name, choice in choices.items() if choice.replaces], found.bgp, layout.prefix
-    )
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices, delivered)
     for member in members:

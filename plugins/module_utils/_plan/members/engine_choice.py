@@ -126,7 +126,9 @@ def table(choices: Mapping[str, Choice], order: Sequence[str]) -> List[str]:
     for name, choice in choices.items():
         line = f"{name}: {choice.engine}, {choice.reason}"
         if choice.replaces:
-            line += f"; in place of {choice.gone}, as number {order.index(name) + 1} of {len(order)}"
+            line += f"; in place of {choice.gone}"
+        if name in order:
+            line += f", as number {order.index(name) + 1} of {len(order)}"
         lines.append(line)
     return lines
 

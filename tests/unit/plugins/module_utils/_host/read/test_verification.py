@@ -98,3 +98,26 @@ def test_a_fault_of_before_the_run_is_excused_and_no_other():
     plan = {**as_data(_pair.plan(pair()).members["lb1"].expected), "excused": ["web"]}
     found = verification.faults(plan, seen(in_fault={"web": "", "files": "script storage failed"}))
     assert found == ["files is in FAULT, so this member cannot take over: script storage failed."]
+
+
+ROUTERS = ("10.0.1.1", "10.0.1.2")
+UP = dict.fromkeys(ROUTERS, "Established")
+
+
+def announced(**changes):
+    """Return the faults, and who has no session, of a member that announces its VIP to two routers."""
+    plan = {"vips": [{"address": VIP}], "services": [], "targets": [], "units": [], "sessions": [*ROUTERS]}
+    found = seen(**{"addresses": [], "on_loopback": [VIP], "sessions": UP, "listeners": [], **changes})
+    return verification.faults(plan, found), verification.without_session(plan, found)
+
+
+def test_a_member_that_announces_has_its_vips_on_lo_whoever_else_has_them():
+    assert announced() == announced(answering={VIP: ["02:00:00:00:00:02"]}) == ([], [])
+    assert announced(on_loopback=["127.0.0.1"])[0] == [f"VIP {VIP} is not on lo, so this member does not announce it."]
+
+
+def test_without_any_session_nobody_sends_it_anything_and_without_one_of_them_somebody_does():
+    down = {**UP, ROUTERS[1]: "Active"}
+    assert announced(sessions=down) == ([], ["no session with 10.0.1.2 (Active)."])
+    (why,) = announced(sessions={ROUTERS[0]: "Idle"})[0]
+    assert why.startswith("no session of BGP is established (10.0.1.1 Idle; 10.0.1.2 not known to FRR), so no router ")

@@ -18,15 +18,17 @@ def anycast(planned, name="lb1"):
     return planned.members[name].bgp["anycast"]
 
 
-@pytest.mark.parametrize("engine, process", [("native", "haproxy"), ("agent", "onprem-lb-proxy")])
-def test_it_watches_the_event_the_process_and_the_answers_with_either_engine(engine, process):
+@pytest.mark.parametrize(
+    "engine, process, kind", [("native", "haproxy", "haproxy"), ("agent", "onprem-lb-proxy", "http")]
+)
+def test_it_watches_the_event_the_process_and_the_answers_with_either_engine(engine, process, kind):
     found = anycast(plan(racks(engine=engine)))
     assert found["vips"][0]["address"] == VIP and sorted(found["vips"][0]["track"]) == sorted(NAMES)
     checks = {check["name"]: check for check in found["checks"]}
     assert checks["haproxy_down"] == {"name": "haproxy_down", "type": "file", "file": "/run/haproxy.down"}
     assert (checks["haproxy_alive"]["type"], checks["haproxy_alive"]["process"]) == ("process", process)
     answers = checks["haproxy_answers"]
-    assert (answers["type"], answers["address"], answers["port"]) == ("http", "127.0.0.1", 9444)
+    assert (answers["type"], answers["address"], answers["port"]) == (kind, "127.0.0.1", 9444)
     assert (answers["interval"], answers["timeout"], answers["fall"]) == (1, 0.5, 2)
 
 
@@ -91,7 +93,8 @@ def test_a_node_without_a_vip_announces_nothing_and_needs_no_router():
     worker["settings"]["bgp"] = {}
     planned = _ipi.plan(nodes)
     assert planned.faults == [] and planned.members["worker-0"].bgp == {}
-    assert not planned.members["worker-0"].expected.held_by_all and planned.members["master-0"].expected.held_by_all
+    assert planned.members["worker-0"].expected.sessions == []
+    assert planned.members["master-0"].expected.sessions == ["10.0.0.1"]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_an_unknown_reach_is_a_sentence():
 def test_no_member_has_a_router_and_all_that_serve_have_the_vips():
     planned = plan(racks())
     for member in planned.members.values():
-        assert member.router.instances == [] and member.expected.held_by_all and member.expected.peers == {}
+        assert member.router.instances == [] and member.expected.sessions and member.expected.peers == {}
         assert member.expected.units == ["haproxy.service", "frr.service", "onprem-lb-anycast.service"]
         assert member.bgp["frr"]["asn"] == 64512
     assert [(vip.vrid, vip.order) for vip in planned.vips] == [(0, ["lb1", "lb2"])]
@@ -92,7 +92,7 @@ def test_with_vrrp_nothing_is_announced_or_open_and_settings_of_bgp_change_nothi
     layout = _pair.LAYOUT if given[0]["name"] == "lb1" else _ipi.LAYOUT
     usual = planner.plan(layout, given)
     assert usual.faults == [] and all(member.bgp == {} for member in usual.members.values())
-    assert all(member.firewall.sessions == [] for member in usual.members.values())
+    assert all(member.expected.sessions == [] for member in usual.members.values())
     for each in given:
         each["settings"].update(reach="vrrp", bgp={"asn": "wrong"})
     prefix = layout.prefix
@@ -127,12 +127,9 @@ def as_recorded(members):
     ]
 
 
-def test_no_run_sets_it_up_before_its_stages_do_and_the_forecast_shows_it():
-    refused = filters.layout_plans(as_recorded(racks()), "pair")
-    assert refused["faults"] == [
-        "pair_reach is bgp, which only onprem.lb.forecast has yet, and no run sets up: use pair_reach: vrrp."
-    ]
-    assert refused["plans"] == []
+def test_a_run_sets_up_what_the_forecast_shows():
+    found = filters.layout_plans(as_recorded(racks()), "pair")
+    assert found["faults"] == [] and all(member["bgp"] for member in found["plans"][0]["members"].values())
     shown = filters.layout_forecast(as_recorded(racks()), "pair")
     assert shown["faults"] == [] and any(line.startswith(f"{VIP}: announced by lb1, lb2") for line in shown["lines"])
 

@@ -182,15 +182,15 @@ def test_bfd_that_a_busy_host_may_miss_is_said():
 def test_every_router_may_open_its_sessions_and_nobody_else():
     opened = plan(racks()).members["lb1"].firewall
     assert opened.vrrp_peers == [] and opened.interfaces == ["eth0"]
-    assert opened.sessions == [
-        {"protocol": kind, "port": port, "addresses": ["10.0.1.1"]}
+    assert opened.restricted_ports == [
+        {"protocol": kind, "port": port, "networks": ["10.0.1.1"]}
         for kind, port in (("tcp", 179), ("udp", 3784), ("udp", 3785))
     ]
-    far = plan(with_peer(racks(), multihop=2)).members["lb1"].firewall.sessions
+    far = plan(with_peer(racks(), multihop=2)).members["lb1"].firewall.restricted_ports
     assert [(each["protocol"], each["port"]) for each in far] == [("tcp", 179), ("udp", 4784)]
-    inner = plan(with_peer(racks(), asn=ASN, route_reflector=True)).members["lb1"].firewall.sessions
+    inner = plan(with_peer(racks(), asn=ASN, route_reflector=True)).members["lb1"].firewall.restricted_ports
     assert [each["port"] for each in inner] == [179, 3784, 3785, 4784]
-    without = plan(with_peer(racks(), bfd=False)).members["lb1"].firewall.sessions
+    without = plan(with_peer(racks(), bfd=False)).members["lb1"].firewall.restricted_ports
     assert [each["port"] for each in without] == [179]
 
 

@@ -40,6 +40,12 @@ def test_a_run_that_changed_nothing_says_who_holds_what_and_what_comes_next():
     ]
 
 
+def test_who_announces_a_vip_is_said_of_each_member():
+    both = [member(name, held=[VIP], announces=True) for name in ("lb1", "lb2")]
+    assert outcome.lines(both, [], False)[0] == f"{VIP} is announced by lb1, lb2."
+    assert outcome.lines([both[0], {**both[1], "held": []}], [], False)[0] == f"{VIP} is announced by lb1."
+
+
 def test_members_are_told_apart_by_what_changed_there():
     changed = outcome.lines(pair(steps=["install haproxy, keepalived", "write /etc/haproxy/haproxy.cfg"]), [], False)
     assert changed[1:3] == [
