@@ -25,11 +25,19 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import preset
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from ansible_collections.onprem.lb.plugins.module_utils._shared.pods import CHECKSUM
 from support import drills
-from support.paths import GOLDEN
+from support.inventories import Inventory
+from support.paths import EXAMPLES, GOLDEN
 from support.plans import pods
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
 from support.rendering import frr, haproxy, haproxy_unit, keepalived, keepalived_unit, render
+
+
+def forecast_of(name):
+    """The forecast of an example, where BGP carries the VIPs."""
+    inventory = Inventory(EXAMPLES / f"{name}.yml")
+    (layout,) = inventory.layouts()
+    return "\n".join([*inventory.plan(layout).table, ""])
 
 
 def of_pair(name, **settings):
@@ -524,6 +532,7 @@ CASES = {
     "frr.unit.conf": lambda: render("frr", "unit.conf.j2"),
     **{f"pods-{name}.manifests": partial(of_pods, *arguments) for name, arguments in PODS.items()},
     **{f"pods-{name}.sidecar.json": partial(sidecar_of_pods, *arguments) for name, arguments in PODS.items()},
+    **{f"{name}.forecast": partial(forecast_of, name) for name in ("pair-two-racks", "kubeadm-three-racks")},
 }
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import forecast as _forecast
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
-from support.inventories import Inventory
-from support.paths import EXAMPLES, GOLDEN
 from support.plans.racks import ROUTER_ASN, VIP, plan, racks, router, with_peer
 
 
@@ -126,13 +122,3 @@ def test_routers_are_told_of_bfd_and_of_what_is_without():
     assert rows(members, "no BFD") == ["no BFD a host that is silent keeps its path for the hold time, 9 s"]
     assert rows(members, "accept") == [f"accept {VIP}/32 from each member, and nothing else"]
     assert rows(racks(), f"{router(1)} (AS {ROUTER_ASN})") == ["10.0.1.1 (AS 64601) peers with lb1"]
-
-
-@pytest.mark.parametrize("name", ["pair-two-racks", "kubeadm-three-racks"])
-def test_the_forecasts_of_the_examples(name):
-    inventory, golden = Inventory(EXAMPLES / f"{name}.yml"), GOLDEN / f"{name}.forecast"
-    (layout,) = inventory.layouts()
-    text = "\n".join(inventory.plan(layout).table) + "\n"
-    if os.environ.get("WRITE_GOLDEN"):
-        golden.write_text(text)
-    assert text == golden.read_text()
