@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host import records
+from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter, records
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, program
 from support.states import Systemd
 
@@ -47,7 +47,7 @@ def test_it_is_a_timer_of_the_host_and_comes_before_the_router_at_a_boot(host, t
     )
     assert "OnActiveSec=50s" in timer
     assert "Before=haproxy.service keepalived.service onprem-lb-proxy.service onprem-lb-vrrp.service\n" in service
-    assert f"{sys.executable} -I {arming.PROGRAM}" in service
+    assert f"{interpreter.lasting()} -I {arming.PROGRAM}" in service
     assert os.readlink(f"{arming.WANTS}/onprem-lb-undo.service").endswith("onprem-lb-undo.service")
     assert records.due()["role"] == "first" and records.due()["boot"] == arming.boot_id()
 
