@@ -59,7 +59,10 @@ def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
 
 
 def test_what_a_layout_configures_is_what_it_has_checked():
-    checked = {role for name in CHECKING for role, _file in map(included, each_of(name))} - {"", "{{ __layout_component }}"}
+    checked = {role for name in CHECKING for role, _file in map(included, each_of(name))} - {
+        "",
+        "{{ __layout_component }}",
+    }
     configured = {role for name in CONFIGURING for role, _f in map(included, each_of(name))}
     configured -= {"", "resolver"}  # whose names on the way are checked as the first of all changes
     assert checked.union(components(), components(native=False)) == configured == {*ALL, "ipi", "direct_server"}
@@ -83,10 +86,12 @@ def test_a_member_is_checked_for_what_it_runs():
     assert components(native=False, in_pods=True) == [], "no role sets up what static pods bring"
 
 
-@pytest.mark.parametrize("file, others", [("preflight.yml", ["resolver"]), ("check.yml", [])])
-def test_each_program_of_a_member_goes_through_its_preflight_and_its_check(file, others):
-    (task,) = [task for task in tasks("layout", file) if "loop" in task]
-    assert included(task) == ("{{ __layout_component }}", file) and "when" not in task
+@pytest.mark.parametrize(
+    "of, file, others", [("present.yml", "preflight.yml", ["resolver"]), ("check.yml",) * 2 + ([],)]
+)
+def test_each_program_of_a_member_goes_through_its_preflight_and_its_check(of, file, others):
+    (task,) = [task for task in each_of(of) if included(task) == ("{{ __layout_component }}", file)]
+    assert "when" not in task
     known = {"__layout_components": ["haproxy"], "__layout_me": {"resolver": {"layout": {}}}}
     loop = trust_as_template(task["loop"])
     assert Templar(loader=DataLoader(), variables=known).template(loop) == ["haproxy", *others]

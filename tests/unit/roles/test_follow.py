@@ -77,7 +77,9 @@ def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, 
     }
     ((_module, given),) = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
     assert given == {"faults": found["faults"]}
-    assert "Preflight | What follows the cluster" in [task["name"] for task in tasks("layout", "present.yml")[0]["block"]]
+    assert "Preflight | What follows the cluster" in [
+        task["name"] for task in tasks("layout", "present.yml")[0]["block"]
+    ]
 
 
 def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_anything_is_changed():
