@@ -26,6 +26,7 @@ compile_templates()
 OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variables with
 ARGUMENTS = {
     "faults": {"type": "list", "elements": "str"},
+    "lines": {"type": "list", "elements": "str"},
     "tags": {"type": "list", "elements": "str"},
     "variables": {"type": "bool"},
 }
@@ -43,7 +44,11 @@ class ActionModule(ActionBase):
             faults += of_tags(known, given["tags"])
         if given["variables"]:
             faults += of_variables(known, evaluator(self._templar))
-        return {**result, "failed": True, "msg": faults} if faults else {**result, "changed": False}
+        if faults:
+            return {**result, "failed": True, "msg": faults}
+        # The flag has Ansible show the lines as it shows those of debug.
+        shown = {"msg": given["lines"], "_ansible_verbose_always": True} if given["lines"] else {}
+        return {**result, "changed": False, **shown}
 
 
 def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:

@@ -174,7 +174,7 @@ def _read(given):
 
 
 def layout_waves(plans, hosts, checks):
-    """Return the waves of a run.
+    """Return the waves of a run, and before each in which the VIPs move the proof that they can: it ``is_proof``.
 
     :param hosts: the variables of each
     :param checks: of them, what each check of a host's files has returned
@@ -182,7 +182,11 @@ def layout_waves(plans, hosts, checks):
     checked = {each["inventory_hostname"]: [each.get(name, {}) for name in checks] for each in hosts}
     changing = [name for name, found in checked.items() if any(map(order.has_changes, found))]
     restarting = [name for name, found in checked.items() if any(map(order.starts_pods_anew, found))]
-    return as_data(order.waves(plans, changing, restarting))
+    return [
+        {**as_data(wave), "is_proof": is_proof}
+        for wave in order.waves(plans, changing, restarting)
+        for is_proof in ([True, False] if wave.proves or wave.hands_over else [False])
+    ]
 
 
 def layout_unproved(wave, hosts):

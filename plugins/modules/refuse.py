@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: refuse
-short_description: Fail with the faults that were found
+short_description: Fail with the faults that were found, or show what is planned
 version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
@@ -18,6 +18,10 @@ description:
 options:
   faults:
     description: A sentence for each fault.
+    type: list
+    elements: str
+  lines:
+    description: What to show where there is no fault.
     type: list
     elements: str
   tags:
@@ -53,7 +57,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: The faults.
+  description: The faults, or else the lines.
   returned: when there are any
   type: list
   elements: str

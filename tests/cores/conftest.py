@@ -98,4 +98,5 @@ def printed(run: Dict[str, Any]) -> List[Any]:
     """Return what the tasks of a run print."""
     results = [result for play in run["plays"] for task in play["tasks"] for result in task["hosts"].values()]
     done = [result for result in results if not result.get("skipped")]
-    return [result["msg"] for result in done if result.get("action") in ("debug", "ansible.builtin.debug")]
+    actions = ("debug", "ansible.builtin.debug", "onprem.lb.refuse")
+    return [result["msg"] for result in done if result.get("action") in actions and result.get("msg")]

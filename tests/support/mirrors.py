@@ -18,27 +18,27 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/first_contact": "playbooks/remove layout/plan pair/plan ipi/plan",
     "playbooks/forecast": "layout/forecast pair/forecast ipi/forecast layout/validate",
     "playbooks/inputs": """
-        playbooks/site playbooks/ipi pair/main ipi/main layout/inputs layout/members variables/main""",
+        playbooks/site playbooks/ipi pair/main ipi/main layout/members variables/main""",
     "playbooks/maintenance": """
         playbooks/tasks/maintain playbooks/tasks/work playbooks/tasks/update playbooks/tasks/prove
         playbooks/tasks/proved playbooks/tasks/read playbooks/tasks/move""",
     "playbooks/nothing_to_do": "playbooks/survey playbooks/checks/require_hosts",
     "playbooks/pair": """
-        playbooks/remove pair/main layout/plan layout/outside_limit layout/validate layout/inputs
-        layout/members layout/present layout/preflight layout/check
+        playbooks/remove pair/main layout/plan layout/outside_limit layout/validate
+        layout/members layout/present layout/check layout/check_more
         layout/configure layout/absent haproxy/configure keepalived/configure""",
     "playbooks/pods": "layout/forecast layout/validate ipi/pods",
     "playbooks/restore": "playbooks/rollback",
     "playbooks/rollback": """
-        layout/undo/heartbeat layout/undo/confirm layout/unlock playbooks/tasks/read""",
+        layout/undo/heartbeat layout/undo/confirm layout/unlock layout/undo/abandon playbooks/tasks/read""",
     "playbooks/status": "pair/draft ipi/draft layout/members playbooks/tasks/begin",
     "playbooks/switchover": "playbooks/tasks/move playbooks/tasks/read",
     "roles/check_before_change": "layout/check haproxy/check keepalived/check agent/check",
     "roles/components": """
-        haproxy/main haproxy/preflight haproxy/check packages/install haproxy/configure haproxy/verify
-        haproxy/remove roles/haproxy/handlers/main keepalived/main keepalived/check keepalived/preflight
+        haproxy/main haproxy/read haproxy/preflight haproxy/check packages/install haproxy/configure haproxy/verify
+        haproxy/remove roles/haproxy/handlers/main keepalived/main keepalived/read keepalived/check keepalived/preflight
         keepalived/configure keepalived/verify keepalived/remove
-        roles/keepalived/handlers/main agent/main agent/preflight agent/check agent/firewall agent/configure
+        roles/keepalived/handlers/main agent/main agent/read agent/preflight agent/check agent/firewall agent/configure
         agent/verify agent/remove""",
     "roles/drop": "layout/drop layout/configure ipi/nftables ipi/nftables_apply",
     "roles/direct": "layout/direct layout/direct_absent",
@@ -46,7 +46,7 @@ ALSO_PLAYED: Dict[str, str] = {
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify
         direct_server/remove""",
     "roles/frr": "frr/main frr/preflight frr/check frr/configure frr/verify frr/remove",
-    "roles/follow": "layout/units layout/follow_check layout/unlock",
+    "roles/follow": "layout/units layout/follow_check layout/unlock layout/undo/abandon",
     "roles/lock": "layout/lock layout/undo/resume",
     "roles/members": """
         layout/outside_limit layout/departed layout/undo/arm layout/undo/heartbeat""",
@@ -55,13 +55,13 @@ ALSO_PLAYED: Dict[str, str] = {
         agent/migrate_to_agent agent/migrate_to_native ipi/nftables ipi/nftables_apply ipi/nftables_check
         ipi/nftables_absent ipi/nftables_files_absent""",
     "roles/obstacles": """
-        layout/preflight haproxy/preflight haproxy/configure packages/install keepalived/preflight
+        haproxy/preflight haproxy/configure packages/install keepalived/preflight
         agent/preflight""",
-    "roles/order": "layout/routers/wave layout/routers/start layout/routers/stop",
+    "roles/order": "layout/routers/wave layout/routers/prove layout/routers/start layout/routers/stop",
     "roles/platforms": """
         packages/install haproxy/configure haproxy/selinux keepalived/configure keepalived/selinux""",
     "roles/proof": """
-        layout/verify layout/undo/confirm layout/unlock layout/routers/left_stopped""",
+        layout/verify layout/undo/confirm layout/unlock layout/undo/abandon layout/routers/left_stopped""",
     "roles/removal": """
         layout/absent haproxy/remove keepalived/remove agent/remove layout/unused packages/remove packages/purge""",
     "roles/resolver": """
@@ -72,16 +72,16 @@ ALSO_PLAYED: Dict[str, str] = {
         resolver/turn resolver/on_the_way resolver/remove
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify direct_server/remove""",
     "roles/stages": """
-        layout/routers/wave layout/routers/together
+        layout/routers/wave layout/routers/prove layout/routers/together
         layout/routers/start layout/routers/stop layout/migrate
         layout/unused agent/migrate_to_native agent/migrate_to_agent
         agent/remove""",
-    "roles/static_pods": "layout/pods/static_pods layout/routers/start_pods layout/pods/check",
+    "roles/static_pods": "layout/pods/static_pods layout/routers/start_pods layout/check_more",
     "roles/undo": "layout/present layout/undo/arm layout/undo/heartbeat",
     "roles/units": """
         layout/configure layout/openings layout/direct layout/direct_absent layout/units
         layout/follow_check layout/unused
-        layout/routers/start_pods layout/pods/check layout/pods/static_pods""",
+        layout/routers/start_pods layout/check_more layout/pods/static_pods""",
 }
 
 

@@ -327,6 +327,8 @@ def handler_of(done: Play) -> Callable[..., Any]:
             handler, module = get_handler(executor, templar)
             if name == "debug":
                 done.said.append(task.args.get("msg"))
+            elif name == "refuse" and task.args.get("lines") and not task.args.get("faults"):
+                done.said.append(task.args["lines"])
             return handler, module
         return Recorded(lambda variables: done.answer(call_of(task, variables, name, task.args))), None
 

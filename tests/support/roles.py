@@ -112,7 +112,8 @@ def refusals(role: str, file: str, variables: Dict[str, Any]) -> List[str]:
         return loader.load_from_file(str(ROLES / role / path), trusted_as_template=True)
 
     found: List[str] = []
-    for task in [task for task in read(f"tasks/{file}") if REFUSE in task]:
+    every = [each for task in read(f"tasks/{file}") for each in [task, *task.get("block", [])]]
+    for task in [task for task in every if REFUSE in task]:
         known = {**variables_of(role), **task.get("vars", {}), **variables}
         found += Templar(loader=loader, variables=known).template(task[REFUSE]["faults"])
     return found

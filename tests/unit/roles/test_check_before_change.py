@@ -15,14 +15,20 @@ from support.recorded_layouts import MEMBER
 from support.roles import tasks, variables_of
 
 CONFIGURING = ("configure.yml", "direct.yml", "routers/wave.yml", "routers/start.yml")
+CHECKING = ("check.yml", "check_more.yml")
 TABLES = "onprem.lb.nft_tables"
-CHANGES_NOTHING = ("plan.yml", "preflight.yml", "check.yml")
+CHANGES_NOTHING = ("plan.yml", "follow_check.yml", "check.yml")
 
 
 def included(task):
     """Return the role and the file that a task includes."""
     include = task.get("ansible.builtin.include_role", {})
     return include.get("name", "").rpartition(".")[2], include.get("tasks_from")
+
+
+def each_of(file):
+    """Return the tasks of a file of the layout, those of its blocks included."""
+    return [each for task in tasks("layout", file) for each in [task, *task.get("block", [])]]
 
 
 def stages(role, file):
@@ -53,8 +59,11 @@ def test_a_layout_configures_only_if_something_is_not_in_force_on_some_member():
 
 
 def test_what_a_layout_configures_is_what_it_has_checked():
-    checked = {role for role, _file in map(included, tasks("layout", "check.yml"))} - {"", "{{ __layout_component }}"}
-    configured = {role for name in CONFIGURING for role, _f in map(included, tasks("layout", name))}
+    checked = {role for name in CHECKING for role, _file in map(included, each_of(name))} - {
+        "",
+        "{{ __layout_component }}",
+    }
+    configured = {role for name in CONFIGURING for role, _f in map(included, each_of(name))}
     configured -= {"", "resolver"}  # whose names on the way are checked as the first of all changes
     every = [*components(), *components(native=False, bgp=True)]
     assert checked.union(every) == configured == {*ALL, "ipi", "direct_server"}
@@ -81,10 +90,12 @@ def test_a_member_is_checked_for_what_it_runs():
     assert components(native=False, router=False, bgp=True) == ["agent", "frr"]
 
 
-@pytest.mark.parametrize("file, others", [("preflight.yml", ["resolver"]), ("check.yml", [])])
-def test_each_program_of_a_member_goes_through_its_preflight_and_its_check(file, others):
-    (task,) = [task for task in tasks("layout", file) if "loop" in task]
-    assert included(task) == ("{{ __layout_component }}", file) and "when" not in task
+@pytest.mark.parametrize(
+    "of, file, others", [("present.yml", "preflight.yml", ["resolver"]), ("check.yml",) * 2 + ([],)]
+)
+def test_each_program_of_a_member_goes_through_its_preflight_and_its_check(of, file, others):
+    (task,) = [task for task in each_of(of) if included(task) == ("{{ __layout_component }}", file)]
+    assert "when" not in task
     known = {"__layout_components": ["haproxy"], "__layout_me": {"resolver": {"layout": {}}}}
     loop = trust_as_template(task["loop"])
     assert Templar(loader=DataLoader(), variables=known).template(loop) == ["haproxy", *others]
@@ -116,7 +127,7 @@ def test_a_check_writes_nothing_and_sees_the_very_files_that_are_written(role, f
 
 def test_the_agent_is_checked_before_its_role_opens_the_firewall():
     found = [file for file, _when in stages("agent", "main.yml")]
-    assert found == ["preflight.yml", "check.yml", "firewall.yml", "configure.yml", "verify.yml"]
+    assert found == ["read.yml", "preflight.yml", "check.yml", "firewall.yml", "configure.yml", "verify.yml"]
 
 
 def test_a_comparison_changes_nothing_and_asks_for_what_is_put_in_force():
@@ -129,7 +140,7 @@ def test_a_comparison_changes_nothing_and_asks_for_what_is_put_in_force():
 def test_the_firewall_is_compared_by_the_task_that_opens_it():
     include = "ansible.builtin.include_tasks"
     checking = {"file": "openings.yml", "apply": {"check_mode": True, "diff": False}}
-    (check,) = [task for task in tasks("layout", "check.yml") if task.get(include) == checking]
+    (check,) = [task for task in tasks("layout", "check_more.yml") if task.get(include) == checking]
     (opening,) = [task for task in tasks("layout", "configure.yml") if task.get(include) == "openings.yml"]
     assert check["when"] == opening["when"] and check["vars"] == {"__layout_only_checks": True}
 

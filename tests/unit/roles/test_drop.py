@@ -105,7 +105,7 @@ def test_the_redirect_leads_to_another_port_once_the_balancer_listens_there(chec
         member={"balancer": {**MEMBER["balancer"], "redirect": {"vips": [], "ports": {}}, "down_file": ""}},
         settings={"down_file": ""},
         __layout_host=host,
-        __layout_waves=[{"members": ["lb1", "lb2"], "proves": [], "hands_over": []}],
+        __layout_waves=[{"members": ["lb1", "lb2"], "proves": [], "hands_over": [], "is_proof": False}],
         __haproxy_files=[CONFIG],
         __ipi_redirect_path=REDIRECT,
         __ipi_files=[{"path": REDIRECT, "content": "x"}],

@@ -77,8 +77,9 @@ def test_what_no_service_can_use_is_refused_before_anything_is_changed(content, 
     }
     ((_module, given),) = calls("layout", variables, REFUSE, COMMAND, tasks_from="follow_check.yml")
     assert given == {"faults": found["faults"]}
-    stages = [task["name"] for task in tasks("layout", "preflight.yml")]
-    assert "Preflight | What follows the cluster" in stages
+    assert "Preflight | What follows the cluster" in [
+        task["name"] for task in tasks("layout", "present.yml")[0]["block"]
+    ]
 
 
 def test_a_file_that_the_kubeconfig_names_and_no_member_has_is_refused_before_anything_is_changed():
@@ -199,5 +200,6 @@ def test_it_runs_again_before_another_run_can_take_the_lock_and_only_if_this_one
     stops = given["Configure | Stop follow while the balancer changes"]
     assert stops["register"] == "__layout_follow_paused"
     names = [task["name"] for task in tasks("layout", "unlock.yml")]
-    starts = names.index("Unlock | Start follow again")
+    assert "Unlock | Start follow again" in [task["name"] for task in tasks("layout", "undo/abandon.yml")]
+    starts = names.index("Unlock | Return to before, or start follow again")
     assert starts < names.index("Unlock | Release what this run has locked")

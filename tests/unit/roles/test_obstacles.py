@@ -63,14 +63,12 @@ def test_a_role_refuses_files_that_its_variables_name_and_that_are_not_fit_for_u
 
 def test_a_host_is_asked_about_every_file_that_the_variables_name():
     given = {"haproxy_down_file": "/srv/x/down", "haproxy_services": [{"name": "web"}]}
-    ((_module, asked),) = calls("haproxy", {**names_of("haproxy"), **given}, HOST_INFO, tasks_from="preflight.yml")
+    ((_module, asked),) = calls("haproxy", {**names_of("haproxy"), **given}, HOST_INFO, tasks_from="read.yml")
     assert asked["named"] == {"down_file": "/srv/x/down", "services": [{"name": "web"}]}
     assert asked["sets_booleans"] is True and asked["servers"] == [{"name": "web"}]
     programs = [{"key": "instances (a).notify", "command": "/bin/x", "user": "root"}]
     model = {"__keepalived_model": {"programs": programs, "connects": False}}
-    ((_module, asked),) = calls(
-        "keepalived", {**names_of("keepalived"), **model}, HOST_INFO, tasks_from="preflight.yml"
-    )
+    ((_module, asked),) = calls("keepalived", {**names_of("keepalived"), **model}, HOST_INFO, tasks_from="read.yml")
     assert asked["named"] == {"programs": programs}
     assert asked["sets_booleans"] is False  # because none of its scripts connects
 
@@ -96,7 +94,7 @@ def test_what_cannot_be_adopted_is_refused_in_any_case(role, adopt):
 def test_a_role_asks_for_what_others_have_set_up(role):
     model = {"programs": [], "connects": True}
     given = {**defaults(role), **variables_of(role), f"__{role}_model": model, f"__{role}_host": READ}
-    ((_module, asked),) = calls(role, given, HOST_INFO, tasks_from="preflight.yml")
+    ((_module, asked),) = calls(role, given, HOST_INFO, tasks_from="read.yml")
     assert asked["configs"] == {role: defaults(role)[f"{role}_config_path"]}
 
 
@@ -124,7 +122,7 @@ def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_p
         *(f"{path}!" for path in own),
         *(["nftables!"] if native else []),
     ]
-    found = refusals("layout", "preflight.yml", {**variables, "__layout_is_native": native, "__layout_in_pods": False})
+    found = refusals("layout", "present.yml", {**variables, "__layout_is_native": native, "__layout_in_pods": False})
     assert sorted(found) == sorted(expected)
 
 
@@ -148,7 +146,7 @@ def test_a_run_that_leaves_out_the_installation_needs_the_programs(missing, stag
         "__layout_in_pods": False,
     }
     sentence = "lb1 lacks haproxy: run the stage install as well."
-    assert refusals("layout", "preflight.yml", variables) == ([sentence] if refused else [])
+    assert refusals("layout", "present.yml", variables) == ([sentence] if refused else [])
 
 
 def test_a_layout_looks_for_every_file_that_haproxy_and_keepalived_need():

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import plan
-from support.roles import calls
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change.order import Wave
+from support.roles import calls, tasks
 
 ROLE, SYSTEMD, PROOF = "ansible.builtin.include_role", "ansible.builtin.systemd_service", "onprem.lb.layout_info"
 WAVE = {"members": ["lb1"], "proves": ["lb2"], "hands_over": []}
@@ -27,11 +28,26 @@ KNOWN = {
 
 def wave(*modules, on, of=None, **known):
     variables = {**KNOWN, "inventory_hostname": on, "__layout_wave": {**WAVE, **(of or {})}, **known}
-    return [call for _module, call in calls("layout", variables, *modules, tasks_from="routers/wave.yml")]
+    steps = ("routers/prove.yml", "routers/wave.yml")
+    return [call for step in steps for _module, call in calls("layout", variables, *modules, tasks_from=step)]
 
 
 def configured(on, **known):
     return [call["name"] for call in wave(ROLE, on=on, **known)]
+
+
+def test_a_proof_comes_before_each_wave_in_which_the_vips_move_and_before_no_other(monkeypatch):
+    still, moving, handing = Wave(["lb2"]), Wave(["lb1"], ["lb2"], ["lb1"]), Wave(["lb3"], [], ["lb3"])
+    monkeypatch.setattr(plan.order, "waves", lambda *_given: [still, moving, handing])
+    steps = plan.layout_waves([], [], [])
+    assert [(*step["members"], step["is_proof"]) for step in steps] == [
+        ("lb2", False),
+        *(("lb1", True), ("lb1", False)),
+        *(("lb3", True), ("lb3", False)),
+    ]
+    configuring = {task["name"]: task for task in tasks("layout", "configure.yml")}
+    (loop,) = [task for task in configuring.values() if task.get("loop") == "{{ __layout_waves }}"]
+    assert "is_proof | ternary('routers/prove.yml', 'routers/wave.yml')" in loop["ansible.builtin.include_tasks"]
 
 
 def test_only_the_members_of_the_wave_change():

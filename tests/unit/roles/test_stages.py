@@ -23,7 +23,7 @@ ACTED = ("systemd_service", "member_pods", "config_files", "program", "agent", "
 
 @pytest.mark.parametrize("role", ["pair", "ipi"])
 def test_a_drill_plans_for_members_that_stay_as_they_are_and_a_run_does_not(role):
-    (drilled,) = yaml.safe_load((ROLES / role / "tasks" / "plan.yml").read_text())
+    (_reached, drilled) = yaml.safe_load((ROLES / role / "tasks" / "plan.yml").read_text())
     assert drilled["vars"]["__layout_stays"] is True
     assert "'stays': __layout_stays | default(false)" in (ROLES / "layout" / "tasks" / "plan.yml").read_text()
     runs = [ROLES / role / "tasks" / "main.yml", ROLES / "layout" / "tasks" / "present.yml"]
@@ -41,38 +41,40 @@ def only(name, play, *modules):
 
 
 WAVE = {"members": ["lb1"], "proves": [], "hands_over": []}
+MOVING = {**WAVE, "proves": ["lb2"], "hands_over": ["lb1"]}
 
 
 def wave(of=None, facts=SETTLED, **values):
     return stage("routers/wave.yml", facts=facts, __layout_wave={**WAVE, **(of or {})}, **values)
 
 
+def proof(answers=None, **values):
+    return stage("routers/prove.yml", answers, values.pop("facts", SETTLED), __layout_wave=MOVING, **values)
+
+
 def test_a_wave_proves_the_ones_before_and_takes_the_vips_from_one_that_would_stop_serving():
-    play = wave({"proves": ["lb2"], "hands_over": ["lb1"]}, undo())
-    assert did(play, "layout_info", "systemd_service", "member_state")[:8] == [
+    play = proof(facts=undo())
+    assert did(play, "layout_info", "systemd_service", "member_state") == [
         *("lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"),
         "lb2 layout_info",
         "lb1 systemd_service stopped keepalived.service",
         *("lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"),
     ]
-    assert "lb1 systemd_service started keepalived.service" in play.did("systemd_service")
+    started = "lb1 systemd_service started keepalived.service"
+    stopped = {name: {**each, **CHANGED} for name, each in SETTLED.items()}
+    assert started in wave(facts=stopped).did("systemd_service") and started not in wave().did("systemd_service")
 
 
 def test_a_member_that_is_not_proved_ends_the_run_on_all_before_a_holder_stops():
     answers = {"layout_info": {"failed": True, "msg": "haproxy is off.", "faults": ["haproxy is off."]}}
-    play = stage("routers/wave.yml", answers, SETTLED, __layout_wave={**WAVE, "proves": ["lb2"], "hands_over": ["lb1"]})
+    play = proof(answers)
     assert play.code == 2 and "haproxy is off." in str(play.faults()) and play.did("systemd_service") == []
     assert {failure.host for failure in play.failures if not failure.ignored} == {"lb1"}  # once for all of them
 
 
 @pytest.mark.parametrize("values", [{"check": True}, {"layout_definition": {"verify": False, "prefix": "pair"}}])
 def test_nobody_is_proved_in_check_mode_or_where_it_is_not_wanted(values):
-    play = stage(
-        "routers/wave.yml",
-        facts=SETTLED,
-        __layout_wave={"members": [], "proves": ["lb2"], "hands_over": ["lb1"]},
-        **values,
-    )
+    play = proof(**values)
     assert did(play, "layout_info") == []
     assert did(play, "systemd_service") == ["lb1 systemd_service stopped keepalived.service"]
     assert {call.check for call in play.of("systemd_service")} == {bool(values.get("check"))}

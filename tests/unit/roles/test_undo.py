@@ -121,7 +121,7 @@ def test_a_run_that_arms_nothing_says_why_if_it_changes_something(given, reason)
 def test_a_run_that_is_not_proved_says_within_which_time_its_members_return(answer, when):
     given = {**member(), "__layout_abandoned": answer}
     ((_debug, call),) = calls(
-        "layout", {**given, "__layout_proved": "", "__layout_undo": {"run": RUN}}, DEBUG, tasks_from="unlock.yml"
+        "layout", {**given, "__layout_proved": "", "__layout_undo": {"run": RUN}}, DEBUG, tasks_from="undo/abandon.yml"
     )
     assert call["msg"].startswith(f"This run is not confirmed, so lb2 returns {when} to what it ran before: journalctl")
 
@@ -148,5 +148,5 @@ def test_a_run_gives_heartbeats_before_what_takes_long():
     signs = "undo/heartbeat.yml"
     names = [task.get(INCLUDE) for task in tasks("layout", "configure.yml")]
     assert names[-1] == signs  # the verification comes next
-    assert tasks("layout", "routers/wave.yml")[0]["block"][0][INCLUDE] == signs  # the proof comes next
+    assert tasks("layout", "routers/prove.yml")[0][INCLUDE] == signs  # the proof comes next
     assert tasks("layout", "routers/together.yml")[0][INCLUDE] == signs

@@ -13,7 +13,7 @@ from support.recorded_layouts import HOSTS, MEMBER, ROUTER, stage, undo
 SETTLED = {name: {"__layout_undo": {"run": "", "role": "alone", "members": []}} for name in HOSTS["pair"]}
 DIRECT, FOLLOW, POD = "onprem-lb-direct.service", "onprem-lb-follow.service", {"pods": {"x": 1}}
 CORRECTION = "onprem-lb-down-file.service"  # has a test of its own
-WAVE = {"members": ["lb1"], "proves": [], "hands_over": []}
+WAVE = {"members": ["lb1"], "proves": [], "hands_over": [], "is_proof": False}
 NO_ROUTER, NO_BALANCER = (
     {"router": {**ROUTER, "instances": []}},
     {"balancer": {**MEMBER["balancer"], "services": "[]", "down_file": ""}},
@@ -299,13 +299,13 @@ def test_the_pod_that_follows_stops_while_its_balancer_changes(active, changes, 
 
 @pytest.mark.parametrize("differ, checked", [(["/p"], 1), ([], 0)])
 def test_only_pods_that_differ_are_checked_and_never_count_as_changed(differ, checked):
-    play = stage("pods/check.yml", member=POD, __layout_pods=PODS, __layout_pods_differ=differ)
+    play = stage("check_more.yml", member=POD, __layout_pods=PODS, __layout_pods_differ=differ)
     assert play.code == 0 and [call.check for call in play.of("config_files") if call.on == "lb1"] == [True] * checked
     assert play.facts["lb1"]["__layout_pods_checked"]["changed"] is False
 
 
 def test_what_the_programs_of_pods_could_not_do_is_refused():
-    play = stage("pods/check.yml", member=POD, __layout_pods={**PODS, "faults": ["no image"]}, __layout_pods_differ=[])
+    play = stage("check_more.yml", member=POD, __layout_pods={**PODS, "faults": ["no image"]}, __layout_pods_differ=[])
     assert play.code == 2 and play.faults() == [["no image"]]
 
 

@@ -30,6 +30,14 @@ def test_without_a_fault_nothing_is_changed():
     assert not found.get("failed") and found["changed"] is False
 
 
+def test_without_a_fault_the_lines_are_shown_as_debug_shows_its_message_and_with_one_they_are_not():
+    found = refuse(faults=[], lines=["lb1 holds it.", "then lb2"])
+    assert (found["msg"], found["_ansible_verbose_always"]) == (["lb1 holds it.", "then lb2"], True)
+    assert not found.get("failed") and found["changed"] is False
+    assert refuse(faults=["no VIPs"], lines=["lb1 holds it."])["msg"] == ["no VIPs"]
+    assert "msg" not in refuse(faults=[], lines=[])
+
+
 @pytest.mark.parametrize("arguments", [{}, {"fault": []}, {"faults": {"a": 1}}])
 def test_a_task_that_gives_something_else_is_an_error_and_does_not_pass(arguments):
     with pytest.raises(AnsibleError):
