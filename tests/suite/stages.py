@@ -15,7 +15,7 @@ from typing import Callable, Dict, List, Tuple
 from support.paths import ROOT
 from support.scenarios import EVERY, IMAGE_OF, IMAGES
 
-from .runner import Stage
+from .runner import LIMIT_S, Stage
 
 QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 # Each worker collects all tests of its stage: 13 s of CPU here, and 6 s in netns.
@@ -216,6 +216,7 @@ def _scenario(request: Request, run: str, earlier: Tuple[str, ...]) -> Stage:
             "MOLECULE_JUNIT": str(request.logs / run.replace(":", "-")),
             "MOLECULE_EPHEMERAL_DIRECTORY": str(ROOT / ".cache" / "molecule" / name),
         },
+        limit_s=LONG_LIMIT_S if request.full else LIMIT_S,
     )
 
 
