@@ -337,7 +337,7 @@ def layout_components(plan):
     balances, routes = plan["balancer"]["services"] != "[]", bool(plan["router"]["instances"])  # JSON
     if plan["pods"]:
         return []
-    announcing = [FRR] * bool(plan["bgp"])
+    announcing = [FRR] * bool(plan.get("bgp"))
     if plan["engine"] == NATIVE:
         return [HAPROXY] * balances + [KEEPALIVED] * routes + announcing
     return [AGENT] * (routes or bool(announcing)) + announcing

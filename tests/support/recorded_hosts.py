@@ -60,7 +60,7 @@ def host_info(host: str, **values: Any) -> Facts:
         "os_family": "Debian",
         "addresses": [address("lo", "127.0.0.1", 8, 0), address("eth0", f"192.0.2.{number}", 24, number)],
         "listeners": [{"address": "0.0.0.0", "port": 22, "program": "sshd", "pid": 1, "runs_in": "ssh.service"}],
-        "takeover": {name: dict(TAKEOVER) for name in ("haproxy", "keepalived")},
+        "takeover": {name: dict(TAKEOVER) for name in ("haproxy", "keepalived", "frr")},
         "keepalived_version": "2.2.7",
         "pods_engine": "",
         "unobtainable": "",

@@ -31,11 +31,14 @@ PAGES = [README, *sorted(DOCS.glob("*.md")), *sorted(ROLES.glob("*/README.md"))]
 KINDS = {
     "README.md": "pair installation commands printed printed commands",
     "docs/agent.md": "usage agent unit",
+    "docs/anycast.md": "usage agent",
+    "docs/bgp.md": "printed reach",
     "docs/changes.md": "commands commands",
     "docs/cluster.md": "cluster commands",
     "docs/direct.md": "usage pair cluster agent",
     "docs/dns.md": "commands cluster records records records records cluster",
     "docs/drills.md": "commands printed drill printed printed",
+    "docs/failover.md": "host",
     "docs/follow.md": "preset usage agent kubernetes",
     "docs/monitoring.md": "pair prometheus usage",
     "docs/operations.md": "printed printed printed printed commands printed commands commands printed shell commands "
@@ -63,6 +66,7 @@ REASONS = {
     "unit": "the agent's own, for who does without the roles: systemd reads it in test_units",
     "host": "needs a member: test_symptoms looks for its options and paths",
     "kubernetes": "needs an API server",
+    "reach": "a part of examples/pair-two-racks.yml, which is forecast",
     "image": "needs a registry",
 }
 PREFIXES = ("pair_", "ipi_", "haproxy_", "keepalived_", "agent_", "dns_")

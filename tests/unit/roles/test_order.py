@@ -20,6 +20,7 @@ KNOWN = {
     "__layout_components": ["haproxy", "keepalived"],
     "__layout_has_balancer": True,
     "__layout_has_router": True,
+    "__layout_announces": False,
     "ansible_check_mode": False,
     "layout_definition": {"verify": True},
     "item": "keepalived.service",

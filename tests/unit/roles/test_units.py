@@ -210,6 +210,7 @@ def direct(active=(), enabled=(), changed=(), check=False, member=None):
         "member": {**PLANE, **(member or {})},
         "__layout_host": host,
         "__layout_direct_files": [{"path": "/unit"}],
+        "__layout_undo": {"run": ""},
     }
     return stage("direct.yml", answers, check=check, **values)
 
@@ -248,6 +249,7 @@ def test_a_member_of_a_plane_is_a_server_itself_once_its_programs_are_there(chec
         {"component_info": seen},
         check=check,
         __layout_direct_files=[],
+        __layout_undo={"run": ""},
         __direct_server_settings={},
         __direct_server_files=[],
         __direct_server_unknown=[],

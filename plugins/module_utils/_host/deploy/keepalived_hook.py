@@ -45,6 +45,7 @@ YIELDED = ("keepalived/peers.py", "net/arp.py", "net/ndisc.py", "net/neighbours.
 ASKING = (
     "checks/__init__.py",
     "checks/dialogues.py",
+    "checks/haproxy.py",
     "checks/http.py",
     "checks/network.py",
     "checks/outcome.py",

@@ -57,7 +57,11 @@ def track_files(engine: str, checks: Sequence[Check]) -> List[Dict[str, Any]]:
 
 def questions(engine: str, checks: Sequence[Check]) -> List[Dict[str, Any]]:
     """Return what the process asks beside keepalived, as `keepalived.answers.question` takes it."""
-    return [{"file": FILE.format(each["name"]), **as_check(engine, each)} for each in checks if engine != AGENT]
+    return [
+        {"name": each["name"], "file": FILE.format(each["name"]), **as_check(engine, each)}
+        for each in checks
+        if engine != AGENT
+    ]
 
 
 def as_check(engine: str, check: Check) -> Dict[str, Any]:

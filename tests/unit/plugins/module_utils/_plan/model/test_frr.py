@@ -172,7 +172,7 @@ def test_a_host_without_ipv4_needs_a_router_id():
 
 def test_passwords_are_secrets_and_shown_nowhere():
     found = model(peer={"password": "correct-horse"})
-    assert found["secrets"] == ["", "correct-horse"]
+    assert found["secrets"] == ["correct-horse"]
     assert "correct-horse" not in str(model(peer={"password": "correct-horse", "asn": 0})["faults"])
 
 
