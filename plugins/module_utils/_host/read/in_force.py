@@ -38,7 +38,7 @@ from ..._shared.engines import (
     VRRP,
     Daemon,
 )
-from ..._shared.load_records import Record, read_record, record_of
+from ..._shared.load_records import read_record, record_of
 from ..._shared.pods import FOLLOW as FOLLOW_POD
 from ..._shared.pods import MANIFESTS
 from . import facts, loaded_files, pod_programs, pods
