@@ -101,7 +101,8 @@ def start(reader, names, wait):
             return left
         for name in left:
             found = in_force.read(reader, name)
-            if found.checksum and in_force.unloaded(name, found) and now > reloaded.get(name, 0) + RELOADED_WITHIN:
+            can_load = (found.checksum or found.refused) and in_force.unloaded(name, found)
+            if can_load and now > reloaded.get(name, 0) + RELOADED_WITHIN:
                 reloaded[name] = now
                 pods.reload(name)
         time.sleep(PAUSE)

@@ -8,9 +8,9 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import pod_programs, pods, processes
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, pod_programs, pods, processes
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import held
 from ansible_collections.onprem.lb.plugins.module_utils._shared import pods as shared
 
@@ -37,7 +37,7 @@ class Kubelet:
         monkeypatch.setattr(pods, "manifest_of", lambda name: str(self.manifest(name)))
         monkeypatch.setattr(pods, "stopped", lambda name: str(folder / "manifests" / f".{name}.yaml"))
         # Other tests may have pods, too.
-        monkeypatch.setattr(processes, "pids", lambda _root: [each.pid for each in self._processes.values()])
+        monkeypatch.setattr(processes, "pids", lambda _root: self._pids())
         monkeypatch.setattr(pod_programs, "RESOURCES", str(folder / "resources"))
 
     def __enter__(self) -> Kubelet:
@@ -46,6 +46,12 @@ class Kubelet:
     def __exit__(self, *_exception: object) -> None:
         for name in list(self._processes):
             self.ends(name)
+
+    def _pids(self) -> List[int]:
+        """Return the processes of its containers: of each the first one, and what that has started."""
+        stats = facts.process_stats()
+        firsts = [each.pid for each in self._processes.values()]
+        return sorted(pid for first in firsts for pid in (first, *facts.children(first, stats)))
 
     def manifest(self, name: str) -> Path:
         return self.folder / "manifests" / f"{name}.yaml"

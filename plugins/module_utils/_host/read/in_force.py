@@ -38,7 +38,7 @@ from ..._shared.engines import (
     VRRP,
     Daemon,
 )
-from ..._shared.load_records import Record, read_record, record_of
+from ..._shared.load_records import read_record, record_of
 from ..._shared.pods import FOLLOW as FOLLOW_POD
 from ..._shared.pods import MANIFESTS
 from . import facts, loaded_files, pod_programs, pods
@@ -66,6 +66,7 @@ class InForce(NamedTuple):
     in_fault: Dict[str, str] = {}  # the VRRP instances in FAULT, each with the reason
     failing: Dict[str, str] = {}  # the checks that fail, each with what is known of it
     age: float = 0.0  # for how many seconds its main process has run
+    refused: bool = False  # it was asked to load its configuration, and goes on with that of before
 
 
 def haproxy(reader: Reader) -> InForce:
@@ -174,21 +175,25 @@ def pod(reader: Reader, name: str) -> InForce:
     report = pod_programs.report(first, program)
     loaded = report.get("config_sha256", "") if program in pod_programs.AGENT_FILES else record.checksum
     is_of_manifest = first.configuration == pods.wanted(name)
-    is_loaded = is_of_manifest and not (program == HAPROXY and _has_refused(first, record))
+    newest = _newest(first) if program == HAPROXY else record.uptime
+    is_loaded = is_of_manifest and newest >= record.uptime - WORKER_SLACK
     return InForce(
         active=True,
         unit_outdated=not is_of_manifest,
         config=pod_programs.config_of(program) if program else "",
         checksum=loaded if is_loaded else "",
         in_fault=_keepalived_in_fault(reader, first) if program == KEEPALIVED else _agents_in_fault(report),
+        refused=is_of_manifest and not is_loaded and newest > 0,
     )
 
 
-def _has_refused(first: pods.First, record: Record) -> bool:
-    """Whether haproxy goes on with the worker of before, because it could not use the new file."""
+def _newest(first: pods.First) -> float:
+    """Return when haproxy's newest process started; 0 if it does not run.
+
+    One that could not use a new file, or has not come to it yet, goes on with the worker of before.
+    """
     stats = facts.process_stats()
-    workers = [facts.youngest(pid, stats) for pid in facts.children(first.pid, stats)]
-    return max(workers, default=0) < record.uptime - WORKER_SLACK
+    return max((facts.youngest(pid, stats) for pid in pod_programs.children(first)), default=0.0)
 
 
 def _keepalived_in_fault(reader: Reader, first: pods.First) -> Dict[str, str]:

@@ -78,11 +78,7 @@ def children(first: First) -> List[int]:
     A copy of that shell is none: it ends a program that stands still, and a signal that it does not know would end it.
     """
     found = facts.children(first.pid, facts.process_stats())
-    return [pid for pid in found if _command(pid) != _command(first.pid)]
-
-
-def _command(pid: int) -> str:
-    return processes.text("/proc", pid, "cmdline")
+    return [pid for pid in found if not processes.is_copy(pid)]
 
 
 def states(reader: Reader, first: First) -> States:

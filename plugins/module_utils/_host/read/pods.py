@@ -45,9 +45,10 @@ def running(root: str = "/proc") -> Dict[str, First]:
     here = processes.network(root, os.getpid())
     found: Dict[str, First] = {}
     for pid in processes.pids(root):
-        words = processes.text(root, pid, "cmdline").split("\0")
+        words = processes.command(root, pid).split("\0")
         is_first = tuple(words[:2]) == pods.FIRST and words[3:4] == [pods.HOLDER]
-        if is_first and processes.network(root, pid) == here:  # a host may have others in it, which are containers
+        is_here = is_first and processes.network(root, pid) == here  # a host may have others, which are containers
+        if is_here and not processes.is_copy(pid, root):
             environment = processes.environment(root, pid)
             name = environment.get(pods.POD, "")
             found[name] = First(pid, environment.get(pods.CONFIGURATION, ""), words[4])

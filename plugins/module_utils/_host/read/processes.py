@@ -67,6 +67,24 @@ def pids(root: str) -> Iterator[int]:
     yield from sorted(int(os.path.basename(path)) for path in glob.glob(os.path.join(root, "[0-9]*")))
 
 
+def is_copy(pid: int, root: str = "/proc") -> bool:
+    """Whether a process has the command line of its parent: a shell that has forked, and has become no program yet.
+
+    It has the environment and the files of the parent as well, and knows none of its traps: a signal ends it.
+    """
+    return command(root, pid) == command(root, parent(root, pid))
+
+
+def command(root: str, pid: int) -> str:
+    return text(root, pid, "cmdline")
+
+
+def parent(root: str, pid: int) -> int:
+    """Return the process that has started another one, 0 if that has ended meanwhile."""
+    fields = text(root, pid, "stat").rpartition(")")[2].split()  # the name before it may contain anything, proc(5)
+    return int(fields[1]) if fields else 0
+
+
 def network(root: str, pid: int) -> str:
     """Return the network namespace of a process, '' if it has ended meanwhile."""
     try:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import threading
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import loaded_files
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force, loaded_files
 from ansible_collections.onprem.lb.plugins.modules import member_pods
 from support.kubelets import BALANCER, ROUTER, Kubelet
 from support.modules import refusal, run
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -50,6 +51,33 @@ def test_a_pod_that_has_not_loaded_its_file_is_reloaded_and_goes_on(kubelet):
     assert run(member_pods, started(BALANCER, wait=20))["changed"]
     assert loaded_files.checksum(str(kubelet.config(BALANCER))) in kubelet.record(BALANCER)
     assert kubelet.pid(BALANCER) == pid
+
+
+# Its worker is a process of its own. The first time that it is asked, it goes on with the worker of before.
+REFUSES_ONCE = """\
+asked=0
+trap 'asked=$((asked + 1)); if [ $asked -gt 1 ]; then sleep 30 & workers="$workers $!"; fi' HUP
+sleep 30 & workers=$!
+trap 'kill $workers; exit' TERM; while :; do wait; done"""
+
+
+def test_a_pod_that_goes_on_with_what_was_there_before_is_asked_again(kubelet, monkeypatch):
+    monkeypatch.setattr(in_force, "WORKER_SLACK", 0.0)
+    monkeypatch.setattr(member_pods, "RELOADED_WITHIN", 0.2)
+    kubelet.starts(BALANCER, "haproxy.cfg", REFUSES_ONCE)
+    kubelet.config(BALANCER).write_text("of now")
+    assert run(member_pods, started(BALANCER, wait=LIMIT_S))["changed"]
+    assert not run(member_pods, started(BALANCER))["changed"]
+
+
+def test_a_pod_whose_program_does_not_run_yet_is_not_asked(kubelet, monkeypatch):
+    """A signal that comes before its program is ready for one would end it."""
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    kubelet.config(BALANCER).write_text("of now")
+    monkeypatch.setattr(in_force.pod_programs, "children", lambda _first: [])
+    before = kubelet.record(BALANCER)
+    assert refusal(member_pods, started(BALANCER, wait=0.5)).startswith(f"{BALANCER} has not loaded")
+    assert kubelet.record(BALANCER) == before
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import os
 import signal
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, in_force, pod_programs, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, in_force, pod_programs, pods, processes
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from support import waiting
 from support.kubelets import BALANCER, ROUTER, Kubelet
@@ -68,10 +68,25 @@ def test_nothing_is_in_force_that_another_manifest_has_started(kubelet):
     assert (found.active, found.unit_outdated, found.checksum) == (True, True, "")
 
 
+def test_a_copy_of_the_first_process_is_none(kubelet):
+    """It was taken for it, and SIGHUP ended it: what ends a program that stands still."""
+    kubelet.starts(BALANCER, "haproxy.cfg")
+    first = kubelet.pid(BALANCER)
+    before = facts.children(first, facts.process_stats())
+    copies = [pid for pid in before if processes.is_copy(pid)]
+    assert len(copies) == 1 and processes.command("/proc", copies[0]) == processes.command("/proc", first)
+    assert pods.running()[BALANCER].pid == first
+    kubelet.config(BALANCER).write_text("of now")
+    pods.reload(BALANCER)
+    waiting.until(lambda: not in_force.unloaded(BALANCER, read(BALANCER)))
+    assert facts.children(first, facts.process_stats()) == before
+
+
 def test_a_haproxy_that_has_refused_the_new_file_goes_on_with_the_old_one(kubelet, monkeypatch):
     kubelet.starts(BALANCER, "haproxy.cfg")
     monkeypatch.setattr(in_force, "WORKER_SLACK", -10.0)  # as if its worker was older than the record
-    assert read(BALANCER).checksum == ""
+    found = read(BALANCER)
+    assert (found.checksum, found.refused) == ("", True)
 
 
 @pytest.mark.parametrize("loaded, is_loaded", [("of before", True), ("of long ago", False), (None, False)])
