@@ -20,7 +20,7 @@ LAYOUTS: Dict[str, planner.Layout] = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SERVERS = {"servers": ["192.0.2.41", "192.0.2.42"]}
 WEB = {"name": "web", "port": 8080, "mode": "http", "check": {"type": "http", "path": "/healthz"}, **SERVERS}
 KUBECONFIG = {"follow_kubeconfig": "/etc/lb.kubeconfig"}
-BY_BGP = {"reach": "bgp", "bgp": {"asn": 64512, "peers": [{"address": "192.0.2.254", "asn": 64601}]}}
+BGP = {"asn": 64512, "peers": [{"address": "192.0.2.254", "asn": 64601}]}
 UPI = {"preset": "openshift_upi", "machine_networks": ["192.0.2.0/24"]}
 FOLLOWING = {"follow": True, **KUBECONFIG}
 SCRIPT = {"name": "storage", "script": "/usr/local/bin/storage", "interval": 5}
@@ -72,9 +72,9 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
             {"vips": ["198.51.100.10"]},
         ],
         "vrid": [{"vrid": 77}],
-        "reach": [BY_BGP],
-        "bgp": [{"bgp": BY_BGP["bgp"]}],
-        "bgp_peers": [{"bgp_peers": BY_BGP["bgp"]["peers"]}],
+        "reach": [],  # no run changes it on living members: test_order
+        "bgp": [{"bgp": BGP}],
+        "bgp_peers": [{"bgp_peers": BGP["peers"]}],
         "masters": [{"masters": ["192.0.2.23"]}],
         "infra_nodes": [{"infra_nodes": ["192.0.2.33"]}],
         "preset": [
@@ -141,9 +141,9 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
         "lb_port": [{"lb_port": 9545}],
         "machine_config_port": [{"machine_config_port": 9546}],
         "platform": [{"platform": "vsphere"}],
-        "reach": [BY_BGP],
-        "bgp": [{"bgp": BY_BGP["bgp"]}],
-        "bgp_peers": [{"bgp_peers": BY_BGP["bgp"]["peers"]}],
+        "reach": [],  # no run changes it on living members: test_order
+        "bgp": [{"bgp": BGP}],
+        "bgp_peers": [{"bgp_peers": BGP["peers"]}],
         "ready_port": [{"ready_port": 9544}],
         "monitor_port": [{"monitor_port": 9554}],
         "stats_port": [{"stats_port": 29545}],

@@ -38,6 +38,7 @@ def called(
         "__layout_host": {"missing_packages": [], **host},
         "__layout_me": {"direct": CONFIG, "direct_server": server or {}, "engine": "native"},
         "__layout_direct_files": [],
+        "__layout_undo": {"run": ""},
         "__layout_direct_written": {"changed": archive, "python": "/usr/bin/python3"},
         "__layout_direct_configured": {"changed": config},
         "__layout_direct_unit_written": {"changed": unit},
@@ -126,11 +127,12 @@ def test_it_is_none_any_more_once_its_plane_has_stopped(prefix, host, roles):
 
 
 def test_it_starts_before_the_router_tracks_it_and_stops_after_no_router_does():
-    starts = [task.get("ansible.builtin.include_tasks") for task in tasks("layout", "configure.yml")]
-    assert starts.index("direct.yml") < starts.index("routers/wave.yml")
+    starts = [str(task.get("ansible.builtin.include_tasks")) for task in tasks("layout", "configure.yml")]
+    wave = next(at for at, file in enumerate(starts) if "routers/wave.yml" in file)
+    assert starts.index("direct.yml") < wave
     (block,) = tasks("layout", "present.yml")
     stages = [task["name"] for task in block["block"]]
-    assert stages.index("Confirm") < stages.index("Stop handing connections on")
+    assert stages.index("Confirm") < stages.index("Remove what the plan no longer needs")
     removal = [task["name"] for task in tasks("layout", "absent.yml")]
     assert removal.index("Remove | keepalived, which gives the VIPs up") < removal.index(
         "Remove | Stop handing connections on"

@@ -18,6 +18,7 @@ from ..model.haproxy import STATS
 
 Member = Dict[str, Any]
 STATISTICS = ("enabled", "address", "port", "uri")  # the variables of the page, as a member's values have them
+SAID = ("restart", "stop")  # of what systemd is told as files change
 RUNNING = ("active", "activating", "reloading")
 
 
@@ -54,7 +55,10 @@ def _done(word: str, result: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
 def _files(result: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
     deleted, stale = result.get("deleted", []), result.get("stale", [])
     yield from (("delete" if path in deleted else "write", path) for path in result["paths"])
-    if not result["paths"]:
+    if result["paths"]:
+        words = [str(command).split() for command in result.get("commands", [])]
+        yield from ((each[1], each[-1]) for each in words if each[0] == "systemctl" and each[1] in SAID)
+    else:
         yield from ((f"reload, because {sentence.rstrip('.')}", "") for sentence in stale)
         yield from (("run", command) for command in ([] if stale else result.get("commands", [])))
 
