@@ -186,7 +186,9 @@ class Late(Living):
         return {**super().seen(call), **(self.late if self.left[call.on] >= 0 else {})}
 
 
-@pytest.mark.parametrize("late", [{"unable": ["haproxy does not answer."]}, {"stale": ["keepalived.service has not loaded it."]}])
+@pytest.mark.parametrize(
+    "late", [{"unable": ["haproxy does not answer."]}, {"stale": ["keepalived.service has not loaded it."]}]
+)
 @pytest.mark.parametrize("check", [False, True])
 def test_a_member_that_could_take_over_after_some_seconds_takes_over(late, check):
     play = switched(Late(5, **late), check=check)
