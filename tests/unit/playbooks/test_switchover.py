@@ -174,6 +174,35 @@ def test_a_member_that_could_not_take_over_is_refused_before_anything_moves():
     assert play.code == 2 and released(play) and moves(play) == [] and "haproxy is off." in str(play.faults())
 
 
+class Late(Living):
+    """A pair that could take over only after some readings."""
+
+    def __init__(self, readings, **values):
+        super().__init__()
+        self.left, self.late = {"lb1": readings, "lb2": readings}, values
+
+    def seen(self, call):
+        self.left[call.on] -= 1
+        return {**super().seen(call), **(self.late if self.left[call.on] >= 0 else {})}
+
+
+@pytest.mark.parametrize(
+    "late", [{"unable": ["haproxy does not answer."]}, {"stale": ["keepalived.service has not loaded it."]}]
+)
+@pytest.mark.parametrize("check", [False, True])
+def test_a_member_that_could_take_over_after_some_seconds_takes_over(late, check):
+    play = switched(Late(5, **late), check=check)
+    assert play.code == 0 and moves(play) == [f"lb1 {STOP}"]
+    play = switched(Late(1000, **late), check=check)
+    assert play.code == 2 and moves(play) == [] and str(*late.values())[2:-2] in str(play.faults())
+
+
+def test_the_way_back_waits_for_a_member_that_could_not_take_over():
+    living = Late(5, unable=["haproxy does not answer."])
+    living.stopped["lb1"] = STOP
+    assert moves(switched(living, switchover_back=True)) == [f"lb1 {START}"]
+
+
 def test_a_member_that_cannot_be_read_is_named():
     play = switched(answers={"member_info": {"failed": True, "msg": "no room"}})
     assert play.code == 2 and released(play) and "lb1 cannot be read: no room." in str(play.faults())
