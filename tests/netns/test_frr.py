@@ -199,7 +199,10 @@ def test_a_load_ends_no_session_but_those_that_it_names_and_can_be_taken_back(ne
 def test_a_vip_that_stays_is_not_withdrawn_meanwhile(network, name):
     lo(network.link.lb1, "add", VIP, VIP6)
     until(lambda: network.seen() == {host_route(VIP), host_route(VIP6)})
-    routes = lambda: network.link.client.output("ip", "route", "show", host_route(VIP))  # noqa: E731
+
+    def routes():
+        return network.link.client.output("ip", "route", "show", host_route(VIP))
+
     until(lambda: "proto bgp" in routes())
     watch = ["ip", "-n", network.link.client.namespace, "monitor", "route"]
     with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as monitor:
@@ -263,7 +266,10 @@ def test_the_sessions_are_read(network):
 def test_bfd_watches_a_session_and_routers_are_told_of_a_graceful_shutdown(network):
     network.second.configure(f"router bgp {ROUTER_ASN}\n neighbor {OWN[0]} bfd\nexit\n")
     network.member.load(frr(OWN, **{**changed(2, bfd=True), "graceful_shutdown": True, "communities": ["64512:9"]}))
-    state = lambda: {each.peer: each.bfd for each in bgp.sessions(network.member.frr.reader)}  # noqa: E731
+
+    def state():
+        return {each.peer: each.bfd for each in bgp.sessions(network.member.frr.reader)}
+
     until(lambda: state() == {ROUTER: "", ROUTER6: "", SECOND: "up"}, state)
     lo(network.link.lb1, "add", VIP)
     until(lambda: network.seen() == {host_route(VIP)})

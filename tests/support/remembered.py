@@ -51,7 +51,7 @@ def compiled(environment: Any, source: Any, *given: Any, **options: Any) -> Any:
 def wrapped(variables: Any) -> Iterator[Any]:
     """Wrap the variables of a task once, and evaluate each of them once: not again for each template that names it."""
     context = TemplateContext.current(optional=True)
-    if context is None or variables is not context.templar._variables or type(variables) is not dict:
+    if context is None or variables is not context.templar._variables or type(variables) is not dict:  # pylint: disable=unidiomatic-typecheck
         return wrap_variables(variables)
     for templar, made_of, found in (*wrappings,):  # a thread of Ansible may add one meanwhile
         if templar is context.templar and is_same(made_of, variables):  # some are set while a task runs

@@ -95,7 +95,7 @@ def test_resolvers_that_restart_do_so_one_after_another(file, at_once):
     assert play.code == 0 and play.facts["lb1"]["__rollback"]["names_at_once"] == at_once
     tasks = yaml.safe_load((PLAYBOOKS / "rollback.yml").read_text())[1]["tasks"][1]["block"]
     naming = [task for task in tasks if task.get("onprem.lb.member_state", {}).get("state") in ("named", "renamed")]
-    assert [task["throttle"] for task in naming] == ["{{ __rollback.names_at_once }}"] * 2
+    assert [task["throttle"] for task in naming] == ["{{ (__rollback | default({})).names_at_once | default(0) }}"] * 2
 
 
 @pytest.mark.parametrize("taken_s, after", [(200, 300), (-1000, 35)], ids=["slow hosts", "fast hosts"])

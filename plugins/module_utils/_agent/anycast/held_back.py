@@ -47,7 +47,10 @@ class HeldBack:
             if (before.detail, before.known) != (outcome.detail, outcome.known):
                 self._changed()
 
-        probe = PeriodicProbe(self._loop, AGAIN, File(self._loop, path, lambda: probe.run_now(), look), take)
+        def again() -> None:
+            probe.run_now()
+
+        probe = PeriodicProbe(self._loop, AGAIN, File(self._loop, path, again, look), take)
         probe.start()
         return probe
 

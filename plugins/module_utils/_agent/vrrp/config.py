@@ -30,8 +30,8 @@ from ..config.schema import (
     word,
 )
 from . import notation, rules, settings
+from . import notes as _notes
 from .core import packet
-from .notes import notes  # noqa: F401
 
 
 def _router_address(value: Any) -> fields.Checked:
@@ -209,4 +209,4 @@ def counts(found: settings.Settings) -> List[str]:
 
 
 FORMAT = file.Format(_read, _host_answers, _settings)
-load, parse = FORMAT.load, FORMAT.parse
+load, parse, notes = FORMAT.load, FORMAT.parse, _notes.notes

@@ -136,8 +136,9 @@ def _of_hosts(members: Sequence[Member]) -> Iterator[Case]:
     yield (PATH_WITHDRAWN, first, True, WITHDRAW_MS, True)
     yield (DRAINED, first, False, 0, True)
     yield (BGP_KILLED, first, False, 0, True)
-    if any(member.has_bfd for member in members):
-        yield (BFD_LOST, next(member.name for member in members if member.has_bfd), False, 0, True)
+    watched = [member.name for member in members if member.has_bfd]
+    if watched:
+        yield (BFD_LOST, watched[0], False, 0, True)
 
 
 def _line(

@@ -18,7 +18,7 @@ GIVEN = {"asn": 64512, "peers": [PEER, PEER6], "prefixes": [VIP, VIP6]}
 PLACE = "frr_peers[0] (192.0.2.1)"
 
 
-def model(own=OWN, peer=None, **settings):
+def model(own=tuple(OWN), peer=None, **settings):
     peers = {"peers": [{**PEER, **peer}, PEER6]} if peer is not None else {}
     return frr.model({**GIVEN, **peers, **settings}, own)
 

@@ -1,0 +1,30 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a playbook refuses before it acts on members that it does not know yet."""
+
+from __future__ import annotations
+
+import pytest
+from support.recorded_hosts import CLUSTER, CLUSTER_VARIABLES, PAIR, PAIR_VARIABLES, deployment
+from support.recorded_plays import run
+
+REFUSED = ("status", "switchover", "maintenance", "rollback", "restore", "drill")
+
+
+@pytest.mark.parametrize("playbook", REFUSED)
+def test_members_that_announce_are_refused_before_anything_is_asked_of_them(playbook):
+    groups = {**PAIR, "probe": {"client": {}}} if playbook == "drill" else PAIR
+    play = run(playbook, groups, deployment(), **PAIR_VARIABLES, pair_reach="bgp")
+    said = f"lb1 announces its VIPs by BGP, and onprem.lb.{playbook} knows VRRP alone yet."
+    assert play.code != 0 and said in str(play.faults())
+    assert play.did("member_info") == play.did("member_lock") == play.did("host_info") == []
+
+
+@pytest.mark.parametrize(
+    "layout, groups, variables", [("pair", PAIR, PAIR_VARIABLES), ("ipi", CLUSTER, CLUSTER_VARIABLES)]
+)
+def test_members_with_vrrp_and_a_backup_are_not(layout, groups, variables):
+    for playbook, reach in (("status", "vrrp"), ("backup", "bgp")):
+        groups = {**PAIR, "probe": {"client": {}}} if playbook == "drill" else PAIR
+    play = run(playbook, groups, deployment(), **variables, **{f"{layout}_reach": reach})
+        assert "knows VRRP alone" not in str(play.faults())
