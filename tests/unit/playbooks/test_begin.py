@@ -25,6 +25,5 @@ def test_members_that_announce_are_refused_before_anything_is_asked_of_them(play
 )
 def test_members_with_vrrp_and_a_backup_are_not(layout, groups, variables):
     for playbook, reach in (("status", "vrrp"), ("backup", "bgp")):
-        groups = {**PAIR, "probe": {"client": {}}} if playbook == "drill" else PAIR
-    play = run(playbook, groups, deployment(), **variables, **{f"{layout}_reach": reach})
+        play = run(playbook, groups, deployment(), **variables, **{f"{layout}_reach": reach})
         assert "knows VRRP alone" not in str(play.faults())
