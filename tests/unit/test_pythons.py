@@ -88,5 +88,5 @@ def test_pyenvs_folder_comes_before_the_path_and_only_interpreters_are_candidate
 def test_what_runs_under_other_pythons_is_the_code_for_targets_without_what_needs_ansible():
     unit = pythons.UNIT
     assert pythons.runs(unit / "_agent" / "vrrp" / "test_daemon.py") and pythons.runs(unit / "_shared" / "test_vrid.py")
-    others = [pythons.STARTS_ANSIBLE, pythons.ARITHMETIC, unit / "_plan" / "test_a.py", unit / "_agent" / "vrrp"]
+    others = [*pythons.LEFT_OUT, unit / "_plan" / "test_a.py", unit / "_agent" / "vrrp"]
     assert not [path for path in others if pythons.runs(path)]

@@ -60,9 +60,9 @@ class Host(Systemd):
     def run_command(self, command, **options):
         if command[-1] == UNIT:  # a reload reads the names alone
             found = self.answers(self.now)
-            self.loaded = {name: ips for name, ips in found.items() if "try-restart" in command or name == API} | {
-                name: ips for name, ips in self.loaded.items() if "try-restart" not in command and name != API
-            }
+            kept = {name: ips for name, ips in self.loaded.items() if "try-restart" not in command and name != API}
+            read = {name: ips for name, ips in found.items() if "try-restart" in command or name == API}
+            self.loaded = {**kept, **read}
         if command[:2] != ["systemctl", "show"]:
             self.events.append((" ".join(command), self.loaded.get(API, [])))
         return super().run_command(command, **options)
