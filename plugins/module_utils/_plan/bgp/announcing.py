@@ -9,13 +9,15 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults
 from ..._shared import platforms
+from ..._shared.engines import ANYCAST, Daemon
 from ..members.hosts import Member
 from ..members.subnets import Placement
-from ..model.plan import MemberPlan, Router, Vip
+from ..model.bgp_values import BFD_DEFAULTS
+from ..model.plan import Expected, Firewall, MemberPlan, Router, Vip
 from . import peers
-from .gate import ANYCAST, Gate
+from .gate import Gate
 from .peers import Speaker
-from .settings import BFD, BGP_PORT, VRRP, is_bgp
+from .settings import BGP_PORT, VRRP, is_bgp
 
 Watched = Dict[str, Dict[str, Any]]
 UNIT = "frr.service"
@@ -44,18 +46,33 @@ class Bgp(NamedTuple):
         :param planned: without a router
         :param before: what stands before its VIPs
         """
+        expected = self._expected(name, planned.expected)
         if not before.tracked:
-            return planned._replace(questions=[])
-        expected = planned.expected._replace(
-            units=[*planned.expected.units, UNIT, ANYCAST.unit],
-            peers={},
-            sessions=[peer["address"] for peer in self.speakers[name].peers],
+            return planned._replace(questions=[], expected=expected)
+        now = planned.meanwhile
+        return planned._replace(
+            questions=[],
+            firewall=self._opened(name, planned.firewall),
+            meanwhile=now and now._replace(firewall=self._opened(name, now.firewall)),
+            expected=expected._replace(
+                units=[*expected.units, UNIT, Daemon(ANYCAST).unit],
+                sessions=[peer["address"] for peer in self.speakers[name].peers],
+            ),
+            bgp={"frr": self.frr(name), "anycast": before.file},
         )
+
+    def _expected(self, name: str, expected: Expected) -> Expected:
+        """Return what must be so on a member, of its own VIPs: it is not asked for the way to those of others."""
+        own = [vip for vip in expected.vips if name in vip.order]
+        others = {vip.address for vip in expected.vips} - {vip.address for vip in own}
+        targets = [target for target in expected.targets if target[0] not in others]
+        return expected._replace(vips=own, targets=targets, peers={})
+
+    def _opened(self, name: str, given: Firewall) -> Firewall:
+        """Return what a firewall lets in, the sessions with routers too."""
         interfaces = sorted({placement.interface for placement in self.placements[name].values()})
-        restricted = [*planned.firewall.restricted_ports, *sessions(self.speakers[name])]
-        opened = planned.firewall._replace(interfaces=interfaces, restricted_ports=restricted)
-        announced = {"frr": self.frr(name), "anycast": before.file}
-        return planned._replace(questions=[], firewall=opened, expected=expected, bgp=announced)
+        restricted = [*given.restricted_ports, *sessions(self.speakers[name])]
+        return given._replace(interfaces=interfaces, restricted_ports=restricted)
 
     def sources(self, name: str) -> List[str]:
         """Return the addresses from which a member sends."""
@@ -71,6 +88,15 @@ class Bgp(NamedTuple):
             "bfd": dict(speaker.bfd),
             "communities": list(speaker.communities),
         }
+
+
+def as_servers(names: Sequence[str], prefix: str) -> Faults:
+    """Return a sentence for each member that direct return would make a server, with the VIPs on its lo in any case."""
+    return [
+        f"{name} is a server of direct return, and has the VIPs on lo for that: BGP would announce them whether its "
+        f"balancer serves or not. Use the plane proxy, or {prefix}_reach: {VRRP}."
+        for name in names
+    ]
 
 
 def sessions(speaker: Speaker) -> List[Dict[str, Any]]:
@@ -141,7 +167,6 @@ def _without_packages(member: Member, prefix: str) -> Faults:
 
 
 def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
-    usual = {key: field.default for key, field in BFD.items()}
     fast = [
         name
         for name, speaker in speakers.items()
@@ -150,7 +175,8 @@ def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
     ]
     return [
         f"{', '.join(fast)}: {prefix}_bgp.bfd ends a session after less than {SLOWEST_SAFE_BFD_MS} ms, and a host that "
-        f"is only busy may lose its path: {usual['interval']} ms x {usual['multiplier']} never did in our trials."
+        f"is only busy may lose its path: {BFD_DEFAULTS['interval']} ms x {BFD_DEFAULTS['multiplier']} never did in our "
+        "trials."
     ][: len(fast)]
 
 

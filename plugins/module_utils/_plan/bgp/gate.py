@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ..._shared.engines import Daemon
+from ..._shared.engines import ANYCAST, Daemon
 from ..model import agent, answers
 from ..model.instances import read_scripts
 from ..model.plan import Router
-
-ANYCAST = Daemon("anycast")
 
 
 class Gate(NamedTuple):
@@ -35,7 +33,7 @@ class Gate(NamedTuple):
     def file(self) -> Dict[str, Any]:
         """The daemon's configuration."""
         vips = [{"address": vip, "name": self.names[vip], "track": track} for vip, track in self.tracked.items()]
-        return {"vips": vips, "checks": self.checks, "status_socket": ANYCAST.status_socket}
+        return {"vips": vips, "checks": self.checks, "status_socket": Daemon(ANYCAST).status_socket}
 
 
 def gate(engine: str, router: Router, asked: Sequence[Mapping[str, Any]]) -> Gate:

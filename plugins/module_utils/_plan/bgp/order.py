@@ -12,7 +12,9 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults
 from ..._shared.engines import ROUTERS
 from ..._shared.paths import GATE
-from ..model.plan import MemberPlan, Plan, Vip
+from ..model.plan import MemberPlan, Plan, Undo, Vip
+
+NO_UNDO = Undo(reason="members that announce by BGP have no undo yet. The next run completes what this one has begun.")
 
 
 def announced(host: Mapping[str, Any], vips: Sequence[Vip]) -> List[str]:

@@ -7,7 +7,6 @@ Each member has its own: `PREFIX_bgp` may stand in host_vars, and `PREFIX_bgp_pe
 
 from __future__ import annotations
 
-import re
 from typing import Any, Collection, Dict, List, Mapping, Optional, Tuple
 
 from ..._agent.config.schema import (
@@ -21,22 +20,16 @@ from ..._agent.config.schema import (
     one_of,
     port,
     read,
-    text,
 )
-from ..model import values
+from ..model import bgp_values, values
+from ..model.frr import FAMILIES
 
 Settings = Dict[str, Any]
 Checked = Tuple[Any, Optional[str]]
 
 VRRP, BGP = REACHES = ("vrrp", "bgp")
-FAMILIES = {4: "ipv4", 6: "ipv6"}
 BGP_PORT = 179
 MAX_HOPS = 254
-# RFC 7607 (0), RFC 6793 (AS_TRANS) and RFC 7300 (the last ones) keep these from everybody.
-RESERVED_ASNS = (23456, 65535)
-LAST_ASN = 4294967294
-COMMUNITY = re.compile(r"\d{1,5}:\d{1,5}|\d{1,10}:\d{1,10}:\d{1,10}", re.ASCII)
-WELL_KNOWN = ("no-export", "no-advertise", "local-AS", "no-peer", "blackhole", "internet")
 GRACEFUL_SHUTDOWN = ("65535:0", "graceful-shutdown")  # RFC 8326
 MOST_PEERS, MOST_COMMUNITIES = 16, 32  # as in OpenShift's API
 
@@ -50,14 +43,6 @@ OPENSHIFT_PEER = {
     "holdTime": "hold_time",
     "keepaliveTime": "keepalive_time",
 }
-
-
-def asn(value: Any) -> Checked:
-    """An Autonomous System Number that a router may have."""
-    found, wrong = integer(1, LAST_ASN, "an AS number")(value)
-    if not wrong and found in RESERVED_ASNS:
-        return None, "no router may have this reserved AS number: use one of 64512 to 65534, or your own."
-    return found, wrong
 
 
 def hold_time(value: Any) -> Checked:
@@ -93,27 +78,11 @@ def distance(value: Any) -> Checked:
     return integer(0, MAX_HOPS, "true, false, or a number of hops")(value)
 
 
-def router_id(value: Any) -> Checked:
-    found, wrong = address(value)
-    if wrong or ":" in found or found == "0.0.0.0":
-        return None, "four numbers as in an IPv4 address are required, such as 192.0.2.1."
-    return found, None
-
-
-def peer_address(value: Any) -> Checked:
-    found, wrong = address(value)
-    if not wrong and found.startswith("fe80:"):
-        return None, "a link-local address is on every link: name another address of the router."
-    return found, wrong
-
-
 def community(value: Any) -> Checked:
     """A community, large or not, that does not say by itself that the member is going away."""
     if str(value) in GRACEFUL_SHUTDOWN:
         return None, "with it routers avoid the member for good: a run sets it while a member is drained."
-    if str(value) in WELL_KNOWN or COMMUNITY.fullmatch(str(value)):
-        return str(value), None
-    return None, "a community such as 64512:100, or a large one such as 64512:1:100, is required."
+    return bgp_values.community(value)
 
 
 def communities(value: Any) -> Checked:
@@ -123,13 +92,8 @@ def communities(value: Any) -> Checked:
     return found, wrong
 
 
-PASSWORD = Field(text, "", secret=True)
-BFD = {
-    "interval": Field(integer(10, 60000, "milliseconds"), 50),
-    "multiplier": Field(integer(2, 255, "a multiplier"), 3),
-}
 OF_A_SESSION = {
-    "password": PASSWORD,
+    "password": Field(bgp_values.password, "", secret=True),
     "hold_time": Field(hold_time, 9),
     "keepalive_time": Field(keepalive_time),  # a third of the hold time
     "connect_time": Field(connect_time, 1),
@@ -140,15 +104,15 @@ OF_A_SESSION = {
     "route_reflector": Field(boolean, False),  # whether the router passes on what it learns by iBGP
 }
 WHOLE = {
-    "asn": Field(asn, required=True),
-    "router_id": Field(values.optional(router_id), ""),
+    "asn": Field(bgp_values.asn, required=True),
+    "router_id": Field(bgp_values.router_id, ""),
     "peers": Field(anything, []),
     "bfd": Field(anything, False),  # for all peers; or its timers
     **OF_A_SESSION,
 }
 PEER = {
-    "address": Field(peer_address, required=True),
-    "asn": Field(asn, required=True),
+    "address": Field(bgp_values.peer_address, required=True),
+    "asn": Field(bgp_values.asn, required=True),
     "port": Field(port, BGP_PORT),
     "bfd": Field(boolean),
     "families": Field(list_of(one_of(*FAMILIES.values()), at_least=1)),  # that of its address, and no other
@@ -237,11 +201,11 @@ def _translated(given: Any, names: Mapping[str, str], place: str, faults: Faults
 def _bfd(given: Any, place: str, faults: Faults) -> Tuple[Settings, bool]:
     """Return BFD's timers, and whether peers have it that do not say so."""
     if isinstance(given, dict):
-        return read(BFD, given, place, faults), True
+        return read(bgp_values.BFD, given, place, faults), True
     found, wrong = boolean(given)
     if wrong:
         faults.append(f"{place} is {given!r}: true, false, or a mapping with interval and multiplier is required.")
-    return read(BFD, {}, place, faults), bool(found)
+    return read(bgp_values.BFD, {}, place, faults), bool(found)
 
 
 def _peer(item: Any, place: str, usual: Settings, faults: Faults) -> Settings:

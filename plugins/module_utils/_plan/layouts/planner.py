@@ -258,7 +258,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
         leaving=way.leaving,
         joining=way.joining,
         waiting=static_pods.waiting(members, planned),
-        undo=undo(members, planned, way, judged.held),
+        undo=bgp_order.NO_UNDO if found.bgp else undo(members, planned, way, judged.held),
         departed=departed(members, [vip.address for vip in found.vips]),
         record=record(members, sources),
         engines=engine_choice.table(carrying, way.migrating),
@@ -294,7 +294,10 @@ def _host_faults(
 ) -> Faults:
     """Return what the hosts, and their engines, have against the plan. The programs of pods are in their images."""
     faults = identity.of_addresses(members, found.vips, found.placements)
-    if not found.bgp:
+    if found.bgp:
+        names = [member["name"] for member in members if found.direct and found.direct.server(member["name"])]
+        faults += announcing.as_servers(names, prefix)
+    else:
         faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
         faults += vrrp_conflicts(members, found.vips, found.placements)
     faults += resolver.abandoned(found.resolver, members, [vip.address for vip in found.vips], prefix)

@@ -6,10 +6,12 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import plan as filters
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import announcing
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.gate import Gate
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as _ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import unused
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data, member_of
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Meanwhile, as_data, member_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.clusters import cluster
 from support.plans.pairs import pair, running
@@ -36,9 +38,8 @@ def test_what_a_cluster_cannot_have_yet_is_named(settings, words):
     assert [fault for fault in _ipi.plan(in_bgp(**settings)).faults if fault.startswith(words)]
 
 
-@pytest.mark.parametrize("plane", ["proxy", "direct"])
-def test_no_warning_speaks_of_vips_that_move(plane):
-    nodes = in_bgp(plane=plane)
+def test_no_warning_speaks_of_vips_that_move():
+    nodes = in_bgp()
     assert _ipi.plan(nodes).faults == [] and not any("move" in said for said in _ipi.plan(nodes).warnings)
 
 
@@ -142,3 +143,39 @@ def test_a_pair_that_lives_with_vrrp_can_be_forecast_with_bgp():
     planned = plan(members)
     assert planned.faults == []
     assert planned.members["lb1"].unused == ["keepalived"]
+
+
+def test_masters_that_are_servers_of_direct_return_are_refused():
+    """They have the VIPs on lo whatever their balancers do."""
+    said = [fault for fault in _ipi.plan(in_bgp(plane="direct")).faults if "is a server of direct return" in fault]
+    assert {fault.partition(" ")[0] for fault in said} == {"master-0", "master-1", "master-2"}
+
+
+def test_a_member_has_to_show_its_own_vips_and_the_way_to_those_alone():
+    planned = _ipi.plan(in_bgp(ingress_members=["master-0", "worker-0"]))
+    assert planned.faults == []
+    own = {name: {vip.address for vip in each.expected.vips} for name, each in planned.members.items()}
+    both = {"203.0.113.10", "203.0.113.11"}
+    assert own == {
+        "master-0": both,
+        **dict.fromkeys(("master-1", "master-2"), {"203.0.113.10"}),
+        "worker-0": {"203.0.113.11"},
+    }
+    for name, each in planned.members.items():
+        assert {target[0] for target in each.expected.targets} & both == own[name]
+
+
+def test_the_sessions_stay_open_while_old_ports_are_kept():
+    """A run that keeps an old port of the balancer must not close BFD meanwhile: routers would withdraw the path."""
+    members = racks(services=[{"name": "https", "port": 8443, "servers": ["10.0.1.31"]}])
+    planned = plan(members).members["lb1"]
+    without = planned.firewall._replace(restricted_ports=[])
+    kept = planned._replace(firewall=without, meanwhile=Meanwhile(planned.balancer, without))
+    speaker = announcing.read(members, plan(members).vips, members[0]["settings"], "pair", [])
+    found = speaker.announced("lb1", kept, Gate({VIP: ["haproxy_down"]}, [], {VIP: "vip"}))
+    for opened in (found.firewall, found.meanwhile.firewall):
+        assert [each["port"] for each in opened.restricted_ports] == [179, 3784, 3785]
+
+
+def test_a_run_says_why_no_member_that_announces_returns():
+    assert plan(racks()).undo.reason.startswith("members that announce by BGP have no undo yet.")
