@@ -175,8 +175,8 @@ def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
     ]
     return [
         f"{', '.join(fast)}: {prefix}_bgp.bfd ends a session after less than {SLOWEST_SAFE_BFD_MS} ms, and a host that "
-        f"is only busy may lose its path: {BFD_DEFAULTS['interval']} ms x {BFD_DEFAULTS['multiplier']} never did in our "
-        "trials."
+        f"is only busy may lose its path: {BFD_DEFAULTS['interval']} ms x {BFD_DEFAULTS['multiplier']} never did in "
+        "our trials."
     ][: len(fast)]
 
 
