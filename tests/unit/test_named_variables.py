@@ -108,11 +108,16 @@ def names():
     return known()
 
 
-def test_each_name_in_a_sentence_exists(names):
+@pytest.fixture(scope="module")
+def said():
+    """The sentences of each file, with its name."""
+    return [(file.name, text) for file in FILES for text in sentences(file)]
+
+
+def test_each_name_in_a_sentence_exists(names, said):
     unknown = {
-        (file.name, name)
-        for file in FILES
-        for text in sentences(file)
+        (file, name)
+        for file, text in said
         if SENTENCE.search(text)
         for name in NAME.findall(text)
         if name not in names and not name.startswith("__")
@@ -122,9 +127,8 @@ def test_each_name_in_a_sentence_exists(names):
 
 
 @pytest.mark.parametrize("words, instead", REPLACED.items(), ids=REPLACED)
-def test_no_sentence_has_words_of_no_engineer(words, instead):
-    said = {(file.name, text) for file in FILES for text in sentences(file) if re.search(words, text)}
-    assert said == set(), f"say: {instead}"
+def test_no_sentence_has_words_of_no_engineer(words, instead, said):
+    assert {(file, text) for file, text in said if re.search(words, text)} == set(), f"say: {instead}"
 
 
 @pytest.mark.parametrize(

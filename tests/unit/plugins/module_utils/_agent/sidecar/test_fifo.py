@@ -75,8 +75,8 @@ def test_the_loop_sleeps_after_an_end(tmp_path):
     holder.ends()
     while ENDED not in heard:
         loop.is_ready(*loop.watched)
-    (descriptor,) = loop.watched
-    assert select.select([descriptor], [], [], 0)[0] == []
+    assert len(loop.watched) == 1
+    assert select.select(list(loop.watched), [], [], 0)[0] == []
     fifo.close()
 
 
