@@ -13,8 +13,9 @@ collection.make_importable()
 nothing_is_left = leaks.nothing_is_left
 # What takes longest. It begins first, because one process plays all tests of a file.
 LONGEST = (
-    *("direct_agent", "direct_planes", "direct_proof", "direct_faults", "direct", "direct_server", "answers", "leaks"),
-    *("vrrp_info", "vip_probe", "interop", "forecast", "drill_events", "proxy_lifecycle", "agent_handover"),
+    *("answers", "frr", "direct_planes", "direct_agent", "direct", "late_servers", "direct_proof", "vrrp_info"),
+    *("interop", "direct_server", "vip_probe", "forecast", "leaks", "direct_faults", "agent_upgrade", "standstill"),
+    *("drill_events", "redirect", "agent_lifecycle", "names_as_before", "proxy_lifecycle", "agent_handover"),
 )
 
 

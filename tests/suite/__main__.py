@@ -96,7 +96,8 @@ def run(group: str, scope: str, strict: bool) -> int:
     passed = read_passed(scope, group, request)
     if not passed.rows():
         shutil.rmtree(request.logs, ignore_errors=True)
-    rows = Runner(stages.for_group(group, request), request.logs, lambda line: print(line, flush=True), passed).run()
+    planned, at_once = stages.for_group(group, request), stages.AT_ONCE[request.full]
+    rows = Runner(planned, request.logs, lambda line: print(line, flush=True), passed, at_once).run()
     print("\n".join(["", *results.table(rows), "", f"SCOPE={scope} STRICT={int(strict)}"]))
     print("\n".join(results.closing_lines(rows, strict)), flush=True)
     return results.exit_code(rows, strict)

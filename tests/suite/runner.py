@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs stages, up to two at a time, and reports progress.
+"""Runs stages, some of them at a time, and reports progress.
 
 A stage waits for the stages that it comes `after`. It is skipped unless those that it `needs` have succeeded. A stage
 that measures time runs `alone`. The output of a stage goes into a log; if it fails, the last lines are printed.
@@ -22,7 +22,6 @@ from typing import Callable, Iterator, List, Mapping, Optional, Tuple
 from .passed import Passed
 from .results import Result, Row, read_junit, read_molecule, with_exit_code
 
-MAX_RUNNING = 2
 LIMIT_S = 5400  # for a stage that sets no other; CI gives the whole run no more
 PROGRESS_EVERY_S = 60
 POLL_S = 0.2
@@ -67,8 +66,15 @@ class Running:
 class Runner:
     """Runs each stage once, as soon as it may start, but for those that have passed."""
 
-    def __init__(self, stages: List[Stage], logs: Path, say: Callable[[str], None], passed: Optional[Passed] = None):
-        self.logs, self.say, self.passed = logs, say, passed
+    def __init__(
+        self,
+        stages: List[Stage],
+        logs: Path,
+        say: Callable[[str], None],
+        passed: Optional[Passed] = None,
+        at_once: int = 2,
+    ) -> None:
+        self.logs, self.say, self.passed, self.at_once = logs, say, passed, at_once
         self.named = {stage.name for stage in stages}
         self.rows = {row.name: row for row in passed.rows() if row.name in self.named} if passed else {}
         self.waiting = [stage for stage in stages if stage.name not in self.rows]
@@ -110,7 +116,7 @@ class Runner:
 
     def _may_start(self, stage: Stage) -> bool:
         pending = [name for name in (*stage.needs, *stage.after) if name in self.named and name not in self.rows]
-        full = len(self.running) >= MAX_RUNNING or any(one.stage.alone for one in self.running)
+        full = len(self.running) >= self.at_once or any(one.stage.alone for one in self.running)
         return not pending and not full and not (stage.alone and self.running)
 
     def _start(self, stage: Stage) -> None:

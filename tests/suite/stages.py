@@ -31,6 +31,9 @@ CYCLES = (
 )
 KILLED = tuple("interruptions:" + cycle for cycle in CYCLES)
 LONG_LIMIT_S = 4 * 3600
+# How many stages run at once, by whether the scope is full. Two that mostly wait leave a part of two cores idle; what
+# the full scope plays on hosts, with bounds on times, has a core of its own.
+AT_ONCE = {False: 3, True: 2}
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
 

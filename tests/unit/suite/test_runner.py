@@ -18,18 +18,18 @@ from support.waiting import LIMIT_S, until
 # Writes down when it began and ended.
 NOTED = "echo begin {0} >>{1}/events; sleep 0.3; echo end {0} >>{1}/events"
 
-# The same, and ends only once another one has begun.
-ANOTHER = "until grep -qv 'begin {0}' {1}/events; do sleep 0.01; done"
-OVERLAPPING = f"echo begin {{0}} >>{{1}}/events; {ANOTHER}; echo end {{0}} >>{{1}}/events"
+# The same, and ends only once so many have begun.
+SEVERAL = "until test $(grep -c begin {1}/events) -ge {2}; do sleep 0.01; done"
+OVERLAPPING = f"echo begin {{0}} >>{{1}}/events; {SEVERAL}; echo end {{0}} >>{{1}}/events"
 
 
 @pytest.fixture
 def run(tmp_path):
     """Return the rows by name, and the output."""
 
-    def run_stages(*stages):
+    def run_stages(*stages, at_once=2):
         said = []
-        rows = Runner(list(stages), tmp_path / "logs", said.append).run()
+        rows = Runner(list(stages), tmp_path / "logs", said.append, at_once=at_once).run()
         return {row.name: row.result for row in rows}, "\n".join(said)
 
     return run_stages
@@ -49,10 +49,12 @@ def test_a_stage_begins_after_those_that_it_comes_after(run, tmp_path, events):
     assert events() == ["begin a", "end a", "begin b", "end b"]
 
 
-def test_two_stages_run_side_by_side_and_the_third_waits(run, tmp_path, events):
-    run(*(Stage(name, ("sh", "-c", OVERLAPPING.format(name, tmp_path))) for name in "abc"))
-    assert sorted(events()[:2]) == ["begin a", "begin b"]
-    assert events()[2].startswith("end")
+@pytest.mark.parametrize("at_once", [2, 3])
+def test_so_many_stages_run_side_by_side_and_the_next_one_waits(run, tmp_path, events, at_once):
+    script = OVERLAPPING.replace("{2}", str(at_once))
+    run(*(Stage(name, ("sh", "-c", script.format(name, tmp_path))) for name in "abcd"), at_once=at_once)
+    assert sorted(events()[:at_once]) == [f"begin {name}" for name in "abc"[:at_once]]
+    assert events()[at_once].startswith("end")
 
 
 def test_the_processor_time_of_a_stage_is_its_own_with_that_of_its_children(tmp_path):

@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.machine
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import simulator
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import answers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 PRIORITIES = {
@@ -59,9 +59,14 @@ def offered(found, at=0, times=offers.FIRST):
     return seen
 
 
+# Each of these is played with every kind of timer besides, so a fifth of the examples is as many as elsewhere.
+MOMENTS = settings(max_examples=max(4, settings().max_examples // 5))
+
+
 @pytest.mark.parametrize("preempt", [True, False])
 @pytest.mark.parametrize("version, interval", [(2, SECOND), (3, SECOND), (3, SECOND // 10)])
 @pytest.mark.parametrize("name", PRIORITIES)
+@MOMENTS
 @given(phase=st.floats(0, 1, exclude_max=True))
 def test_the_best_member_that_answers_takes_over(name, version, interval, preempt, phase):
     found = simulation(PRIORITIES[name], version, interval, preempt)
@@ -75,6 +80,7 @@ def test_the_best_member_that_answers_takes_over(name, version, interval, preemp
 # In version 2 Skew_Time is a second, whatever the interval.
 @pytest.mark.parametrize("version, interval", [(2, SECOND), (2, 3 * SECOND), (3, SECOND), (3, SECOND // 10)])
 @pytest.mark.parametrize("name", PRIORITIES)
+@MOMENTS
 @given(phase=st.floats(0, 1, exclude_max=True))
 def test_where_none_answers_it_stays(name, version, interval, phase):
     found = simulation(PRIORITIES[name], version, interval)
@@ -89,6 +95,7 @@ def test_where_none_answers_it_stays(name, version, interval, phase):
 @pytest.mark.parametrize("preempt", [True, False])
 @pytest.mark.parametrize("version, interval", [(2, SECOND), (2, 3 * SECOND), (3, SECOND), (3, SECOND // 10)])
 @pytest.mark.parametrize("name", PRIORITIES)
+@MOMENTS
 @given(phases=st.lists(st.floats(0, 1, exclude_max=True), min_size=7, max_size=7))
 def test_where_the_members_stop_answering_one_after_the_other_the_last_one_keeps_it(
     name, version, interval, preempt, phases
