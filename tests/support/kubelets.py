@@ -83,11 +83,17 @@ class Kubelet:
         environment = {**os.environ, shared.POD: name, shared.CONFIGURATION: CONFIGURATION}
         command = held.command(program, str(fifo), str(config))
         self._processes[name] = subprocess.Popen(command, env=environment, preexec_fn=_default_signals)
-        waiting.until(lambda: self.is_trapped() and fifo.with_name("fifo.loaded").exists())
+        waiting.until(lambda: self.is_trapped() and self._is_reloadable(name))
 
     def is_trapped(self) -> bool:
         """Whether the program is ready for signals."""
         return (self.folder / "trapped").exists()
+
+    def _is_reloadable(self, name: str) -> bool:
+        """Whether the first process catches SIGHUP, which it does last: SIGTERM would end it alone before."""
+        status = Path(f"/proc/{self.pid(name)}/status").read_text()
+        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+        return bool(int(caught, 16) >> (signal.SIGHUP - 1) & 1)
 
     def ends(self, name: str) -> None:
         process = self._processes.pop(name)
