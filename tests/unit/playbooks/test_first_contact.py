@@ -49,6 +49,13 @@ def test_a_play_of_the_users_that_does_not_keep_the_members_together_is_refused(
     assert code != 0 and sentence in said and "HostVars" not in said
 
 
+def test_a_play_of_more_hosts_than_the_members_is_told_that_the_group_may_be_right(tmp_path):
+    playbook = tmp_path / "own.yml"
+    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["onprem.lb.pair"]}]))
+    code, said = play(tmp_path, f"{PAIR}[probe]\nclient ansible_connection=local\n", str(playbook), "--check")
+    assert code != 0 and "client, which this run is for: add it" in said and "or of the play's hosts" in said
+
+
 def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_is_configured(tmp_path):
     code, said = play_anew(tmp_path, PAIR, "onprem.lb.forecast", ANSIBLE_STRATEGY="free")
     assert code == 0, said

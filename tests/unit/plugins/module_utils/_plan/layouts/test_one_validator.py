@@ -123,7 +123,8 @@ MEMBERS = {
         "pair",
         ["lb1", "lb2"],
         "lb3",
-        " does not name lb3, which this run is for: add it, or take it out of the group.",
+        " does not name lb3, which this run is for: add it, or take it out of the group, "
+        "or of the play's hosts where they are more than the members.",
     ),
     "pair_members is a text": (
         "pair",
