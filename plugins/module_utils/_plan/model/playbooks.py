@@ -89,9 +89,10 @@ def layouts_among(groups: Mapping[str, Collection[str]], pair: str, ipi: str) ->
     Ansible asks before the first play. Where there is neither yet, that play may add hosts, and to either of them.
 
     :param groups: its groups with their hosts
-    :param pair: the groups of the pair, with colons in between, and ``ipi`` those of the cluster
+    :param pair: the pair's groups where a user names them, with colons in between, and ``ipi`` the cluster's
     """
-    has_pair, has_ipi = (any(groups.get(name) for name in str(names).split(":")) for names in (pair, ipi))
+    named = (pair or "pair", ipi or "ipi_masters:ipi_workers")
+    has_pair, has_ipi = (any(groups.get(name) for name in names.split(":")) for names in named)
     return "both" if has_pair == has_ipi else "pair" if has_pair else "ipi"
 
 
