@@ -63,10 +63,20 @@ def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_i
 
 def test_every_play_of_the_collection_is_linear_whatever_strategy_is_configured():
     """With another one each host runs the tasks that are for one alone, some before the others have got that far."""
-    files = [*PLAYBOOKS.glob("*.yml"), *PLAYBOOKS.glob("checks/*.yml"), *PLAYBOOKS.glob("layouts/*.yml")]
-    plays = [(file.name, play) for file in files for play in yaml.safe_load(file.read_text()) if "hosts" in play]
+    plays = every_play()
     assert plays
     assert [(file, play["name"]) for file, play in plays if play.get("strategy") != "linear"] == []
+
+
+def test_whether_a_failure_ends_a_play_on_all_hosts_is_no_template():
+    """Ansible takes each text as true there."""
+    assert [(file, play["name"]) for file, play in every_play() if isinstance(play.get("any_errors_fatal"), str)] == []
+
+
+def every_play():
+    """Return each play of the collection with its file."""
+    files = [file for file in PLAYBOOKS.rglob("*.yml") if file.parent.name not in ("tasks", "vars")]
+    return [(file.name, play) for file in files for play in yaml.safe_load(file.read_text()) if "hosts" in play]
 
 
 def test_a_controller_without_netaddr_is_told_so(tmp_path):
