@@ -17,6 +17,7 @@ from typing import Any, Dict, Optional
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
+from ansible_collections.onprem.lb.plugins.plugin_utils.printed import cause_in
 
 MODULE = "onprem.lb.member_lock"
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -24,7 +25,9 @@ PROCESSES = Path("/proc/self/ns/pid")
 MAX_TEXT = 100
 
 # What Ansible says of a Python that it does not find, or that is too old for the module.
-NO_PYTHON = re.compile(r"interpreter.* was not found|set the interpreter|python[\d.]*'?: (not found|No such file)")
+NO_PYTHON = re.compile(
+    r"interpreter.* was not found|set the interpreter|python[\d.]*'?: (command )?(not found|No such file)"
+)
 OLD_PYTHON = re.compile(
     r"(?:minimum of Python version|requires Python) (?P<wanted>[\d.]*\d)|future feature annotations|SyntaxError"
 )
@@ -111,7 +114,7 @@ def failure(result: Dict[str, Any]) -> str:
     old = OLD_PYTHON.search(everything)
     if old:
         return f"its Python is too old: install Python {old['wanted'] or OLDEST_PYTHON} or later {mend}"
-    return f"the module did not run: {cause(output.splitlines()[-1])}" if output else cause(said)
+    return f"the module did not run: {cause(' '.join(cause_in(output)))}" if output else cause(said)
 
 
 def cause(text: str) -> str:

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Dict, List, Set, Tuple
 
 from ansible import constants
 from ansible.plugins.callback import CallbackBase
+from ansible_collections.onprem.lb.plugins.plugin_utils.printed import cause_in
 
 LINES = 10
 HIDDEN = "Its message is hidden, because it may have a secret."
@@ -41,9 +42,9 @@ def words_of(result: Dict[str, Any]) -> List[str]:
     texts = [str(text) for text in (message if isinstance(message, list) else [message])]
     streams = [str(result.get(name) or "") for name in ("module_stderr", "stderr", "module_stdout", "stdout")]
     lines = [line.strip() for text in texts for line in text.split("\n")]
-    # Of a program's own words, the last ones say it: those of its errors, if it has any.
-    last = next(([text.split("\n")[-1].strip()] for text in map(str.strip, streams) if text), [])
-    return [line for line in lines + [line for line in last if line not in lines] if line]
+    # Of a program's own words, those of its errors say it, if it has any.
+    printed: List[str] = next((cause_in(text) for text in streams if text.strip()), [])
+    return [line for line in lines + [line for line in printed if line not in lines] if line]
 
 
 def is_rescued(task: Any) -> bool:

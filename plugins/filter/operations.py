@@ -122,6 +122,7 @@ class FilterModule:
         return {
             "backup_contents": backup_contents,
             "heartbeat_timeout": locking.heartbeat_timeout,
+            "layouts_among": playbooks.layouts_among,
             "lock_refusals": locking.refusals,
             "lock_waits": locking.waits,
             "maintenance_drain": maintenance_drain,

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 from unittest import mock
 
 from ansible import constants, context
@@ -101,6 +101,7 @@ class Play:
         self.failures: List[Failure] = []
         self.said: List[Any] = []
         self.shown: List[str] = []  # what Ansible prints of the tasks with -vvv
+        self.hidden: List[Tuple[str, str]] = []  # and what it would print of each other one, by its name
         self.facts: Dict[str, Facts] = {}
         self.last_lines: List[str] = []  # what is printed once the run has ended
         self.code = 0
@@ -289,7 +290,9 @@ class Worker(prepared_ansible.Worker):
 
     def ended(self, task: Task, result: Facts) -> None:
         host = self.given.host.name
-        if not task.no_log and not result.get("_ansible_no_log"):
+        if task.no_log or result.get("_ansible_no_log"):
+            self.done.hidden.append((task.get_name(False), f"{task.action} {task.args} {result}"))
+        else:
             # What a module of the collection was given is neither logged nor returned: see its test.
             given = "" if task.action.startswith(COLLECTION) else task.args
             self.done.shown.append(f"{task.action} {given} {result}")

@@ -49,6 +49,13 @@ def test_a_play_of_the_users_that_does_not_keep_the_members_together_is_refused(
     assert code != 0 and sentence in said and "HostVars" not in said
 
 
+def test_a_play_of_more_hosts_than_the_members_is_told_that_the_group_may_be_right(tmp_path):
+    playbook = tmp_path / "own.yml"
+    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["onprem.lb.pair"]}]))
+    code, said = play(tmp_path, f"{PAIR}[probe]\nclient ansible_connection=local\n", str(playbook), "--check")
+    assert code != 0 and "client, which this run is for: add it" in said and "or of the play's hosts" in said
+
+
 def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_is_configured(tmp_path):
     code, said = play_anew(tmp_path, PAIR, "onprem.lb.forecast", ANSIBLE_STRATEGY="free")
     assert code == 0, said
@@ -56,10 +63,20 @@ def test_the_collections_playbooks_keep_the_members_together_whatever_strategy_i
 
 def test_every_play_of_the_collection_is_linear_whatever_strategy_is_configured():
     """With another one each host runs the tasks that are for one alone, some before the others have got that far."""
-    files = [*PLAYBOOKS.glob("*.yml"), *PLAYBOOKS.glob("checks/*.yml")]
-    plays = [(file.name, play) for file in files for play in yaml.safe_load(file.read_text()) if "hosts" in play]
+    plays = every_play()
     assert plays
     assert [(file, play["name"]) for file, play in plays if play.get("strategy") != "linear"] == []
+
+
+def test_whether_a_failure_ends_a_play_on_all_hosts_is_no_template():
+    """Ansible takes each text as true there."""
+    assert [(file, play["name"]) for file, play in every_play() if isinstance(play.get("any_errors_fatal"), str)] == []
+
+
+def every_play():
+    """Return each play of the collection with its file."""
+    files = [file for file in PLAYBOOKS.rglob("*.yml") if file.parent.name not in ("tasks", "vars")]
+    return [(file.name, play) for file in files for play in yaml.safe_load(file.read_text()) if "hosts" in play]
 
 
 def test_a_controller_without_netaddr_is_told_so(tmp_path):
@@ -112,13 +129,52 @@ def test_with_limit_it_is_not_asked_for(tmp_path):
     assert "lb1: Ansible finds no Python" in said and "lb2 cannot be reached" not in said
 
 
-CLUSTER = "[ipi_masters]\nm1\n"
+ONE_PAIR, CLUSTER = "[pair]\nlb1\n", "[ipi_masters]\nm1\n"
 NAMED = "[balancers]\nlb1\n[balancers:vars]\npair_hosts=balancers\n"
+FOR_ONE = {"pair", "ipi", "pods"}  # the playbooks that say what they need where the inventory has the other layout
+FOR_EACH = sorted({file.stem for file in PLAYBOOKS.glob("*.yml")} - FOR_ONE)
+HELD = {"lb1": ("pair", "both"), "m1": ("ipi", "an empty pair", "both")}
 
 
-@pytest.mark.parametrize("playbook", ["site", "pair", "ipi", "forecast", "drill", "remove", "pods", "status", "backup"])
-@pytest.mark.parametrize("groups", [PAIR, CLUSTER, NAMED], ids=["pair", "masters alone", "named otherwise"])
+def hosts_of(tmp_path, groups, playbook, *arguments):
+    """Return the plays of a playbook with their hosts, as Ansible lists them."""
+    code, said = play(tmp_path, f"{groups}[probe]\nclient\n", f"onprem.lb.{playbook}", "--list-hosts", *arguments)
+    assert code == 0 and "Could not match" not in said
+    return said.split("play #")[1:]
+
+
+@pytest.mark.parametrize("playbook", sorted(FOR_ONE))
+@pytest.mark.parametrize("groups", [ONE_PAIR, CLUSTER], ids=["pair", "ipi"])
 def test_no_playbook_warns_of_a_group_that_the_inventory_does_not_have(tmp_path, playbook, groups):
-    probe = "[probe]\nclient\n" if playbook == "drill" else ""
-    code, said = play(tmp_path, groups + probe, f"onprem.lb.{playbook}", "--list-hosts")
-    assert code == 0 and "play #" in said and "Could not match" not in said
+    assert hosts_of(tmp_path, groups, playbook)
+
+
+@pytest.mark.parametrize("playbook", ["pair", "ipi", "forecast", "status", "backup"])
+def test_nor_of_the_layouts_groups_where_they_are_named_otherwise(tmp_path, playbook):
+    assert hosts_of(tmp_path, NAMED, playbook)
+
+
+@pytest.mark.parametrize(
+    "groups, layout, playbook",
+    [(groups, layout, playbook) for groups, layout in ((ONE_PAIR, "pair"), (CLUSTER, "ipi")) for playbook in FOR_EACH]
+    + [(f"{ONE_PAIR}{CLUSTER}", "both", playbook) for playbook in ("site", "forecast")]
+    + [(f"[pair]\n{CLUSTER}", "an empty pair", playbook) for playbook in ("site", "forecast")],
+)
+def test_no_playbook_has_a_play_of_a_layout_that_the_inventory_does_not_have(tmp_path, groups, layout, playbook):
+    plays = hosts_of(tmp_path, groups, playbook)
+    assert not any("hosts (0)" in each for each in plays)
+    assert all(any(member in each for each in plays) == (layout in held) for member, held in HELD.items())
+
+
+def test_a_layout_whose_groups_are_named_on_the_command_line_is_found(tmp_path):
+    for given, member in (("pair_hosts=balancers", "lb1"), ("ipi_hosts=absent:owners", "m1")):
+        plays = hosts_of(tmp_path, "[balancers]\nlb1\n[owners]\nm1\n", "site", "-e", given)
+        assert len(plays) == 2 and member in plays[1]
+
+
+def test_members_that_an_earlier_play_adds_are_set_up(tmp_path):
+    added = {"ansible.builtin.add_host": {"name": "m1", "groups": "ipi_masters", "ansible_connection": "local"}}
+    first = {"hosts": "localhost", "gather_facts": False, "become": False, "tasks": [added]}
+    (tmp_path / "own.yml").write_text(json.dumps([first, {"import_playbook": "onprem.lb.site"}]))
+    code, said = play(tmp_path, "localhost ansible_connection=local\n", str(tmp_path / "own.yml"))
+    assert code != 0 and "fatal: [m1]" in said.partition("PLAY [Set up a cluster with its own VIPs]")[2]

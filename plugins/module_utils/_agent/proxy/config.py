@@ -107,7 +107,7 @@ SERVICE = {
     "port": Field(port, required=True),
     "mode": Field(one_of(*settings.MODES), _SERVICE["mode"]),
     "balance": Field(one_of(*settings.BALANCES), _SERVICE["balance"]),
-    "servers": Field(list_of(anything), []),
+    "servers": Field(list_of(anything, at_least=1), [], required=True),
     "check": Field(anything, {}),
     "maxconn": Field(integer(0, 1_000_000), _SERVICE["maxconn"]),
     "send_proxy": Field(boolean, _SERVICE["send_proxy"]),

@@ -41,8 +41,6 @@ def _of_check(check: Item, place: str) -> Iterator[str]:
 
 
 def _of_servers(service: Item, place: str) -> Iterator[str]:
-    if not service["servers"]:
-        yield f"{place}.servers has none: name at least one server."
     names = [server["name"] for server in service["servers"]]
     for name in repeated([name for name in names if name]):
         named = {(server["address"], server["port"]) for server in service["servers"] if server["name"] == name}

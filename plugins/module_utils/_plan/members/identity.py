@@ -51,7 +51,8 @@ def of_names(names: Any, inventory: Collection[str], host: str, layout: str) -> 
     ]
     found += [f"{where}: {name} is named twice, name each host once." for name in repeated(names)]
     if host not in names:
-        found.append(f"{where} does not name {host}, which this run is for: add it, or take it out of the group.")
+        mend = "add it, or take it out of the group, or of the play's hosts where they are more than the members."
+        found.append(f"{where} does not name {host}, which this run is for: {mend}")
     return list(dict.fromkeys(found))
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, one_of, read, text
 from ..._shared.state_ids import ID
@@ -81,6 +81,19 @@ def faults(given: Mapping[str, Any], playbook: str) -> Faults:
     found: Faults = []
     read(PLAYBOOKS.get(playbook, {}), dict(given), playbook, found)
     return [as_role_variables(fault, playbook) for fault in found]
+
+
+def layouts_among(groups: Mapping[str, Collection[str]], pair: str, ipi: str) -> str:
+    """Return what an inventory has: `pair`, `ipi` or `both`.
+
+    Ansible asks before the first play. Where there is neither yet, that play may add hosts, and to either of them.
+
+    :param groups: its groups with their hosts
+    :param pair: the pair's groups where a user names them, with colons in between, and ``ipi`` the cluster's
+    """
+    named = (pair or "pair", ipi or "ipi_masters:ipi_workers")
+    has_pair, has_ipi = (any(groups.get(name) for name in names.split(":")) for names in named)
+    return "both" if has_pair == has_ipi else "pair" if has_pair else "ipi"
 
 
 class Maintenance(NamedTuple):

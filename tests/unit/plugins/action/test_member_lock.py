@@ -211,14 +211,19 @@ def test_a_host_on_which_the_module_fails_is_named(play):
     # ansible-core 2.16 has the cause beside its message.
     output = {"module_stdout": "a line\nThis account is not available.\n", "module_stderr": "\n"}
     play.execute = lambda *_arguments, **_others: {"failed": True, "msg": "MODULE FAILURE\nSee stdout", **output}
-    assert play()["msg"] == "lb1: the module did not run: This account is not available."
+    assert play()["msg"] == "lb1: the module did not run: a line This account is not available."
 
 
 NONE_THERE = "Ansible finds no Python: install python3 there"
 TOO_OLD = "its Python is too old: install Python {} or later there"
+ADVICE = "Note: See 'pyenv help global' for multiple\n      Python versions to be found at the same time."
 # As versions of ansible-core word it, whose results differ.
 PYTHONS = {
     "none, 2.16": ({"msg": "MODULE FAILURE", "module_stderr": "/bin/sh: 1: /usr/bin/python3: not found\n"}, NONE_THERE),
+    "none, pyenv": (
+        {"msg": "MODULE FAILURE", "module_stdout": f"pyenv: python3.12: command not found\n\n{ADVICE}\n"},
+        NONE_THERE,
+    ),
     "none, 2.17": ({"msg": "The module failed, you probably need to set the interpreter.\nSee stdout"}, NONE_THERE),
     "none, 2.19": ({"msg": "The module interpreter '/usr/bin/python3' was not found."}, NONE_THERE),
     "3.6, 2.16": (

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.callback import failures
+from ansible_collections.onprem.lb.plugins.plugin_utils.printed import TRACEBACK
 from support import playbooks, recorded_plays
 from support.recorded_hosts import PAIR, PAIR_VARIABLES, deployment, fresh_then_running
 from support.recorded_plays import Play, run
@@ -31,9 +32,9 @@ LOOP = {
         ({"msg": "no route"}, ["no route"]),
         ({"msg": ["one fault", "another"]}, ["one fault", "another"]),
         (EMPTY_LINE, ["first", "second"]),
-        ({"msg": "non-zero return code", "stderr": "begin\nno such file\n"}, ["non-zero return code", "no such file"]),
-        ({"msg": "MODULE FAILURE", "module_stderr": "Traceback\nKeyError"}, ["MODULE FAILURE", "KeyError"]),
-        ({"msg": "non-zero return code", "stderr": "", "stdout": "begin\nno\n"}, ["non-zero return code", "no"]),
+        ({"msg": "non-zero return code", "stderr": "begin\n\nno file\n"}, ["non-zero return code", "begin", "no file"]),
+        ({"msg": "MODULE FAILURE", "module_stderr": f"{TRACEBACK}\n  x\nKeyError"}, ["MODULE FAILURE", "KeyError"]),
+        ({"msg": "non-zero return code", "stderr": "", "stdout": "no\n"}, ["non-zero return code", "no"]),
         ({"msg": "MODULE FAILURE", "module_stderr": "\n", "module_stdout": "no"}, ["MODULE FAILURE", "no"]),
         ({"msg": "no such file", "stderr": "no such file"}, ["no such file"]),
         ({"reason": "there is no tasks.yml"}, ["there is no tasks.yml"]),

@@ -99,7 +99,8 @@ def test_a_cluster_has_its_masters_first(read, text, members):
         ("pair_members: [lb1, lb3]", "pair_members: lb3 is not a host in the inventory: correct the name."),
         (
             "pair_members: [lb2]",
-            "pair_members does not name lb1, which this run is for: add it, or take it out of the group.",
+            "pair_members does not name lb1, which this run is for: add it, or take it out of the group, "
+            "or of the play's hosts where they are more than the members.",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_each_fault_of_a_proxys_configuration_is_a_line(tmp_path, capsys):
     assert cli.main(["check-config", "--config", str(path)]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "services[0] (web).port is 0: a port from 1 to 65535 is required.",
-        "services[0] (web).servers has none: name at least one server.",
+        "services[0] (web).servers is []: a list of 1 or more is required.",
     ]
 
 

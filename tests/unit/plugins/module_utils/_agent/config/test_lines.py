@@ -72,5 +72,5 @@ def test_check_config_tells_the_lines(tmp_path, capsys):
     assert cli.main(["check-config", "--config", str(path)]) == 1
     assert capsys.readouterr().err.splitlines() == [
         "line 5: services[0] (web).port is 0: a port from 1 to 65535 is required.",
-        "line 6: services[0] (web).servers has none: name at least one server.",
+        "line 6: services[0] (web).servers is []: a list of 1 or more is required.",
     ]

@@ -67,7 +67,7 @@ def test_what_is_left_out_has_its_default():
             {"servers": [f"192.0.2.{each}" for each in range(101, 230)]},
             ".servers has 129: name 128 at most, because",
         ),
-        ({"servers": []}, ".servers has none: name at least one server."),
+        ({"servers": []}, ".servers is []: a list of 1 or more is required."),
         (
             {"servers": ["192.0.2.1", {"name": "x", "address": "192.0.2.1"}]},
             ".servers has the address 192.0.2.1 twice: name each host once.",

@@ -101,6 +101,19 @@ def with_route(**changes):
     return with_service(routes=[{**ROUTE, **changes}])
 
 
+@pytest.mark.parametrize(
+    "servers, said",
+    [
+        (None, " lacks 'servers': add it."),
+        ([], ".servers is []: a list of 1 or more is required."),
+        ("192.0.2.1", ".servers is '192.0.2.1': a list is required."),
+    ],
+)
+def test_servers_that_are_missing_are_one_fault(servers, said):
+    assert config.parse(with_service(servers=servers))[1] == [f"services[0] (dns){said}"]
+    assert config.parse(with_route(servers=servers))[1] == [f"services[0] (dns).routes[0] (shard){said}"]
+
+
 def test_a_route_is_a_service_that_listens_nowhere():
     found, faults = config.parse(with_route(balance="source"))
     assert faults == []
@@ -135,7 +148,7 @@ def test_a_route_is_a_service_that_listens_nowhere():
         (with_service(bind="224.0.0.1"), "nobody can listen there: "),
         (with_service(mode="udp"), "services[0] (dns).mode is 'udp': one of tcp, http is required."),
         (with_service(balance="random"), "one of roundrobin, leastconn, source is required."),
-        (with_service(servers=[]), "services[0] (dns).servers has none: name at least one server."),
+        (with_service(servers=[]), "services[0] (dns).servers is []: a list of 1 or more is required."),
         (with_service(servers=["192.0.2.1"] * 2), "services[0] (dns).servers has '192.0.2.1' twice: "),
         (with_service(servers=["db.example.org"]), "servers[0].address is 'db.example.org': an IPv4 or IPv6 address"),
         (with_server(address="0.0.0.0"), "no host can be reached at that address."),
@@ -157,7 +170,7 @@ def test_a_route_is_a_service_that_listens_nowhere():
         (with_route(hosts=[]), "routes[0] (shard).hosts is []: a list of 1 or more is required."),
         (with_route(hosts=["*"]), "in it '*' is wrong: the name of a host, without a port, or all below one, such as"),
         (with_route(port=1), "services[0] (dns).routes[0] (shard) has the unknown key 'port'"),
-        (with_route(servers=[]), "services[0] (dns).routes[0] (shard).servers has none: name at least one server."),
+        (with_route(servers=[]), "services[0] (dns).routes[0] (shard).servers is []: a list of 1 or more is required."),
         (with_route(name="dns"), "services has the name 'dns' twice: give each its own."),
         (with_route(servers=["192.0.2.10"]), "routes[0] (shard).servers: 192.0.2.10 at 192.0.2.10 port 53 is the"),
         (with_route(check={"type": "http", "sni": "a"}), "services[0] (dns).routes[0] (shard).check.sni is for a"),

@@ -168,7 +168,7 @@ def test_a_taken_statistics_port_is_named_too():
     [
         ([WEB, WEB], "has the name 'web' twice"),
         ([WEB, {**WEB, "name": "other"}], "service web and service other both listen on * port 80: change a port"),
-        ([{**WEB, "servers": []}], "name at least one server."),
+        ([{**WEB, "servers": []}], "servers is []: a list of 1 or more is required."),
         ([{**WEB, "servers": ["192.0.2.31", "192.0.2.31"]}], "has '192.0.2.31' twice"),
         ([{**WEB, "name": "a b"}], "a name of letters, digits and . : _ - is required."),
         ([{**WEB, "mode": "udp"}], "one of tcp, http is required."),

@@ -39,7 +39,7 @@ def test_a_service_that_is_read_again_is_the_same():
         ({"hosts": []}, f"{PLACE} has neither hosts nor paths, so that no request would take it: name some."),
         ({"hosts": ["shop.example:80"]}, f"{PLACE}.hosts is ['shop.example:80']: in it 'shop.example:80' is wrong"),
         ({"paths": ["api"]}, f"{PLACE}.paths is ['api']: in it 'api' is wrong: a URL path is required"),
-        ({"servers": []}, f"{PLACE}.servers has none: name at least one server."),
+        ({"servers": []}, f"{PLACE}.servers is []: a list of 1 or more is required."),
         ({"balance": "x"}, f"{PLACE}.balance is 'x': roundrobin, leastconn, source, or another HAProxy algorithm"),
         ({"check": {"rise": 0}}, f"{PLACE}.check.rise is 0: a whole number from 1 to 100 is required."),
         ({"check": {"type": "https", "verify": True}}, f"{PLACE}.check.verify is true, but host is empty"),

@@ -253,7 +253,7 @@ BAD = {
     "no_services": ({"services": []}, "pair_services is empty, so that nothing would be served: name at least one"),
     "no_servers": (
         {"services": [{"name": "web", "port": 80, "servers": []}]},
-        "pair_services[0] (web).servers has none: name at least one server.",
+        "pair_services[0] (web).servers is []: a list of 1 or more is required.",
     ),
     "unknown_service_key": (
         {"services": [{"name": "web", "port": 80, "ballance": "source", "servers": ["192.0.2.31"]}]},

@@ -73,7 +73,7 @@ def test_a_new_version_that_does_not_take_the_configuration_is_refused(start, ec
     proxy.write({"services": [service(port, {})]})
     proxy.process.send_signal(signal.SIGUSR2)
     until(lambda: proxy.lines("The new version is refused, and the old one keeps running"))
-    assert "name at least one server" in proxy.log
+    assert "servers is []: a list of 1 or more is required." in proxy.log
     assert ask(port) in (b"a:hello", b"b:hello") and proxy.generation() == 1
 
 
