@@ -95,7 +95,8 @@ MAY_IMPORT = {
         *("_agent.resolver.keeper", "_agent.resolver.show"),  # both ask whether the resolver forwards
         "_agent.runtime.accounts",  # a check is run as its router runs it
         "_agent.config.certificates",
-        "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
+        # What keepalived writes in a pod, of which systemd has no log, and what FRR says of its sessions.
+        *("_agent.metrics.dumps", "_agent.metrics.sessions"),
         *("_agent.direct.faults", "_agent.direct.settings"),  # what is wrong with its plane
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),

@@ -143,6 +143,8 @@ TIMES_OF_DAY = {
     "_agent/vrrp/daemon.py: Dependencies",
     "_agent/vrrp/router.py: __init__",
     "_host/drill/prober.py: probe",
+    "_host/read/announcing.py: held",  # since when, as the gate says and FRR
+    "_host/read/announcing.py: shown",
     "_host/read/bgp.py: sessions",  # since when, as FRR says for how long
     "_host/read/expiry.py: _now",  # whether a certificate is refused that is not served yet
     "_host/read/in_force.py: age_of",  # whether a daemon that is neither router nor balancer is restarted for its unit
