@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "_plan.operations": (
         *("_shared", "_agent.VERSION"),
         "_plan.drill.questions",  # the status asks as a drill does
+        "_agent.metrics.sessions",  # the words of BGP
         "_plan.model.restarts",  # a rollback restarts resolvers as a run does
     ),
     "_plan.pods": (
