@@ -19,6 +19,15 @@ def test_members_that_announce_are_refused_before_anything_is_asked_of_them(play
     assert play.did("member_info") == play.did("member_lock") == play.did("host_info") == []
 
 
+@pytest.mark.parametrize("layout, groups", [("pair", PAIR), ("ipi", CLUSTER)])
+@pytest.mark.parametrize("reach, is_said", [("bgp", True), ("vrrp", False)])
+def test_a_survey_says_that_it_hears_vrrp_alone(layout, groups, reach, is_said):
+    heard = {"vrrp_info": {"routers": [], "discarded": {}, "conflicts": []}}
+    play = run("survey", groups, {**deployment(), **heard}, **{f"{layout}_reach": reach})
+    assert play.code == 0, play.faults()
+    assert "No VRRP router was heard." in str(play.said) and ("a survey hears VRRP" in str(play.said)) == is_said
+
+
 @pytest.mark.parametrize(
     "layout, groups, variables", [("pair", PAIR, PAIR_VARIABLES), ("ipi", CLUSTER, CLUSTER_VARIABLES)]
 )

@@ -52,7 +52,7 @@ class Writer:
         answers, others = parts.read(_text)
         facts = {
             "written": time.time(),
-            "router_answers": found is not None,
+            "router_answers": None if "frr" in answers and self._last is None else found is not None,
             "parts": answers,
             "last_drill": host.last_drill(_json(self._options.drill)),
             "certificates": self._certificates(),

@@ -208,6 +208,7 @@ def _metrics(about: About) -> Unit:
         file=file,
         folder=posixpath.dirname(file),
         command=_metrics_command(about, file) if file else "",
+        announces=bool(about.anycast),
         checksum=about.agent.get("checksum", ""),
     )
     leaves = () if file else [paths.library("metrics")]
