@@ -44,5 +44,6 @@ def test_the_parts_are_looked_for_where_their_configurations_are_written():
         "follow": follow.CONFIG,
         "resolver": resolver.CONFIG,
         "anycast": units.ANYCAST,
+        "frr": units.ANYCAST,  # without which FRR announces nothing of ours
     }
     assert written == {part.name: part.config for part in parts.PARTS}
