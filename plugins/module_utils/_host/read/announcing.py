@@ -110,13 +110,12 @@ def read(reader: Reader) -> Announcing:
 
 
 def _frr(reader: Reader) -> Frr:
-    version = VERSION.search(_said(reader, "show version"))
-    found = Frr(version[1] if version else "")
     try:
         sessions = bgp.sessions(reader)
     except bgp.NoAnswer as error:
-        return found._replace(silent=str(error), knows=bool(NO_BGPD.search(str(error))))
-    return found._replace(sessions=sessions, is_drained=bool(DRAINED.search(_said(reader, "show running-config"))))
+        return Frr(silent=str(error), knows=bool(NO_BGPD.search(str(error))))
+    version, running = VERSION.search(_said(reader, "show version")), _said(reader, "show running-config")
+    return Frr(version[1] if version else "", sessions, bool(DRAINED.search(running)))
 
 
 def _said(reader: Reader, command: str) -> str:

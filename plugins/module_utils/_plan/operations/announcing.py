@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from ..._agent.metrics.sessions import ESTABLISHED, family_of
 from ..._shared import markdown
+from ..._shared.engines import FRR_UNIT
 from .members import Layout, Member
 from .outside import SYMPTOMS, duration, listed
 
@@ -53,6 +54,12 @@ def due(layout: Layout, member: Member) -> List[str]:
 def carried(member: Member) -> List[str]:
     """Return the VIPs that a member announces."""
     return [vip for vip in member.held if announces(member, vip)]
+
+
+def count(layout: Layout, member: Member) -> str:
+    """Return how many of its VIPs a member announces."""
+    own = due(layout, member)
+    return "unknown" if None in {announces(member, vip) for vip in own} else f"{len(carried(member))} of {len(own)}"
 
 
 def vip_line(layout: Layout, vip: str) -> str:
@@ -104,7 +111,8 @@ def _why(member: Member, vip: str) -> Iterator[str]:
     elif vip not in member.held:
         yield from _of_gate(member, vip)
     elif member.announcing["silent"]:
-        yield member.announcing["silent"]
+        stopped = any(reason.startswith(FRR_UNIT) for reason in member.reasons)
+        yield from [] if stopped else [member.announcing["silent"]]
     else:
         yield from _of_sessions(member, vip)
 
@@ -157,10 +165,10 @@ def _session_row(name: str, session: Mapping[str, Any]) -> List[str]:
 
 def _remarks(layout: Layout) -> Iterator[str]:
     for member in layout.read:
-        for vip in carried(member):
-            down = [each["peer"] for each in _sessions(member, vip) if each["state"] != ESTABLISHED]
-            if down:
-                yield f"{member.name} announces {vip} without {listed(down)}, to which it has no session."
+        own = [session for vip in carried(member) for session in _sessions(member, vip)]
+        down = list(dict.fromkeys(session["peer"] for session in own if session["state"] != ESTABLISHED))
+        if down:
+            yield f"{member.name} has no session with {listed(down)}; other routers have its VIPs."
         for each in member.announcing.get("vips", []):
             if each["elsewhere"]:
                 yield f"{member.name} has {each['address']} on {listed(each['elsewhere'])} as well."

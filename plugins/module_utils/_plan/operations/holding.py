@@ -15,12 +15,12 @@ CAPABLE = "could_take_over"
 MEMBER_KEYS = ("instances", "held")
 
 
-def due(layout: Layout, _member: Member) -> List[str]:
-    return layout.every_vip
-
-
 def carried(member: Member) -> List[str]:
     return member.held
+
+
+def count(layout: Layout, member: Member) -> str:
+    return f"{len(member.held)} of {len(layout.every_vip)}"
 
 
 def vip_line(layout: Layout, vip: str) -> str:

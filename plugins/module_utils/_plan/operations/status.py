@@ -143,7 +143,7 @@ def _row(layout: Layout, member: Member) -> List[str]:
         member.name,
         seen["engine"] or "none",
         ", ".join(f"{program} {version}" for program, version in _versions(seen)) or "unknown",
-        f"{len(of_vips.carried(member))} of {len(of_vips.due(layout, member))}",
+        of_vips.count(layout, member),
         "no" if member.reasons else "yes",
         f"{servers['up']} of {servers['total']}" if servers["total"] else "unknown",
     ]

@@ -77,6 +77,10 @@ def test_a_pair_that_does_well_is_one_screen():
             announcer(2, sessions=[IDLE], silent="FRR does not answer (bgpd is not running)."),
             "FRR does not answer (bgpd is not running).",
         ),
+        (
+            announcer(2, sessions=[IDLE], silent="FRR does not answer.", unable=["frr.service does not run."]),
+            "frr.service does not run.",
+        ),
         (seen(2, [VIP], router="keepalived.service"), "VRRP moves its VIPs."),
         (seen(2, engine="", instances=[], unable=["nothing is set up here."]), "nothing is set up here."),
     ],
@@ -92,6 +96,7 @@ def test_of_one_whose_frr_hangs_nobody_knows():
     lines, faults = said(bgp(announcer(1), hangs))
     assert lines[0] == f"{VIP} is announced by lb1; whether lb2 does is not known."
     assert faults == [f"Whether lb2 announces {VIP} is not known: FRR does not answer."]
+    assert any("| lb2 " in line and "| unknown " in line for line in status(bgp(announcer(1), hangs)).lines)
     lines, faults = said(bgp(announcer(1, OFF), hangs))
     assert lines[0] == f"{VIP} is announced by nobody; whether lb2 does is not known."
     assert faults[0] == f"No member is known to announce {VIP}: {NOBODY}"
@@ -126,7 +131,7 @@ def test_one_fault_names_all_vips_and_each_reason_once():
 def test_a_router_that_is_gone_is_told_where_another_one_is_left():
     two = announcer(1, sessions=[session(), session("Active", "198.51.100.1")])
     lines, faults = said(bgp(two, announcer(2)))
-    assert lines[1:] == [f"lb1 announces {VIP} without 198.51.100.1, to which it has no session."] and faults == []
+    assert lines[1:] == ["lb1 has no session with 198.51.100.1; other routers have its VIPs."] and faults == []
 
 
 @pytest.mark.parametrize(
