@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional
 from ..._agent.metrics.sessions import ESTABLISHED, family_of
 from ..._shared import markdown
 from ..._shared.engines import FRR_UNIT
+from ..._shared.paths import GATE
 from .members import Layout, Member
 from .outside import SYMPTOMS, duration, listed
 
@@ -22,7 +23,6 @@ HEARD = "routers"  # what a firewall has to let in beside clients
 CAPABLE = "could_serve"
 MEMBER_KEYS = ("held", "announcing")
 DRAINED = "FRR drains it (bgp graceful-shutdown), so that routers prefer the other members."
-GATE_SILENT = "onprem-lb-anycast.service does not answer."
 
 
 def announces(member: Member, vip: str) -> Optional[bool]:
@@ -101,6 +101,9 @@ def _of_member(member: Member) -> Iterator[str]:
     yield from member.reasons
     if member.announcing.get("drained"):
         yield DRAINED
+    said = [vip["reason"] for vip in member.announcing.get("vips", [])]
+    if said and not any(said) and not any(reason.startswith(GATE) for reason in member.reasons):
+        yield f"{GATE} does not answer, so that no VIP is put on lo or taken away."
     yield from member.announcing.get("problems", [])
 
 
@@ -128,8 +131,6 @@ def _of_gate(member: Member, vip: str) -> Iterator[str]:
         yield f"Nothing is added while something is {said['detail']}."
     elif said["reason"] and not member.reasons:
         yield f"{said['detail']}."
-    elif not said["reason"]:
-        yield GATE_SILENT
 
 
 def _of_sessions(member: Member, vip: str) -> Iterator[str]:

@@ -21,6 +21,8 @@ SIX = "2001:db8::10"
 UNREACHED = "cannot be reached: ssh: connect to host: No route to host."
 MAINTAINED = {**RECORD, "during": "maintenance"}
 RECORD_FILE = "/var/lib/onprem.lb/maintenance.json"
+GATE_SILENT = "onprem-lb-anycast.service does not answer, so that no VIP is put on lo or taken away."
+GATE_STOPPED = "onprem-lb-anycast.service does not run."
 OFF = {VIP: "failed"}
 NOBODY = f"see 'Nobody announces the VIP' in {SYMPTOMS}."
 IDLE = session("Active")
@@ -64,7 +66,8 @@ def test_a_pair_that_does_well_is_one_screen():
             f"it is held back since 2026-01-31 12:00 UTC by anna, as long as {RECORD_FILE} is there.",
         ),
         (announcer(2, {VIP: "not_known"}), "Nothing is added while something is not known: haproxy_answers."),
-        (announcer(2, {VIP: ""}), "onprem-lb-anycast.service does not answer."),
+        (announcer(2, {VIP: ""}), GATE_SILENT),
+        (announcer(2, {VIP: ""}, unable=[GATE_STOPPED]), GATE_STOPPED),
         (announcer(2, held=[]), f"The kernel has not taken {VIP} on lo."),
         (announcer(2, sessions=[IDLE]), "No session is established (192.0.2.1 Active)."),
         (
@@ -142,6 +145,7 @@ def test_a_router_that_is_gone_is_told_where_another_one_is_left():
             "haproxy.service would not start again: no.",
         ),
         ({"unable": ["onprem-lb-anycast.service does not run."]}, "onprem-lb-anycast.service does not run."),
+        ({"reasons": {VIP: ""}, "held": [{"address": VIP, "seconds": None}]}, GATE_SILENT),
         ({"drained": True}, "FRR drains it (bgp graceful-shutdown), so that routers prefer the other members."),
         ({"problems": ["The last change was refused."]}, "The last change was refused."),
     ],
