@@ -134,6 +134,7 @@ TIMES_OF_DAY = {
     "_agent/follow/lifecycle.py: _change",
     "_agent/follow/lifecycle.py: _connected",
     "_agent/follow/lifecycle.py: _trouble",  # whether a sentence says that a certificate has expired
+    "_agent/metrics/frr.py: metrics",
     "_agent/metrics/writer.py: text",
     "_agent/net/sockets.py: _age",  # how old a message is: it counts as new where the clock may have been set
     "_agent/proxy/master/master.py: start",
