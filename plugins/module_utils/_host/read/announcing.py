@@ -58,7 +58,7 @@ class Announcing(NamedTuple):
     def held(self, vips: Sequence[str]) -> List[Dict[str, Any]]:
         """Return which of these are on lo, each with the seconds for which it has been there, if known."""
         now, here = time.time(), [vip for vip in vips if vip in self.on_loopback]
-        since = {vip: said["since"] for vip, said in self.said.items() if said["held"]}
+        since = {vip: said["since"] for vip, said in self.said.items() if said.get("held") and said.get("since")}
         return [{"address": vip, "seconds": int(max(0, now - since[vip])) if vip in since else None} for vip in here]
 
     @property
@@ -101,10 +101,10 @@ def read(reader: Reader) -> Announcing:
     return Announcing(
         vips=facts.vip_addresses(config.get("vips", [])),
         on_loopback=reader.on_loopback(),
-        said={vip["address"].partition("/")[0]: vip for vip in report.get("vips", [])},
+        said={vip["address"].partition("/")[0]: vip for vip in report.get("vips", []) if "address" in vip},
         problems=problems(report) if report else [],
         failing={check["name"]: check.get("detail") or "it failed" for check in checks},
-        track_files=[check["file"] for check in config.get("checks", []) if check.get("type") == "file"],
+        track_files=[check["file"] for check in config.get("checks", []) if "file" in check],
         frr=_frr(reader),
     )
 

@@ -104,7 +104,16 @@ def _of_member(member: Member) -> Iterator[str]:
     said = [vip["reason"] for vip in member.announcing.get("vips", [])]
     if said and not any(said) and not any(reason.startswith(GATE) for reason in member.reasons):
         yield f"{GATE} does not answer, so that no VIP is put on lo or taken away."
+    yield from _partly(member)
     yield from member.announcing.get("problems", [])
+
+
+def _partly(member: Member) -> Iterator[str]:
+    """Yield which routers were sent only a part of the VIPs: nobody knows which, unless they are asked."""
+    for session in member.announcing.get("sessions", []):
+        here = [vip for vip in member.held if family_of(vip) == session["family"]]
+        if session["announces"] and session["sent"] < len(here):
+            yield f"FRR has sent {session['peer']} {session['sent']} of {len(here)} VIPs."
 
 
 def _why(member: Member, vip: str) -> Iterator[str]:

@@ -21,9 +21,16 @@ FRONT = 'onprem_lb_bgp_announced{vip="front",address="192.0.2.10/32",family="ipv
 SIX = 'onprem_lb_bgp_announced{vip="six",address="2001:db8::10/128",family="ipv6"}'
 
 
-def said(summary=SESSIONS, watched=WATCHED, gate=GATE, here=("127.0.0.1", "192.0.2.10", "2001:db8::10")):
-    answers = {SUMMARY: None if summary is None else json.dumps(summary), BFD: watched and json.dumps(watched)}
-    found = frr.metrics(gate if isinstance(gate, str) else json.dumps(gate), answers.get, lambda _name: list(here))
+USUAL = {"summary": SESSIONS, "watched": WATCHED, "gate": GATE, "here": ["127.0.0.1", "192.0.2.10", "2001:db8::10"]}
+
+
+def said(**given):
+    """Return the lines of a host that is as usual but for what is given; None if FRR does not answer."""
+    known = {**USUAL, **given}
+    texts = {command: json.dumps(known[key]) for command, key in ((SUMMARY, "summary"), (BFD, "watched"))}
+    answers = {command: None if text == "null" else text for command, text in texts.items()}
+    gate = known["gate"] if isinstance(known["gate"], str) else json.dumps(known["gate"])
+    found = frr.metrics(gate, answers.get, lambda _name: known["here"])
     return None if found is None else [line for line in found.splitlines() if not line.startswith("#")]
 
 
@@ -53,7 +60,7 @@ def test_a_vip_is_announced_while_it_is_on_the_interface(here, found):
 def test_and_while_a_session_of_its_family_has_it(state, sent, found):
     other = {"peers": {"2001:db8::1": {**UP, "pfxSnt": 1}}}
     own = {"peers": {"192.0.2.1": {"state": state, "pfxSnt": sent}}}
-    assert f"{FRONT} {found}" in said({"ipv4Unicast": own, "ipv6Unicast": other})
+    assert f"{FRONT} {found}" in said(summary={"ipv4Unicast": own, "ipv6Unicast": other})
 
 
 def test_the_gate_s_own_interface_is_read():
@@ -70,7 +77,7 @@ def test_frr_that_says_nothing_does_not_answer():
 
 def test_without_bfdd_or_an_instance_there_is_what_is_known():
     assert not any("_bfd_up" in line for line in said(watched=None))
-    assert said({}) == [f"{FRONT} 0", f"{SIX} 0"]
+    assert said(summary={}) == [f"{FRONT} 0", f"{SIX} 0"]
 
 
 @pytest.mark.parametrize("gate", ["{", "[]", "{}", "5", '{"vips": 5}', '{"vips": [{"name": "a", "address": "b"}]}'])

@@ -69,6 +69,12 @@ def test_a_host_that_announces_by_bgp_has_no_router_that_could_answer_unless_one
     assert "onprem_lb_host_router_answers 0" in kept.text()
 
 
+def test_a_router_that_was_set_up_beside_bgp_should_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "read", lambda _text: ({"anycast": True, "frr": True}, ""))
+    monkeypatch.setattr(writer, "OF_ROUTERS", (str(tmp_path / "none"), str(tmp_path)))
+    assert "onprem_lb_host_router_answers 0" in text_of(lambda: None, tmp_path)
+
+
 def test_why_keepalived_does_not_answer_is_logged_until_it_does(tmp_path):
     log, answers = Log(), [keepalived.Refused("it is busy."), KEEPALIVED]
 

@@ -235,6 +235,16 @@ def test_a_damaged_file_of_the_gate_has_no_vips(host):
     assert host.read(VIP)["held"] == [{"address": VIP, "seconds": None}]
 
 
+def test_a_gate_of_another_version_says_what_it_can(host):
+    for vip in host.gate["vips"]:
+        del vip["since"], vip["held"], vip["elsewhere"]
+    host.gate["vips"].append({"name": "odd"})
+    host.config.write_text(json.dumps({**json.loads(host.config.read_text()), "checks": [{"type": "file"}]}))
+    found = host.read()
+    assert found["held"] == [{"address": VIP, "seconds": None}] and found["unable"] == []
+    assert [each["reason"] for each in found["announcing"]["vips"]] == ["serves", "not_known"]
+
+
 def test_what_is_on_another_interface_is_not_announced(host):
     host.on_loopback = ["127.0.0.1"]
     host.gate["vips"][0].update(held=False, elsewhere=["eth0"])

@@ -131,6 +131,18 @@ def test_one_fault_names_all_vips_and_each_reason_once():
     assert f"lb2 does not announce {VIP} and {SECOND}: haproxy_down: 1." in faults
 
 
+@pytest.mark.parametrize("sent, fault", [(1, ["FRR has sent 192.0.2.1 1 of 2 VIPs."]), (2, []), (3, [])])
+def test_a_router_that_was_sent_a_part_of_the_vips_is_named(sent, fault):
+    both = {VIP: "serves", SECOND: "serves", SIX: "serves"}
+    of_six = session(peer="2001:db8::1", family="ipv6")
+    given = bgp(
+        announcer(1, both, sessions=[session(sent=sent), of_six]),
+        announcer(2, both, sessions=[session(sent=2), of_six]),
+        vips=(VIP, SECOND, SIX),
+    )
+    assert said(given)[1] == [f"lb1 announces its VIPs, but: {why}" for why in fault]
+
+
 def test_a_router_that_is_gone_is_told_where_another_one_is_left():
     two = announcer(1, sessions=[session(), session("Active", "198.51.100.1")])
     lines, faults = said(bgp(two, announcer(2)))
@@ -171,7 +183,8 @@ def planned(**announced):
 
 
 def test_a_member_should_announce_what_the_plan_has_for_it():
-    given = bgp(announcer(1, {VIP: "serves", SECOND: "serves"}), announcer(2), vips=(VIP, SECOND))
+    both = announcer(1, {VIP: "serves", SECOND: "serves"}, sessions=[session(sent=2)])
+    given = bgp(both, announcer(2), vips=(VIP, SECOND))
     assert said(given)[1] == []
     plans = planned(lb1=[VIP, SECOND], lb2=[VIP, SECOND])
     assert said(given, plans=plans)[1] == [f"lb2 does not announce {SECOND}: {SECOND} is not in its configuration."]
