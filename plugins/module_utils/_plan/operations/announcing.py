@@ -79,6 +79,11 @@ def vip_fault(layout: Layout, vip: str) -> str:
     return f"No member {known} {vip}: see 'Nobody announces the VIP' in {SYMPTOMS}."
 
 
+def asks(layout: Layout, vip: str) -> bool:
+    """Whether a host that is no member asks through a VIP: where FRR hangs, an answer says what it does not."""
+    return any(announces(member, vip) is not False for member in layout.read)
+
+
 def member_fault(layout: Layout, member: Member) -> str:
     """Say why a member does not announce what it should, or may soon not; '' if it does well."""
     if member.problem:

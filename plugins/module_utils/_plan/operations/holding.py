@@ -15,10 +15,6 @@ CAPABLE = "could_take_over"
 MEMBER_KEYS = ("instances", "held")
 
 
-def carried(member: Member) -> List[str]:
-    return member.held
-
-
 def count(layout: Layout, member: Member) -> str:
     return f"{len(member.held)} of {len(layout.every_vip)}"
 
@@ -51,6 +47,11 @@ def vip_fault(layout: Layout, vip: str) -> str:
     if len(holders) == 1:
         return ""
     return f"{vip} has {len(holders)} holders: {', '.join(holders)}. See 'Several members hold the VIP' in {SYMPTOMS}."
+
+
+def asks(layout: Layout, vip: str) -> bool:
+    """Whether a host that is no member asks through a VIP."""
+    return not vip_fault(layout, vip)
 
 
 def member_fault(_layout: Layout, member: Member) -> str:

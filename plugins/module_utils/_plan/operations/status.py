@@ -52,13 +52,13 @@ class Beside(NamedTuple):
 def questions(given: List[Dict[str, Any]], plans: Sequence[Mapping[str, Any]] = ()) -> Dict[str, Any]:
     """Return where a host that is no member connects: a plan for `layout_info` with nothing but targets.
 
-    For each VIP that has one holder, or is announced, these are the ports of the plan, at which clients connect, and
-    then those at which the balancers behind it listen. A redirect, or a router that is not ours, may be behind the
+    For each VIP that has one holder, or may be announced, these are the ports of the plan, at which clients connect,
+    and then those at which the balancers behind it listen. A redirect, or a router that is not ours, may be behind the
     former.
 
     :param plans: as `layout_drafts` returns them
     """
-    every = [(layout, vip) for layout in layouts(given) for vip in layout.every_vip if not vip_fault(layout, vip)]
+    every = [(layout, vip) for layout in layouts(given) for vip in layout.every_vip if words(layout).asks(layout, vip)]
     planned = [target for plan in plans for target in plan["targets"]]
     targets = [
         [vip, port]
@@ -69,8 +69,7 @@ def questions(given: List[Dict[str, Any]], plans: Sequence[Mapping[str, Any]] = 
 
 
 def _ports(layout: Layout, vip: str) -> List[int]:
-    behind = [member for member in layout.read if vip in words(layout).carried(member)]
-    return [port for member in behind for port in member.ports_of(vip)]
+    return [port for member in layout.read if vip in member.held for port in member.ports_of(vip)]
 
 
 def words(layout: Layout) -> Any:

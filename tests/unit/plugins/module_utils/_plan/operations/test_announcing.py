@@ -205,6 +205,9 @@ def test_a_host_that_is_no_member_asks_once_at_each_port_of_a_vip_that_is_announ
     ports = {"ports_of_vips": {VIP: [80, 443]}}
     assert questions(bgp(announcer(1, **ports), announcer(2, **ports)))["targets"] == [[VIP, 80], [VIP, 443]]
     assert questions(bgp(announcer(1, OFF, **ports), announcer(2, sessions=[IDLE], **ports)))["targets"] == []
+    hangs = announcer(2, sessions=[IDLE], sessions_known=False, silent="FRR does not answer.", **ports)
+    assert questions(bgp(announcer(1, OFF, **ports), hangs))["targets"] == [[VIP, 80], [VIP, 443]]
+    assert questions(bgp(DOWN, DOWN))["targets"] == []
     mute = f"{VIP} accepts no connection from client: see 'The VIP is held but nothing answers' in {SYMPTOMS}."
     assert mute in said(bgp(announcer(1), announcer(2)), probe="client", heard={"reached": []})[1]
 
