@@ -144,6 +144,7 @@ def layout_drafts(given, layout, left_out=()):
                     "balancer": {key: as_data(member.balancer)[key] for key in ("redirect", "services")},
                     "opens": [] if name in closing else member.firewall.every_port,
                     "left_to_user": f"{layout}_firewall" if name in closing else "",
+                    "announces": [vip["address"] for vip in member.bgp.get("anycast", {}).get("vips", [])],
                 }
                 for name, member in plan.members.items()
             },

@@ -72,7 +72,7 @@ router:
   returned: success
   sample: keepalived.service
 versions:
-  description: The versions of C(haproxy) and C(keepalived) that are installed, or of the C(agent) that runs.
+  description: The versions of C(haproxy) and C(keepalived) that are installed, or of the C(agent) or C(frr) that runs.
   type: dict
   returned: success
   sample: {"haproxy": "2.6.12", "keepalived": "2.2.7"}
@@ -91,11 +91,25 @@ instances:
       peers: [192.0.2.2]
       state: Active
 held:
-  description: The VIPs that this member holds, and for how many seconds; null if that is not known.
+  description: The VIPs that this member holds, with BGP on its loopback interface, and for how many seconds; null if
+    that is not known.
   type: list
   elements: dict
   returned: success
   sample: [{"address": "192.0.2.10", "seconds": 3600}]
+announcing:
+  description:
+    - What this member announces by BGP. Empty where VRRP moves its VIPs.
+    - C(vips) are those of its configuration, each with the C(reason) of its health gate, which is C(serves), C(failed),
+      C(not_known), C(held_back), or empty where the gate does not answer, with it in words (C(detail)), and the other
+      interfaces that have it (C(elsewhere)).
+    - C(sessions) has for each router and family the C(state), how many VIPs it was C(sent), what C(bfd) says, for how
+      many C(seconds) that is so, and whether it C(announces), which is that it is established and has a VIP.
+    - C(silent) says why FRR does not tell its sessions, and C(sessions_known) whether they are known all the same, as
+      where bgpd does not run. C(drained) is whether FRR asks routers to prefer others. C(problems) are the gate's own.
+  type: dict
+  returned: success
+  version_added: 1.1.0
 answering:
   description: For each VIP, the hardware addresses of the other hosts that answer for it.
   type: dict

@@ -43,14 +43,65 @@ def seen(number: int, holds: Any = (), **values: Any) -> Dict[str, Any]:
     return {**usual, **values}
 
 
+def session(state: str = "Established", peer: str = "192.0.2.1", **values: Any) -> Dict[str, Any]:
+    """Return a session of BGP as `seen` has it."""
+    is_up = state == "Established"
+    usual = {
+        "peer": peer,
+        "asn": 64601,
+        "family": "ipv4",
+        "state": state,
+        "sent": int(is_up),
+        "bfd": "up" if is_up else "",
+    }
+    usual.update(seconds=11520 if is_up else None, announces=is_up)
+    return {**usual, **values}
+
+
+def announcer(number: int, reasons: Any = (), sessions: Any = (), **values: Any) -> Dict[str, Any]:
+    """Return what the module returns on a member that announces VIPs by BGP.
+
+    :param reasons: by VIP, why its gate has it on lo (serves), or has not; `VIP` serves where none are given
+    :param sessions: one that is established where none are given
+    """
+    found = dict(reasons or {VIP: "serves"})
+    vips = [
+        {"address": vip, "reason": reason, "detail": DETAILS.get(reason, ""), "elsewhere": []}
+        for vip, reason in found.items()
+    ]
+    announcing = {
+        "vips": vips,
+        "sessions": list(sessions or [session()]),
+        "drained": False,
+        "silent": "",
+        "sessions_known": True,
+        "problems": [],
+    }
+    announcing.update({key: values.pop(key) for key in [*announcing] if key in values})
+    own = {"instances": [], "router": "", "announcing": announcing, "versions": {"haproxy": "2.6.12", "frr": "8.4.4"}}
+    return seen(number, [vip for vip, reason in found.items() if reason == "serves"], **{**own, **values})
+
+
+DETAILS = {"failed": "haproxy_down: 1", "not_known": "not known: haproxy_answers", "held_back": "held back by anna"}
+
+
 def firewall(**found: Any) -> Dict[str, Any]:
     """Return what the firewall of a member refuses, for `seen`."""
     usual = {"closed": [], "open": [[VIP, 80], [VIP, 443]], "vrrp": [], "chain": "inet filter input", "unknown": ""}
     return {"firewall": {**usual, **found}}
 
 
-def host(name: str, found: Dict[str, Any], members: Any = NAMES, vips: Any = (VIP,)) -> Dict[str, Any]:
-    return {"name": name, "members": list(members), "vips": list(vips), "engine": "auto", "seen": found}
+def host(
+    name: str, found: Dict[str, Any], members: Any = NAMES, vips: Any = (VIP,), reach: str = "vrrp"
+) -> Dict[str, Any]:
+    return {
+        "name": name,
+        "members": list(members),
+        "vips": list(vips),
+        "engine": "auto",
+        "reach": reach,
+        "seen": found,
+    }
 
 
 def pair(first: Dict[str, Any], second: Dict[str, Any], **shared: Any) -> List[Dict[str, Any]]:

@@ -12,9 +12,10 @@ import subprocess
 from pathlib import Path
 from typing import Set
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import show as anycast
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show as direct
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import show as follow
-from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import frr, host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics as proxy
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import show
 
@@ -43,7 +44,7 @@ def of_agent() -> Set[str]:
     """Return what the agent and the file for node_exporter have."""
     return {
         f"{module.PREFIX}_{metric.name}"
-        for module in (show, proxy, direct, follow, host)
+        for module in (show, proxy, direct, follow, anycast, frr, host)
         for metric in module.METRICS  # type: ignore
     }
 

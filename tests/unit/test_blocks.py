@@ -41,12 +41,12 @@ KINDS = {
     "docs/failover.md": "host",
     "docs/follow.md": "preset usage agent kubernetes",
     "docs/monitoring.md": "pair prometheus usage",
-    "docs/operations.md": "printed printed printed printed commands printed commands commands printed shell commands "
-    "commands commands commands commands printed printed commands commands",
+    "docs/operations.md": "printed printed printed printed commands printed commands commands printed printed shell "
+    "commands commands commands commands commands printed printed commands commands",
     "docs/openshift.md": "preset printed pair",
     "docs/pods.md": "cluster commands printed image kubernetes",
     "docs/proxy.md": "usage agent unit",
-    "docs/symptoms.md": "commands commands commands commands commands commands host host host commands "
+    "docs/symptoms.md": "commands commands commands commands commands host commands commands host host host commands "
     "commands commands host host host host usage",
     "docs/vrids.md": "printed",
     "roles/agent/README.md": "role",

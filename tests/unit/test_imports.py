@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "_plan.operations": (
         *("_shared", "_agent.VERSION"),
         "_plan.drill.questions",  # the status asks as a drill does
+        "_agent.metrics.sessions",  # the words of BGP
         "_plan.model.restarts",  # a rollback restarts resolvers as a run does
     ),
     "_plan.pods": (
@@ -95,7 +96,8 @@ MAY_IMPORT = {
         *("_agent.resolver.keeper", "_agent.resolver.show"),  # both ask whether the resolver forwards
         "_agent.runtime.accounts",  # a check is run as its router runs it
         "_agent.config.certificates",
-        "_agent.metrics.dumps",  # what keepalived writes in a pod, of which systemd has no log
+        # What keepalived writes in a pod, of which systemd has no log, and what FRR says of its sessions.
+        *("_agent.metrics.dumps", "_agent.metrics.sessions"),
         *("_agent.direct.faults", "_agent.direct.settings"),  # what is wrong with its plane
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),

@@ -134,6 +134,7 @@ TIMES_OF_DAY = {
     "_agent/follow/lifecycle.py: _change",
     "_agent/follow/lifecycle.py: _connected",
     "_agent/follow/lifecycle.py: _trouble",  # whether a sentence says that a certificate has expired
+    "_agent/metrics/frr.py: metrics",
     "_agent/metrics/writer.py: text",
     "_agent/net/sockets.py: _age",  # how old a message is: it counts as new where the clock may have been set
     "_agent/proxy/master/master.py: start",
@@ -143,6 +144,8 @@ TIMES_OF_DAY = {
     "_agent/vrrp/daemon.py: Dependencies",
     "_agent/vrrp/router.py: __init__",
     "_host/drill/prober.py: probe",
+    "_host/read/announcing.py: held",  # since when, as the gate says and FRR
+    "_host/read/announcing.py: shown",
     "_host/read/bgp.py: sessions",  # since when, as FRR says for how long
     "_host/read/expiry.py: _now",  # whether a certificate is refused that is not served yet
     "_host/read/in_force.py: age_of",  # whether a daemon that is neither router nor balancer is restarted for its unit

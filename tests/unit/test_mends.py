@@ -71,11 +71,15 @@ CASES = {
         "roles/test_units.py::test_a_firewall_is_opened_where_one_is_active_and_a_router_runs"
     ],
     ("operations/status.py", SITE): DRY,
+    ("operations/holding.py", SITE): FRESH,
     ("operations/switchover.py", SITE): HELD_BACK,
     ("operations/backup.py", "onprem.lb.backup"): [
         "playbooks/test_backup.py::test_the_states_of_all_members_are_written_once_on_the_controller_and_shown_nowhere"
     ],
     ("tasks/move.yml", "onprem.lb.status"): STATUS,
+    ("tasks/begin.yml", "onprem.lb.status"): [
+        "playbooks/test_status.py::test_of_members_that_announce_each_is_to_announce_all_of_its_own"
+    ],
     ("tasks/begin.yml", "onprem.lb.ipi"): [f"{STAGES}test_static_pods_stop_and_start_as_pods"],
     ("docs/symptoms.md", SITE): [*RETURNED, *HELD_BACK, *FRESH],
     ("docs/symptoms.md", f"{SITE} -e pair_break_lock=true"): [

@@ -24,7 +24,7 @@ SYMPTOMS = PAGES[0]
 TEXT = SYMPTOMS.read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 COMMANDS = [command for page in PAGES for block in blocks(page, "") for command in block.splitlines()]
-UNITS = {unit for pair in engines.UNITS.values() for unit in pair} | {*paths.HELPERS}
+UNITS = {unit for pair in engines.UNITS.values() for unit in pair} | {*paths.HELPERS, engines.FRR_UNIT}
 OF_OTHERS = {"node_exporter.service", "prometheus-node-exporter.service"}
 ARCHIVES = {Paths().link, paths.archive("metrics"), paths.archive("follow")}
 ASKED = ("systemctl", "journalctl", "ansible-playbook", "ansible")  # whose options this machine knows

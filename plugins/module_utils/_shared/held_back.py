@@ -24,6 +24,11 @@ def why(record: Mapping[str, str]) -> str:
     return f"its router is stopped since {record['since']}, when {record['by']} handed the VIPs over to {record['to']}."
 
 
+def off_lo(record: Mapping[str, str]) -> str:
+    """Say why a member that announces its VIPs by BGP has none of them on lo."""
+    return f"it is held back since {record['since']} by {record['by']}, as long as {PATHS[record['during']]} is there."
+
+
 def mend(record: Mapping[str, str], silent: Sequence[str] = ()) -> str:
     """Say what lets the member take part again.
 

@@ -17,7 +17,7 @@ SHUTDOWN, ANSWERS, METRICS = "onprem-lb-shutdown.service", "onprem-lb-answers.se
 RESOLVER, KEEPER = "onprem-lb-resolver.service", "onprem-lb-resolver-keeper.service"
 GUARD = "onprem-lb-machine-config.service"
 FOLLOWING, PLANE, SERVER = (Daemon(name).unit for name in (FOLLOW, DIRECT, f"{DIRECT}-server"))
-GATE = Daemon(ANYCAST).unit
+GATE, GATE_CONFIG = Daemon(ANYCAST).unit, "/etc/onprem-lb-agent/anycast.json"
 # Those of the layout itself, without the engines' and the API's guard.
 HELPERS = (WATCH, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE, GATE)
 EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *HELPERS, *pods.NAMES)

@@ -20,6 +20,8 @@ OVERLAP_TOLERANCE = 0.1
 # one). One that advertises after that is a new Active.
 MISSED_INTERVALS = 4
 
+BGP_UNHEARD = "BGP announces the VIPs, and who else announces them is known to the routers alone: a survey hears VRRP."
+
 Router = Dict[str, Any]
 
 
@@ -247,11 +249,14 @@ HEAD = ("VRID", "IP", "source", "MAC", "version", "priority", "interval", "sent"
 def survey(hosts: Iterable[Dict[str, Any]]) -> List[str]:
     """Return what several hosts captured as the lines of one table, and below it what is wrong.
 
-    :param hosts: ``{name, seen}``, where ``seen`` is what `vrrp_info` returned there
+    :param hosts: ``{name, seen}``, where ``seen`` is what `vrrp_info` returned there, and ``reach``, how clients reach
+        the VIPs of its layout, if that is known
     """
     rows: Dict[Tuple[Any, ...], Dict[str, Any]] = {}
     below: Dict[str, List[str]] = {}
-    for host in hosts:
+    every = [*hosts]
+    of_bgp = [host["name"] for host in every if host.get("reach") == "bgp"]
+    for host in every:
         for router in host["seen"]["routers"]:
             # Two links may each have an fe80::1, but hardly with the same hardware address.
             key = (router["family"], router["vrid"], router["source"], router["mac"], tuple(router["addresses"]))
@@ -265,7 +270,8 @@ def survey(hosts: Iterable[Dict[str, Any]]) -> List[str]:
         lines = ["No VRRP router was heard."]
     else:
         lines = markdown.table([list(HEAD), *(_cells(rows[key]) for key in sorted(rows))])
-    return [*lines, *(f"{sentence} (Heard by {_list(names)}.)" for sentence, names in below.items())]
+    unheard = [f"{BGP_UNHEARD} (Of {_list(of_bgp)}.)"] if of_bgp else []
+    return [*lines, *(f"{sentence} (Heard by {_list(names)}.)" for sentence, names in below.items()), *unheard]
 
 
 def _discards(seen: Dict[str, Any]) -> List[str]:

@@ -10,9 +10,10 @@ import re
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import show as anycast
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show as direct
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import show as follow
-from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import frr, host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics as proxy
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import show
 from support.metrics import OF_BLACKBOX_EXPORTER, named, of_agent, of_haproxy
@@ -63,7 +64,7 @@ def test_prometheus_reads_each_expression(tmp_path):
     promtool("check", "rules", tmp_path / "rules.yml")
 
 
-@pytest.mark.parametrize("module", [show, proxy, direct, follow], ids=lambda module: module.PREFIX)
+@pytest.mark.parametrize("module", [show, proxy, direct, follow, anycast, frr], ids=lambda module: module.PREFIX)
 def test_what_each_part_of_a_member_reports_has_an_alert_and_a_panel(module):
     own = {f"{module.PREFIX}_{metric.name}" for metric in module.METRICS}
     for expressions in (EXPRESSIONS, [rule["expr"] for rule in EVERY]):

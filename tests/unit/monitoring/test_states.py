@@ -9,12 +9,16 @@ are not the point. The states of DERIVED are made from that, or from reports of 
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import show as anycast
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show as direct
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import frr
+from support.anycast.configs import REPORT as ANYCAST
 from support.direct.reports import REPORT as DIRECT
 
 from .test_rules import ALERTS, RULES, promtool
@@ -32,11 +36,38 @@ def of_member(text, name):
     return "\n".join(line for line in text.splitlines() if f'instance="{name}"' in line)
 
 
-def reported(text):
-    """Return what a daemon of the agent reports in lb1's file, as a scrape has it."""
+def scraped(name, text):
+    """Return what stands in the file of a member, as a scrape has it."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    labelled = [re.sub(r"^(\w+)(?:\{(.*)\})? ", r'\1{instance="lb1:9100",\2} ', line) for line in lines]
-    return "\n".join([HEALTHY, *(line.replace(",}", "}") for line in labelled)])
+    labelled = [re.sub(r"^(\w+)(?:\{(.*)\})? ", rf'\1{{instance="{name}",\2}} ', line) for line in lines]
+    return "\n".join(line.replace(",}", "}") for line in labelled)
+
+
+def reported(text):
+    """Return what a daemon of the agent reports in lb1's file beside that of a healthy pair."""
+    return f"{HEALTHY}\n{scraped('lb1:9100', text)}"
+
+
+FRONT = {"vip": "front", "address": "192.0.2.10/32"}
+GATE = json.dumps({"vips": [{"name": "front", "address": "192.0.2.10"}]})
+PARTS = 'onprem_lb_host_part_answers{{part="{}"}} {}\n'
+
+
+def announcing(name, on_lo=True, session="Established", held_back=False, answers=True):
+    """Return what a member that announces by BGP reports, beside what has nothing to do with VRRP."""
+    others = [line for line in of_member(HEALTHY, name).splitlines() if "_vrrp_" not in line]
+    gate = {**ANYCAST, "vips": [{**ANYCAST["vips"][0], "held": on_lo}], "held_back": "by anna" if held_back else None}
+    peers = {"192.0.2.1": {"state": session, "pfxSnt": int(on_lo), "peerUptimeMsec": 4000}}
+    said = {frr.SUMMARY: json.dumps({"ipv4Unicast": {"peers": peers}}) if answers else None}
+    of_frr = frr.metrics(GATE, said.get, lambda _interface: ["192.0.2.10"] if on_lo else []) or ""
+    own = PARTS.format("frr", int(answers)) + PARTS.format("anycast", 1)
+    text = "\n".join(line for line in others if "router_answers" not in line)
+    return "\n".join([text, scraped(name, anycast.prometheus(gate) + of_frr + own)])
+
+
+def pair(first=(), second=()):
+    """Return what two members that announce report; each has the parts that are otherwise."""
+    return "\n".join(announcing(f"{name}:9100", **dict(of)) for name, of in (("lb1", first), ("lb2", second)))
 
 
 LB1, LB2 = {"instance": "lb1:9100"}, {"instance": "lb2:9100"}
@@ -48,6 +79,19 @@ DERIVED = {
     "direct": reported(direct.prometheus(DIRECT)),
     "direct_flushed": reported(direct.prometheus({**DIRECT, "table": {**DIRECT["table"], "in_force": False}})),
 }
+OFF = {"on_lo": False}
+BGP = {
+    "bgp": pair(),
+    "bgp_session_lost": pair(second={"session": "Active"}),
+    "bgp_haproxy_killed": pair(second=OFF),
+    "bgp_nobody": pair(OFF, OFF),
+    "bgp_frr_stopped": pair(second={"answers": False}),
+    "bgp_frr_stopped_on_all": pair({"answers": False}, {"answers": False}),
+    "bgp_held_back": pair(second={**OFF, "held_back": True}),
+    "bgp_one_silent": announcing("lb2:9100"),
+    "bgp_all_silent": "",
+}
+DERIVED.update(BGP)
 FEW = [{"service": "api", **LB1}]
 EXPECTED = {
     "healthy": {},
@@ -80,15 +124,33 @@ EXPECTED = {
             {"part": "resolver", "instance": "master3:9100"},
         ],
     },
+    "bgp": {},
+    "bgp_session_lost": {"NoSession": [{"peer": "192.0.2.1", "family": "ipv4", **LB2}]},
+    "bgp_haproxy_killed": {"DoesNotAnnounce": [{**FRONT, "family": "ipv4", **LB2}]},
+    "bgp_nobody": {
+        "NotAnnounced": [FRONT],
+        "DoesNotAnnounce": [{**FRONT, "family": "ipv4", **each} for each in (LB1, LB2)],
+    },
+    "bgp_frr_stopped": {"PartSilent": [{"part": "frr", **LB2}]},
+    "bgp_frr_stopped_on_all": {
+        "NotAnnounced": [FRONT],
+        "PartSilent": [{"part": "frr", **LB1}, {"part": "frr", **LB2}],
+    },
+    "bgp_held_back": {},
+    "bgp_one_silent": {"MetricsAbsent": [LB1]},
+    "bgp_all_silent": {"NotAnnounced": [FRONT], "MetricsAbsent": [LB1, LB2]},
     "direct": {"FewServers": FEW},
     "direct_flushed": {"FewServers": FEW, "Direct": [LB1]},
 }
 FROZEN = {"writer_hangs": "lb1:9100"}  # whose file is there and no longer written
 
 
+BEFORE_OF = {"cluster": CLUSTER, "bgp": DERIVED["bgp"]}
+
+
 def series_of(state):
     """Return each series, healthy at first and then as in the state."""
-    before = samples(CLUSTER if state.startswith("cluster") else HEALTHY)
+    before = samples(BEFORE_OF.get(state.partition("_")[0], HEALTHY))
     after = samples({**RECORDED, **DERIVED}[state])
     for series in {**before, **after}:
         frozen = FROZEN.get(state, "-") in series

@@ -8,21 +8,30 @@ import pytest
 from support.recorded_hosts import CLUSTER, CLUSTER_VARIABLES, PAIR, PAIR_VARIABLES, deployment
 from support.recorded_plays import run
 
-REFUSED = ("status", "switchover", "maintenance", "rollback", "restore")  # and the drill, once it has its probe
+REFUSED = ("switchover", "maintenance", "rollback", "restore")  # and the drill, once it has its probe
 
 
 @pytest.mark.parametrize("playbook", REFUSED)
 def test_members_that_announce_are_refused_before_anything_is_asked_of_them(playbook):
     play = run(playbook, PAIR, deployment(), **PAIR_VARIABLES, pair_reach="bgp")
-    said = f"lb1 announces its VIPs by BGP, and onprem.lb.{playbook} knows VRRP alone yet."
+    said = f"lb1 announces its VIPs by BGP, and onprem.lb.{playbook} knows VRRP alone yet: "
     assert play.code != 0 and said in str(play.faults())
     assert play.did("member_info") == play.did("member_lock") == play.did("host_info") == []
+
+
+@pytest.mark.parametrize("layout, groups", [("pair", PAIR), ("ipi", CLUSTER)])
+@pytest.mark.parametrize("reach, is_said", [("bgp", True), ("vrrp", False)])
+def test_a_survey_says_that_it_hears_vrrp_alone(layout, groups, reach, is_said):
+    heard = {"vrrp_info": {"routers": [], "discarded": {}, "conflicts": []}}
+    play = run("survey", groups, {**deployment(), **heard}, **{f"{layout}_reach": reach})
+    assert play.code == 0, play.faults()
+    assert "No VRRP router was heard." in str(play.said) and ("a survey hears VRRP" in str(play.said)) == is_said
 
 
 @pytest.mark.parametrize(
     "layout, groups, variables", [("pair", PAIR, PAIR_VARIABLES), ("ipi", CLUSTER, CLUSTER_VARIABLES)]
 )
 def test_members_with_vrrp_and_a_backup_are_not(layout, groups, variables):
-    for playbook, reach in (("status", "vrrp"), ("backup", "bgp")):
+    for playbook, reach in (("status", "vrrp"), ("status", "bgp"), ("backup", "bgp")):
         play = run(playbook, groups, deployment(), **variables, **{f"{layout}_reach": reach})
         assert "knows VRRP alone" not in str(play.faults())

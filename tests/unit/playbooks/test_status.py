@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support import recorded_plays
-from support.members import NAMES, VIP, seen
+from support.members import NAMES, VIP, announcer, seen
 from support.paths import PLAYBOOKS
 from support.playbooks import PAIR, play, printed
 
@@ -101,6 +101,29 @@ def test_without_such_a_host_nothing_is_asked():
     done = recorded_plays.run("status", {"pair": {name: {"pair_vips": [VIP]} for name in ("lb1", "lb2")}}, HOLDERS)
     assert done.of("layout_info", "vip_probe") == [] and done.code == 0, done.faults()
     assert done.failures == []  # not even an ignored one, which is shown
+
+
+ANNOUNCED = {
+    "pair_reach": "bgp",
+    "pair_vips": [VIP],
+    "pair_services": [WEB],
+    "pair_bgp": {"asn": 64512, "peers": [{"address": "192.0.2.254", "asn": 64601}]},
+}
+
+
+@pytest.mark.parametrize(
+    "second, code, sentence",
+    [
+        ("serves", 0, f"{VIP} is announced by lb1 and lb2."),
+        ("failed", 2, f"lb2 does not announce {VIP}: haproxy_down: 1."),
+    ],
+)
+def test_of_members_that_announce_each_is_to_announce_all_of_its_own(second, code, sentence):
+    answers = {"member_info": lambda call: announcer(int(call.on[-1]), {VIP: "serves" if call.on == "lb1" else second})}
+    members = {name: {**ANNOUNCED, "ansible_host": f"192.0.2.{name[-1]}"} for name in NAMES}
+    done = recorded_plays.run("status", {"pair": members}, answers)
+    assert done.code == code and sentence in str(done.said), done.faults()
+    assert "What the inventory plans was not compared" not in str(done.said)
 
 
 def test_what_the_plan_opens_is_compared_with_what_each_member_lets_in():

@@ -471,6 +471,7 @@ CASES = {
         "--file /var/lib/prometheus/node-exporter/onprem-lb.prom --certificate '/etc/haproxy/100%.pem'",
         file="/var/lib/prometheus/node-exporter/onprem-lb.prom",
         folder="/var/lib/prometheus/node-exporter",
+        announces=False,
         checksum="9f86d081",
     ),
     "answers.service": lambda: render(

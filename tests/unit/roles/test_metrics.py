@@ -14,7 +14,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import ho
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import parts, writer
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct, follow, units
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
 from support.paths import GOLDEN, ROLES
 
 FILES = "onprem.lb.config_files"
@@ -37,6 +37,11 @@ def test_what_a_drill_records_on_the_members_is_what_is_read_there():
     assert task["delegate_to"] == "{{ item }}" and task["loop"] == "{{ __drill_names }}"
 
 
+def test_a_router_is_looked_for_where_a_run_sets_it_up():
+    (_balancer, router), drop_in = engines.UNITS[engines.AGENT], paths.drop_in(engines.KEEPALIVED)
+    assert {*writer.OF_ROUTERS} == {engines.CONFIGS[router], drop_in}
+
+
 def test_the_parts_are_looked_for_where_their_configurations_are_written():
     written = {
         "proxy": engines.CONFIGS[engines.UNITS[engines.AGENT].balancer],
@@ -44,5 +49,6 @@ def test_the_parts_are_looked_for_where_their_configurations_are_written():
         "follow": follow.CONFIG,
         "resolver": resolver.CONFIG,
         "anycast": units.ANYCAST,
+        "frr": units.ANYCAST,  # without which FRR announces nothing of ours
     }
     assert written == {part.name: part.config for part in parts.PARTS}

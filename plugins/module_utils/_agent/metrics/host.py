@@ -17,7 +17,7 @@ def text(host: Report, router: Optional[Report], others: str = "") -> str:
     """Return all metrics.
 
     :param host: ``{written, router_answers, parts, last_drill, certificates}``: which `parts` answer, by name, and of
-        each certificate a `served.Served`, by path
+        each certificate a `served.Served`, by path. A host without a VRRP router has None for whether that answers
     :param router: the agent's report, keepalived's, or None if neither is known
     :param others: the metrics of the other parts
     """
@@ -50,13 +50,17 @@ def _certificates(field: str) -> Callable[[Report], Iterable[Sample]]:
     return samples
 
 
+def _router_answers(report: Report) -> Iterable[Sample]:
+    return [] if report["router_answers"] is None else [({}, report["router_answers"])]
+
+
 def _parts(report: Report) -> Iterable[Sample]:
     return [({"part": name}, answers) for name, answers in report["parts"].items()]
 
 
 METRICS = (
     Metric("metrics_written_seconds", "When this file was written, since 1970.", of_report(lambda r: r["written"])),
-    Metric("router_answers", "Whether the VRRP router answers.", of_report(lambda r: bool(r["router_answers"]))),
+    Metric("router_answers", "Whether the VRRP router answers, where there is one.", _router_answers),
     Metric("part_answers", "Whether a part answers that this host is configured to have.", _parts),
     Metric("last_drill_seconds", "When the last drill ended; 0 if never.", of_report(lambda r: r["last_drill"])),
     Metric("certificate_expires_seconds", "When a certificate that is served expires.", _certificates("expires")),

@@ -21,6 +21,7 @@ from ..proxy.settings import Settings as Proxy
 from ..proxy.views import metrics as proxy
 from ..resolver import show as resolver_state
 from ..runtime import status_socket
+from . import frr
 
 TIMEOUT = 1.0  # seconds: what else there is to report does not wait for one that hangs
 LISTEN = re.compile(r"^listen-address=([^,\n]+)", re.MULTILINE)
@@ -83,10 +84,12 @@ def resolver(
     return metrics
 
 
+GATE = "/etc/onprem-lb-agent/anycast.json"  # of the health gate, without which FRR announces nothing of ours
 PARTS = (
     Part("proxy", "/etc/onprem-lb-agent/proxy.json", daemon(Proxy(()).status_socket, proxy.prometheus)),
     Part("direct", "/etc/onprem-lb-direct/direct.json", daemon(direct_settings.STATUS_SOCKET, direct.prometheus)),
-    Part("anycast", "/etc/onprem-lb-agent/anycast.json", daemon(anycast_settings.STATUS_SOCKET, anycast.prometheus)),
+    Part("anycast", GATE, daemon(anycast_settings.STATUS_SOCKET, anycast.prometheus)),
+    Part("frr", GATE, frr.metrics),
     Part("follow", "/etc/onprem-lb-follow/follow.json", daemon(follow_settings.STATUS_SOCKET, follow.prometheus)),
     Part("resolver", "/etc/onprem-lb-resolver/dnsmasq.conf", resolver),
 )

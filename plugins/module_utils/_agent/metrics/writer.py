@@ -21,6 +21,8 @@ from . import host, keepalived, parts, served
 EVERY = 60.0  # seconds; keepalived logs each request
 SETTLED = 0.2  # seconds after which a router has noted that it holds an address
 AT_MOST_EVERY = 1.0  # seconds, however often addresses come and go
+# What a run writes for a router, the agent or keepalived.
+OF_ROUTERS = ("/etc/onprem-lb-agent/vrrp.json", "/etc/systemd/system/keepalived.service.d/onprem-lb.conf")
 DRILL = "/var/lib/onprem.lb/drill.json"
 ENOUGH = 1024 * 1024  # bytes, more than a certificate with its chain has
 MOVED = (AddressUpdated, AddressGone, Lost)
@@ -52,7 +54,7 @@ class Writer:
         answers, others = parts.read(_text)
         facts = {
             "written": time.time(),
-            "router_answers": found is not None,
+            "router_answers": found is not None if self._last or _has_router(answers) else None,
             "parts": answers,
             "last_drill": host.last_drill(_json(self._options.drill)),
             "certificates": self._certificates(),
@@ -114,6 +116,11 @@ def replace(path: str, text: str) -> None:
     except OSError:
         os.unlink(candidate)
         raise
+
+
+def _has_router(parts_answer: Dict[str, bool]) -> bool:
+    """Whether a VRRP router should run here: always, unless FRR announces the VIPs and no router was set up."""
+    return "frr" not in parts_answer or any(map(os.path.exists, OF_ROUTERS))
 
 
 def _text(path: str) -> str:

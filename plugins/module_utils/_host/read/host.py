@@ -17,12 +17,12 @@ from ..._shared.pods import NAMES as STATIC_PODS
 from .. import records
 from . import (
     asking,
+    beside,
     expiry,
     facts,
     followed,
     held_back,
     in_force,
-    member,
     named_files,
     obstacles,
     on_disk,
@@ -80,7 +80,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "static_pods": disabled,
         "members": members,
         "followed": followed.read(reader),
-        "not_following": member.not_following(reader),
+        "not_following": beside.not_following(reader),
         "named": resolver.named(reader),
         "stale": in_force.unloaded_units(reader, asked["loaded"]),
         "held_back": held_back.in_force(reader),

@@ -7,19 +7,14 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..._agent.direct import faults as plane
 from ..._agent.direct.settings import Settings
-from ..._agent.follow import show
 from ..._agent.keepalived import conf as keepalived_conf
-from ..._agent.runtime.text_table import problems
 from ..._shared import paths, versions
 from ..._shared.engines import (
     AGENT,
     CONFIGS,
-    DIRECT,
-    FOLLOW,
     HAPROXY,
     HOOK,
     KEEPALIVED,
@@ -33,9 +28,10 @@ from ..._shared.engines import (
     Daemon,
     is_own,
 )
-from ..._shared.pods import FOLLOW as FOLLOW_POD
 from . import (
+    announcing,
     balancer,
+    beside,
     facts,
     held_back,
     in_force,
@@ -72,6 +68,13 @@ class Own(NamedTuple):
     failing: Dict[str, str] = {}  # the agent's checks that lower the priority, and why each fails
     servers: List[balancer.Server] = []
     silent: str = ""  # why the servers are not known
+    announcing: Optional[announcing.Announcing] = None  # where BGP carries the VIPs, and no router has instances
+
+    @property
+    def vips(self) -> List[str]:
+        """The VIPs of its configuration."""
+        of_router = [address for instance in self.instances for address in instance["addresses"]]
+        return [*of_router, *(self.announcing.vips if self.announcing else [])]
 
 
 Daemons = Dict[str, in_force.InForce]  # by unit
@@ -95,8 +98,7 @@ def read(
     record = held_back.in_force(reader)
     recorded = reader.text(members_record) if members_record else ""
     addresses = reader.addresses() or []
-    configured = [address for instance in own.instances for address in instance["addresses"]]
-    every = list(dict.fromkeys([*facts.vip_addresses(vips), *configured]))
+    every = list(dict.fromkeys([*facts.vip_addresses(vips), *own.vips]))
     listeners = facts.listeners()
     answering_ports = ports(listeners, engine, every, own_address(addresses, own))
     listening = ports_of_vips(listeners, engine, every, sorted({each["port"] for each in listeners}))
@@ -104,10 +106,11 @@ def read(
         "booted": reboot.booted(reader),
         "engine": engine,
         "router": next((unit for unit in units if unit in ROUTERS), ""),
-        "balancer": next((unit for unit in units if unit not in ROUTERS), ""),
+        "balancer": next((unit for unit in units if unit not in (*ROUTERS, *announcing.UNITS)), ""),
         "versions": own.versions,
-        "resigns_when_killed": bool(pods.own(PODS)) or engine != NATIVE or os.path.exists(HOOK),
+        "resigns_when_killed": UNITS[NATIVE].router not in units or os.path.exists(HOOK),
         "instances": [_with_state(instance, own.states) for instance in own.instances],
+        "announcing": own.announcing.shown if own.announcing else {},
         "held": held(every, addresses, own),
         "answering": reader.answering(every, ANSWER_TIMEOUT, addresses),
         "addresses": [info["address"] for info in addresses if info["interface"] != "lo"],
@@ -118,14 +121,14 @@ def read(
         "firewall": let_in.read(reader, listening, own.instances) if asks_firewall else {},
         "full": obstacles.of_folders(FOLDERS),
         "held_back": record,
-        "unable": list(unable(daemons, own, track_files(reader, own), record)) if engine else [NOT_SET_UP],
+        "unable": list(unable(daemons, own, track_files(reader, own), record)) if units else [NOT_SET_UP],
         "would_not_start": list(starting.faults(reader, units)) if asks_start else [],
         "replaced": [line for line in (in_force.replaced(unit, found) for unit, found in daemons.items()) if line],
         "stale": [line for line in (in_force.unloaded(unit, found) for unit, found in daemons.items()) if line],
         "members": facts.members(recorded),
         "written_by": versions.written_by(recorded),
-        "direct": direct_faults(reader),
-        "not_following": not_following(reader),
+        "direct": beside.direct_faults(reader),
+        "not_following": beside.not_following(reader),
         "names": resolver.problems(reader),
         "named": resolver.named(reader),
         "undo": unconfirmed.read(),
@@ -154,16 +157,34 @@ def _own(reader: Reader) -> Tuple[str, List[str], Daemons, Own]:
     """Return the engine, its units, how they run, and what they say."""
     static = pods.own(PODS)
     engine = pod_programs.engine() if static else engine_of(reader)
-    units = static or ([unit for unit in UNITS[engine] if facts.is_ours(unit)] if engine else [])
+    units = static or [unit for unit in UNITS.get(engine, ()) if facts.is_ours(unit)]
+    units = [*units, *(announcing.UNITS if announcing.is_here() else ())]
     daemons = {unit: in_force.read(reader, unit) for unit in units}
-    return engine, units, daemons, of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
+    own = of_pods(reader) if static else READERS[engine](reader, daemons) if engine else Own()
+    return engine, units, daemons, _announcing(reader, own) if paths.GATE in units else own
+
+
+def _announcing(reader: Reader, own: Own) -> Own:
+    """Return what the units of a member say of which BGP carries the VIPs: its checks are those of its gate."""
+    found = announcing.read(reader)
+    return own._replace(
+        versions={**own.versions, **found.versions},
+        track_files=found.track_files,
+        failing=found.failing,
+        announcing=found,
+    )
 
 
 def engine_of(reader: Reader) -> str:
-    """Return the engine whose router runs, or that was set up here; '' if there is none."""
-    routers = {UNITS[engine].router: engine for engine in (NATIVE, AGENT) if facts.is_ours(UNITS[engine].router)}
-    active = reader.units_in("ActiveState", list(routers), "active", "reloading")
-    return routers[[*active, *routers][0]] if routers else ""
+    """Return the engine whose router runs, or that was set up here; '' if there is none.
+
+    A member that announces its VIPs has no router, and perhaps no balancer either.
+    """
+    engines = {UNITS[engine].router: engine for engine in (NATIVE, AGENT) if facts.is_ours(UNITS[engine].router)}
+    if not engines and announcing.is_here():
+        engines = {UNITS[name].balancer: name for name in (NATIVE, AGENT) if facts.is_ours(UNITS[name].balancer)}
+    active = reader.units_in("ActiveState", list(engines), "active", "reloading")
+    return engines[[*active, *engines][0]] if engines else ""
 
 
 def unable(daemons: Daemons, own: Own, values: Dict[str, str], record: Dict[str, str]) -> Iterator[str]:
@@ -188,45 +209,6 @@ def unable(daemons: Daemons, own: Own, values: Dict[str, str], record: Dict[str,
         yield f"The check {name} fails: {why}."
     if own.silent:
         yield own.silent
-
-
-def not_following(reader: Reader) -> List[str]:
-    """Return a sentence for each reason why the balancer may have other servers than its cluster has nodes.
-
-    Without the unit or the static pod it is not to follow one.
-    """
-    name, runs, report = _follower(reader)
-    if not report:
-        return [f"{name} does not {'answer' if runs else 'run'}."] if name else []
-    return [*problems(report), *show.faults(report), *(each["fault"] for each in report["balancers"] if each["fault"])]
-
-
-def _follower(reader: Reader) -> Tuple[str, bool, Dict[str, Any]]:
-    """Return the unit or the static pod that follows the cluster, '' without one, whether it runs, and its report."""
-    if facts.is_ours(Daemon(FOLLOW).unit):
-        return _of_unit(reader, Daemon(FOLLOW), in_force.follow)
-    if pods.own([FOLLOW_POD]):
-        first = pods.running().get(FOLLOW_POD)
-        return FOLLOW_POD, bool(first), pod_programs.report(first, FOLLOW)
-    return "", False, {}
-
-
-def direct_faults(reader: Reader) -> List[str]:
-    """Return a sentence for each reason why clients of direct return may get no answer, or fewer servers."""
-    if not facts.is_ours(Daemon(DIRECT).unit):
-        return []
-    name, runs, report = _of_unit(reader, Daemon(DIRECT), in_force.direct)
-    if not report:
-        return [f"{name} does not {'answer' if runs else 'run'}."]
-    return [*problems(report), *plane.faults(report)]
-
-
-def _of_unit(
-    reader: Reader, daemon: Daemon, read_unit: Callable[[Reader], in_force.InForce]
-) -> Tuple[str, bool, Dict[str, Any]]:
-    """Return the unit of a daemon, whether it runs, and its report."""
-    runs = read_unit(reader).active
-    return daemon.unit, runs, in_force.report_of(daemon) if runs else {}
 
 
 def ports(listeners: List[Dict[str, Any]], engine: str, vips: List[str], address: str) -> List[int]:
@@ -254,15 +236,19 @@ def ports_of_vips(
 
 
 def own_address(addresses: List[Dict[str, Any]], own: Own) -> str:
-    """Return an address of this host on a link of its routers; '' if there is none."""
-    links = {instance["interface"] for instance in own.instances}
-    vips = {address for instance in own.instances for address in instance["addresses"]}
+    """Return an address of this host on a link of its routers, or on any if BGP carries the VIPs; '' without one."""
+    links = (
+        {info["interface"] for info in addresses} if own.announcing else {each["interface"] for each in own.instances}
+    )
+    vips = own.vips
     found = [info["address"] for info in addresses if info["interface"] in links and info["address"] not in vips]
     return next((address for address in found if not address.startswith("fe80:")), "")
 
 
 def held(vips: List[str], addresses: List[Dict[str, Any]], own: Own) -> List[Dict[str, Any]]:
     """Return the VIPs that this host has, each with the seconds for which its router has been Active, if known."""
+    if own.announcing:
+        return own.announcing.held(vips)
     here, now = {info["address"] for info in addresses}, time.time()
     active = {name: state.since for name, state in own.states.items() if state.name == ACTIVE}
     seconds = {
@@ -293,16 +279,22 @@ def _instance(known: Dict[str, Any]) -> Dict[str, Any]:
 def native(reader: Reader, daemons: Daemons) -> Own:
     """Read haproxy and keepalived."""
     haproxy, keepalived = UNITS[NATIVE]
-    text = reader.text(daemons[keepalived].config or CONFIGS[keepalived])
     servers, silent = _haproxy_servers(reader, daemons[haproxy]) if haproxy in daemons else ([], "")
+    if keepalived not in daemons:
+        return Own(versions=_installed(reader, HAPROXY), servers=servers, silent=silent)
+    text = reader.text(daemons[keepalived].config or CONFIGS[keepalived])
     return Own(
-        versions={name: version for name in (HAPROXY, KEEPALIVED) for version in [reader.version(name)] if version},
+        versions=_installed(reader, HAPROXY, KEEPALIVED),
         instances=[*map(_instance, keepalived_conf.instances(text))],
         states=in_force.keepalived_states(reader) if daemons[keepalived].active else {},
         track_files=keepalived_conf.track_files(text),
         servers=servers,
         silent=silent,
     )
+
+
+def _installed(reader: Reader, *programs: str) -> Dict[str, str]:
+    return {name: version for name in programs for version in [reader.version(name)] if version}
 
 
 def _haproxy_servers(reader: Reader, daemon: in_force.InForce) -> Tuple[List[balancer.Server], str]:
@@ -318,8 +310,10 @@ def _haproxy_servers(reader: Reader, daemon: in_force.InForce) -> Tuple[List[bal
 def agent(reader: Reader, daemons: Daemons) -> Own:
     """Read the agent."""
     balancer_unit, router_unit = UNITS[AGENT]
-    text = reader.text(daemons[router_unit].config or CONFIGS[router_unit])
     serves = balancer_unit in daemons and daemons[balancer_unit].active
+    if router_unit not in daemons:
+        return _of_reports("", {}, in_force.report_of(Daemon(PROXY)), serves)
+    text = reader.text(daemons[router_unit].config or CONFIGS[router_unit])
     own = _of_reports(text, in_force.report_of(Daemon(VRRP)), in_force.report_of(Daemon(PROXY)), serves)
     checks = facts.agent_config(text).get("checks", [])
     return own._replace(track_files=[check["file"] for check in checks if check.get("type") == "file"])

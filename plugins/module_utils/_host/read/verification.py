@@ -7,8 +7,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, List, Sequence
 
+from ..._agent.metrics.sessions import ESTABLISHED
 from ..._shared.engines import NATIVE, PROGRAMS, UNITS, is_own
-from .bgp import ESTABLISHED
 
 UNKNOWN = "not known to FRR"
 

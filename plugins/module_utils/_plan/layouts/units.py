@@ -19,7 +19,7 @@ from . import follow
 File = Dict[str, Any]  # as `config_files` takes it
 OURS = "onprem-lb-"  # what their names begin with, and those of their templates do not
 AGENT_FILES, LOADED = "/etc/onprem-lb-agent", "/run/haproxy.loaded"
-ANYCAST = f"{AGENT_FILES}/anycast.json"
+ANYCAST = paths.GATE_CONFIG
 FOLLOW_LEAVES = (paths.library(engines.FOLLOW), follow.FOLDER)
 PYTHON = "/usr/bin/python3"  # until the host has said which one runs its modules
 ALIVE = "0\n"  # what a down file says of a balancer that serves
@@ -208,6 +208,7 @@ def _metrics(about: About) -> Unit:
         file=file,
         folder=posixpath.dirname(file),
         command=_metrics_command(about, file) if file else "",
+        announces=bool(about.anycast),
         checksum=about.agent.get("checksum", ""),
     )
     leaves = () if file else [paths.library("metrics")]

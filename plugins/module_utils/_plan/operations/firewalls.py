@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from .members import Layout, Member, layouts
 from .outside import listed, ports
 
-CLIENTS_AND_ROUTERS = "let in clients and VRRP is not known"
+NOT_KNOWN = "let in clients and {} is not known"
 
 
 def closed(member: Member, plans: Sequence[Mapping[str, Any]]) -> str:
@@ -56,15 +56,18 @@ def _sentence(seen: Mapping[str, Any], refused: Sequence[str], variable: str) ->
     return f"Its firewall (chain {seen['chain']}) lets in {listed(refused)}: {mend}"
 
 
-def unknown(members: Sequence[Member]) -> List[str]:
-    """Return a sentence for each reason why the firewalls of some members are not known."""
+def unknown(members: Sequence[Member], others: str) -> List[str]:
+    """Return a sentence for each reason why the firewalls of some members are not known.
+
+    :param others: whom they have to let in beside clients
+    """
     found: Dict[str, List[str]] = {}
     for member in members:
         why = member.seen.get("firewall", {}).get("unknown", "")
         if why and member.seen.get("engine"):
             found.setdefault(why, []).append(member.name)
     return [
-        f"Whether the firewall{'s' if len(names) > 1 else ''} of {listed(names)} {CLIENTS_AND_ROUTERS}: {why}."
+        f"Whether the firewall{'s' if len(names) > 1 else ''} of {listed(names)} {NOT_KNOWN.format(others)}: {why}."
         for why, names in found.items()
     ]
 

@@ -2,19 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The members of a pair or a cluster, as `member_info` has read them. Pure.
 
-A playbook gives each host of its play as ``{name, members, vips, engine, seen}``: its name in the inventory, the names
-of all members of its pair or cluster, the inventory's VIPs as a user writes them, the engine that the inventory wants,
-and what the task returned there.
+A playbook gives each host of its play as ``{name, members, vips, engine, reach, seen}``: its name in the inventory, the
+names of all members of its pair or cluster, the inventory's VIPs as a user writes them, the engine that the inventory
+wants, how clients reach the VIPs, and what the task returned there.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._shared import held_back, membership
 
+BGP = "bgp"
 BEFORE_THE_CAUSE = re.compile(r"(?:Task failed: )?(?:.*? (?:via|over) ssh: )?")  # what Ansible begins with
 
 
@@ -27,15 +28,22 @@ class Member(NamedTuple):
     problem: str = ""  # why it could not be read; `seen` is then empty
     silent: Sequence[str] = ()  # the members beside it that cannot be reached
     closed: str = ""  # what its firewall refuses although the plan opens it
+    planned: Optional[Sequence[str]] = None  # the VIPs that the plan has it announce by BGP, if there is one
 
     @property
     def held(self) -> List[str]:
         return [each["address"] for each in self.seen.get("held", [])]
 
     @property
+    def announcing(self) -> Dict[str, Any]:
+        """What it announces by BGP; {} where VRRP moves its VIPs."""
+        return dict(self.seen.get("announcing", {}))
+
+    @property
     def addresses(self) -> List[str]:
         """The VIPs of its configuration."""
-        return [address for instance in self.seen.get("instances", []) for address in instance["addresses"]]
+        of_router = [address for instance in self.seen.get("instances", []) for address in instance["addresses"]]
+        return [*of_router, *(vip["address"] for vip in self.announcing.get("vips", []))]
 
     @property
     def held_back(self) -> Dict[str, str]:
@@ -46,7 +54,8 @@ class Member(NamedTuple):
     def unable(self) -> List[str]:
         """Why it could not take over now, as far as it was read."""
         record = self.held_back
-        stopped = [f"{held_back.why(record)} {held_back.mend(record, self.silent)}"] if record else []
+        mend = f"{held_back.why(record)} {held_back.mend(record, self.silent)}" if record else ""
+        stopped = [held_back.off_lo(record) if self.announcing else mend] if record else []
         return [*stopped, *self.seen.get("unable", [])]
 
     @property
@@ -83,6 +92,7 @@ class Layout(NamedTuple):
     names: List[str]  # of all members, in the inventory's order
     members: List[Member]  # those that were asked
     vips: List[str]  # of the inventory
+    reach: str = ""  # of the inventory, BGP or VRRP
 
     @property
     def read(self) -> List[Member]:
@@ -147,7 +157,10 @@ def layouts(given: List[Dict[str, Any]]) -> List[Layout]:
     found: Dict[Any, List[Dict[str, Any]]] = {}
     for host in given:
         found.setdefault(tuple(host["members"]), []).append(host)
-    return [Layout(list(names), _members(hosts), _addresses(hosts[0]["vips"])) for names, hosts in found.items()]
+    return [
+        Layout(list(names), _members(hosts), _addresses(hosts[0]["vips"]), hosts[0].get("reach", ""))
+        for names, hosts in found.items()
+    ]
 
 
 def member_of(every: Sequence[Layout], name: str) -> Tuple[Layout, Member]:

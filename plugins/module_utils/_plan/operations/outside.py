@@ -19,6 +19,8 @@ NO_SERVER, LATE = "unavailable", "slow"  # of the failures of `vip_probe`, those
 GATEWAY = ": 502, 503 or 504, as without a server"  # or as a router of a cluster answers a name that it does not know
 TIMEOUT, PATIENCE_S = "timeout", 3  # for which the playbook has an answer waited for
 
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
 Plans = Sequence[Mapping[str, Any]]
 Target = Sequence[Any]  # ``[VIP, port]``
 Said = Tuple[List[str], List[str]]  # lines, and faults
@@ -112,3 +114,14 @@ def ports(numbers: Sequence[int]) -> str:
 def listed(things: Sequence[str]) -> str:
     """Return things as a sentence lists them."""
     return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
+
+
+def duration(seconds: int) -> str:
+    """Return a time in its two largest units."""
+    if seconds < MINUTE:
+        return f"{seconds} s"
+    if seconds < HOUR:
+        return f"{seconds // MINUTE} min {seconds % MINUTE} s"
+    if seconds < DAY:
+        return f"{seconds // HOUR} h {seconds % HOUR // MINUTE} min"
+    return f"{seconds // DAY} d {seconds % DAY // HOUR} h"

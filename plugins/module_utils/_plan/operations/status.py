@@ -1,24 +1,23 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The status of pairs and clusters: who holds each VIP, who could take over, and what differs from the inventory. Pure.
+"""The status of pairs and clusters: who has each VIP, who could take over, and what differs from the inventory. Pure.
 
-It says what was read, and names what was not.
+It says what was read, and names what was not. What it says of VIPs is in `holding` where VRRP moves them, and in
+`announcing` where members announce them by BGP.
 """
 
 from __future__ import annotations
 
 import datetime
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._agent import VERSION
 from ..._shared import markdown, resolver_records
 from ..._shared.engines import AUTO
-from . import firewalls
-from .members import Layout, Member, layouts
-from .outside import SYMPTOMS, heard_through
+from . import announcing, firewalls, holding
+from .members import BGP, Layout, Member, layouts
+from .outside import heard_through
 
-HEAD = ["member", "engine", "versions", "VIPs held", "could take over", "servers up"]
-MINUTE, HOUR, DAY = 60, 3600, 86400
 UNPLANNED = "What the inventory plans was not compared with firewalls and answers: {}"
 COMPARED = (
     "Only the inventory's VIPs, members and engines were compared; onprem.lb.site --check --diff compares everything."
@@ -30,7 +29,7 @@ class Status(NamedTuple):
 
     lines: List[str]
     data: Dict[str, Any]
-    faults: List[str]  # a sentence for each VIP without exactly one holder, and each member that could not take over
+    faults: List[str]  # a sentence for each VIP that is not where it should be, and each member that is not ready
 
 
 class Beside(NamedTuple):
@@ -53,20 +52,29 @@ class Beside(NamedTuple):
 def questions(given: List[Dict[str, Any]], plans: Sequence[Mapping[str, Any]] = ()) -> Dict[str, Any]:
     """Return where a host that is no member connects: a plan for `layout_info` with nothing but targets.
 
-    For each VIP that has one holder these are the ports of the plan, at which clients connect, and then those at which
-    the holder's balancer listens. A redirect, or a router that is not ours, may be behind the former.
+    For each VIP that has one holder, or may be announced, these are the ports of the plan, at which clients connect,
+    and then those at which the balancers behind it listen. A redirect, or a router that is not ours, may be behind the
+    former.
 
     :param plans: as `layout_drafts` returns them
     """
-    every = [(layout, vip) for layout in layouts(given) for vip in layout.every_vip if not vip_fault(layout, vip)]
-    holders = [(vip, member) for layout, vip in every for member in layout.read if vip in member.held]
+    every = [(layout, vip) for layout in layouts(given) for vip in layout.every_vip if words(layout).asks(layout, vip)]
     planned = [target for plan in plans for target in plan["targets"]]
     targets = [
         [vip, port]
-        for vip, member in holders
-        for port in dict.fromkeys([*(port for address, port in planned if address == vip), *member.ports_of(vip)])
+        for layout, vip in every
+        for port in dict.fromkeys([*(port for address, port in planned if address == vip), *_ports(layout, vip)])
     ]
     return {"vips": [], "services": [], "units": [], "programs": [], "targets": targets}
+
+
+def _ports(layout: Layout, vip: str) -> List[int]:
+    return [port for member in layout.read if vip in member.held for port in member.ports_of(vip)]
+
+
+def words(layout: Layout) -> Any:
+    """Return the module that says what becomes of the VIPs."""
+    return announcing if layout.reach == BGP else holding
 
 
 NOTHING_BESIDE = Beside()
@@ -77,7 +85,7 @@ def status(given: List[Dict[str, Any]], beside: Beside = NOTHING_BESIDE) -> Stat
 
     :param given: the hosts of the play, as `members` describes them
     """
-    every = [_with_firewalls(layout, beside.plans) for layout in layouts(given)]
+    every = [_with_plans(layout, beside.plans) for layout in layouts(given)]
     faults = [fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)]]
     lines = [line for layout in every for line in [*_lines(layout), *_names(layout, beside.plans)]]
     targets = questions(given, beside.plans)["targets"]
@@ -97,20 +105,25 @@ def faults_after_return(given: List[Dict[str, Any]]) -> List[str]:
     return [*without, *(fault for layout in every for fault in [*vip_faults(layout), *_member_faults(layout)])]
 
 
-def _with_firewalls(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> Layout:
-    """Return the members with what their firewalls refuse of what the plan opens."""
-    return layout._replace(members=[each._replace(closed=firewalls.closed(each, plans)) for each in layout.members])
+def _with_plans(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> Layout:
+    """Return the members with what they are to announce, and what their firewalls refuse of what the plan opens."""
+    planned = {name: member.get("announces", []) for plan in plans for name, member in plan["members"].items()}
+    members = [
+        each._replace(closed=firewalls.closed(each, plans), planned=planned.get(each.name)) for each in layout.members
+    ]
+    return layout._replace(members=members)
 
 
 def _lines(layout: Layout) -> List[str]:
-    vips = layout.every_vip
+    of_vips, vips = words(layout), layout.every_vip
     return [
-        *(_holder_line(layout, vip) for vip in vips if layout.read),
-        *markdown.table([HEAD, *(_row(member, len(vips)) for member in layout.members)]),
+        *(of_vips.vip_line(layout, vip) for vip in vips if layout.read),
+        *markdown.table([of_vips.HEAD, *(_row(layout, member) for member in layout.members)]),
+        *of_vips.lines(layout),
         *_member_faults(layout),
         *(f"{member.name} {member.seen['undo']}" for member in layout.read if member.seen.get("undo")),
         *(line for member in layout.read for line in _servers_down(member)),
-        *firewalls.unknown(layout.read),
+        *firewalls.unknown(layout.read, of_vips.HEARD),
         *(f"{member.name}: {sentence}" for member in layout.read for sentence in member.seen.get("full", [])),
         *(line for member in layout.read for line in _not_following(member)),
         *(f"{member.name}'s direct plane: {why}" for member in layout.read for why in member.seen.get("direct", [])),
@@ -120,15 +133,16 @@ def _lines(layout: Layout) -> List[str]:
     ]
 
 
-def _row(member: Member, vips: int) -> List[str]:
+def _row(layout: Layout, member: Member) -> List[str]:
+    of_vips = words(layout)
     if member.problem:
-        return [member.name, *["unknown"] * (len(HEAD) - 1)]
+        return [member.name, *["unknown"] * (len(of_vips.HEAD) - 1)]
     seen, servers = member.seen, member.seen["servers"]
     return [
         member.name,
         seen["engine"] or "none",
         ", ".join(f"{program} {version}" for program, version in _versions(seen)) or "unknown",
-        f"{len(member.held)} of {vips}",
+        of_vips.count(layout, member),
         "no" if member.reasons else "yes",
         f"{servers['up']} of {servers['total']}" if servers["total"] else "unknown",
     ]
@@ -139,54 +153,19 @@ def _versions(seen: Dict[str, Any]) -> List[Tuple[str, str]]:
     return [*own, *seen["versions"].items()]
 
 
-def _holder_line(layout: Layout, vip: str) -> str:
-    holders, strangers = layout.holders(vip), layout.strangers(vip)
-    if not holders and not strangers:
-        return f"{vip} is held by nobody."
-    seconds = seconds_held(layout, vip)
-    age = "" if seconds is None else f", for {duration(seconds)}"
-    return f"{vip} is held by {' and '.join([*holders, *map(_stranger, strangers)])}{age}."
-
-
-def _stranger(mac: str) -> str:
-    return f"another host ({mac})"
-
-
-def seconds_held(layout: Layout, vip: str) -> Optional[int]:
-    """Return for how long a VIP has its one holder, if that is known."""
-    times = [held["seconds"] for member in layout.read for held in member.seen["held"] if held["address"] == vip]
-    return times[0] if len(times) == 1 and not layout.strangers(vip) else None
-
-
-def duration(seconds: int) -> str:
-    """Return a time in its two largest units."""
-    if seconds < MINUTE:
-        return f"{seconds} s"
-    if seconds < HOUR:
-        return f"{seconds // MINUTE} min {seconds % MINUTE} s"
-    if seconds < DAY:
-        return f"{seconds // HOUR} h {seconds % HOUR // MINUTE} min"
-    return f"{seconds // DAY} d {seconds % DAY // HOUR} h"
-
-
 def vip_faults(layout: Layout) -> List[str]:
-    """Return a sentence for each VIP that has not exactly one holder."""
+    """Return a sentence for each VIP that has not exactly one holder, or that nobody announces."""
     every = layout.every_vip if layout.read else []
     return [fault for fault in (vip_fault(layout, vip) for vip in every) if fault]
 
 
 def vip_fault(layout: Layout, vip: str) -> str:
-    """Return a sentence if a VIP has not exactly one holder."""
-    holders = [*layout.holders(vip), *map(_stranger, layout.strangers(vip))]
-    if not holders:
-        return f"{vip} has no holder: see 'Nobody holds the VIP' in {SYMPTOMS}."
-    if len(holders) == 1:
-        return ""
-    return f"{vip} has {len(holders)} holders: {', '.join(holders)}. See 'Several members hold the VIP' in {SYMPTOMS}."
+    return str(words(layout).vip_fault(layout, vip))
 
 
 def _member_faults(layout: Layout) -> List[str]:
-    return [member.fault for member in layout.members if member.fault]
+    faults = (words(layout).member_fault(layout, member) for member in layout.members)
+    return [fault for fault in faults if fault]
 
 
 def _servers_down(member: Member) -> List[str]:
@@ -214,12 +193,7 @@ def differences(layout: Layout) -> List[str]:
         for member in layout.read
         if member.seen["engine"] and member.engine_wanted not in (AUTO, member.seen["engine"])
     ]
-    found += [
-        f"{member.name}'s keepalived has no hook: if it is killed, the others take its VIPs only after an "
-        "Active_Down_Interval. onprem.lb.site writes the hook."
-        for member in layout.read
-        if not member.seen["resigns_when_killed"]
-    ]
+    found += words(layout).differences(layout)
     configured = {vip for member in layout.read for vip in member.addresses}
     for vip in layout.every_vip if configured else []:
         if vip not in configured:
@@ -256,28 +230,21 @@ def _names(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> List[str]:
 
 def _data(layout: Layout) -> Dict[str, Any]:
     return {
-        "vips": [
-            {
-                "address": vip,
-                "holders": layout.holders(vip),
-                "strangers": layout.strangers(vip),
-                "seconds": seconds_held(layout, vip),
-            }
-            for vip in layout.every_vip
-        ],
-        "members": [_member_data(member) for member in layout.members],
+        "vips": [words(layout).vip_data(layout, vip) for vip in layout.every_vip],
+        "members": [_member_data(layout, member) for member in layout.members],
         "not_asked": layout.left_out,
         "differences": differences(layout),
     }
 
 
-def _member_data(member: Member) -> Dict[str, Any]:
-    kept = ("engine", "written_by", "versions", "instances", "held", "servers", "held_back", "undo", "not_following")
+def _member_data(layout: Layout, member: Member) -> Dict[str, Any]:
+    of_vips = words(layout)
+    kept = ("engine", "written_by", "versions", *of_vips.MEMBER_KEYS, "servers", "held_back", "undo", "not_following")
     asked = ("firewall", "full", "names", "direct")
     return {
         "name": member.name,
         "was_read": not member.problem,
-        "could_take_over": None if member.problem else not member.reasons,
+        of_vips.CAPABLE: None if member.problem else not member.reasons,
         "reasons": [member.problem] if member.problem else member.reasons,
         **{key: member.seen[key] for key in (*kept, *asked) if key in member.seen},
     }

@@ -259,6 +259,15 @@ def test_the_survey_has_one_line_for_a_router_that_several_hosts_hear():
     assert len(bars) == 1, "the columns stand below each other"
 
 
+def test_of_members_that_announce_by_bgp_it_says_what_it_cannot_hear():
+    first, second = host("lb1"), host("lb2")
+    assert vrrp_routers.survey(iter([{**first, "reach": "vrrp"}, second])) == ["No VRRP router was heard."]
+    assert vrrp_routers.survey(iter([{**first, "reach": "bgp"}, second])) == [
+        "No VRRP router was heard.",
+        f"{vrrp_routers.BGP_UNHEARD} (Of lb1.)",
+    ]
+
+
 def test_below_the_survey_stands_what_is_wrong_once_with_who_heard_it():
     fight = [heard(0, A), heard(0.5, B), heard(1, A)]
     carp = vrrp_routers.Observation(0, "eth0", "", C, "224.0.0.18", Discard("carp", "a CARP advertisement of VHID 1"))

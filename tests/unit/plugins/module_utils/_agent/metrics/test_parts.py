@@ -18,6 +18,7 @@ from support.direct.reports import REPORT as DIRECT
 from support.follow.reports import REPORT as FOLLOW
 from support.proxy.reports import REPORT as PROXY
 
+DAEMONS = tuple(part for part in parts.PARTS if part.name != "frr")  # and the resolver
 CONFIGS = {part.name: part.config for part in parts.PARTS}
 REPORTS = {
     "proxy": (PROXY, proxy.prometheus),
@@ -47,7 +48,7 @@ def read(monkeypatch, answering, configured):
         return sockets[path]
 
     monkeypatch.setattr(status_socket, "fetch", fetch)
-    return parts.read(lambda path: "{}" if path in [CONFIGS[name] for name in configured] else "")
+    return parts.read(lambda path: "{}" if path in [CONFIGS[name] for name in configured] else "", DAEMONS)
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -66,11 +67,19 @@ def test_one_that_is_configured_and_does_not_answer_is_said(monkeypatch):
 def test_a_daemon_whose_report_is_of_another_version_answers_and_has_no_metrics(monkeypatch, report):
     monkeypatch.setattr(status_socket, "fetch", lambda _path, _timeout: report)
     every = dict.fromkeys(REPORTS, True)
-    assert parts.read(lambda path: "" if path == CONFIGS["resolver"] else "{}") == (every, "")
+    assert parts.read(lambda path: "" if path == CONFIGS["resolver"] else "{}", DAEMONS) == (every, "")
 
 
 def test_a_part_that_the_host_does_not_have_is_not_asked_for(monkeypatch):
     assert read(monkeypatch, REPORTS, []) == ({}, "")
+
+
+@pytest.mark.parametrize("says", ["onprem_lb_bgp_announced 1\n", None])
+def test_frr_is_a_part_of_a_host_with_a_health_gate(says):
+    (frr,) = [part._replace(ask=lambda _config: says) for part in parts.PARTS if part.name == "frr"]
+    assert frr.config == CONFIGS["anycast"]
+    assert parts.read(lambda _path: "{}", (frr,)) == ({"frr": says is not None}, says or "")
+    assert parts.read(lambda _path: "", (frr,)) == ({}, "")
 
 
 def asked(config, answers, state=""):

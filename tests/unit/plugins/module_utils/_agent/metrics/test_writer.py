@@ -59,6 +59,22 @@ def test_a_router_that_never_answered_has_no_instances(tmp_path):
     assert not any("vrrp" in line for line in found)
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_host_that_announces_by_bgp_has_no_router_that_could_answer_unless_one_has(tmp_path, monkeypatch, answers):
+    monkeypatch.setattr(parts, "read", lambda _text: ({"anycast": True, "frr": answers}, ""))
+    assert not any(line.startswith("onprem_lb_host_router_answers") for line in text_of(lambda: None, tmp_path))
+    said = [KEEPALIVED, None]
+    kept = writer.Writer(writer.Options(drill=str(tmp_path / "none")), lambda: said.pop(0), Log())
+    assert "onprem_lb_host_router_answers 1" in kept.text()
+    assert "onprem_lb_host_router_answers 0" in kept.text()
+
+
+def test_a_router_that_was_set_up_beside_bgp_should_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "read", lambda _text: ({"anycast": True, "frr": True}, ""))
+    monkeypatch.setattr(writer, "OF_ROUTERS", (str(tmp_path / "none"), str(tmp_path)))
+    assert "onprem_lb_host_router_answers 0" in text_of(lambda: None, tmp_path)
+
+
 def test_why_keepalived_does_not_answer_is_logged_until_it_does(tmp_path):
     log, answers = Log(), [keepalived.Refused("it is busy."), KEEPALIVED]
 

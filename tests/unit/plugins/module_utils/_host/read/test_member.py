@@ -33,6 +33,8 @@ INSTANCE = f"vip-{VIP}"
 RECORD = {"to": "lb2", "since": "2026-01-31 12:00 UTC", "by": "anna", "work": "", "done": ""}
 FOLLOW, DIRECT = "onprem-lb-follow.service", "onprem-lb-direct.service"
 ROUTERS = frozenset({"keepalived.service", "onprem-lb-vrrp.service"})
+GATE = "onprem-lb-anycast.service"
+BGP = ("frr.service", GATE)
 STATISTICS = "# pxname,svname,status,\nweb,app1,UP,\nweb,app2,DOWN,\n"
 MASTER, FAULT = f"({INSTANCE}) Entering MASTER STATE", f"({INSTANCE}) Entering FAULT STATE"
 
@@ -44,7 +46,7 @@ class Host:
         self.folder, self.engine = folder, engine
         self.stopped = set()
         self.disabled = set()
-        self.follows = self.has_plane = False
+        self.follows = self.has_plane = self.announces = False
         self.log = [MASTER]
         self.statistics = STATISTICS
         self.reports = {
@@ -96,6 +98,10 @@ class Host:
             return self.follows
         if unit == DIRECT:
             return self.has_plane
+        if unit in BGP:
+            return self.announces and unit == GATE
+        if unit in ROUTERS and self.announces:
+            return False
         return unit.startswith("onprem-lb") == (self.engine == "agent")
 
     @staticmethod

@@ -255,6 +255,13 @@ def test_a_member_without_a_router_has_metrics_of_its_health_gate():
     plan = {**NO_ROUTER, "bgp": {"anycast": GATE}}
     found = wanting(paths.METRICS, plan)
     assert (states(found["router"]), states(found["last"])) == ({paths.GATE: RUNS}, {paths.METRICS: RUNS})
+    own = text(found["last"], paths.METRICS).splitlines()
+    assert "After=frr.service onprem-lb-anycast.service" in own
+    assert "CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_AUDIT_WRITE" in own, "vtysh signs in with PAM"
+    of_router = text(wanting(paths.METRICS, {})["last"], paths.METRICS).splitlines()
+    assert "CapabilityBoundingSet=CAP_DAC_OVERRIDE" in of_router and "Description=Metrics of the VRRP router" in str(
+        of_router
+    )
 
 
 def test_a_member_that_announces_no_vip_any_more_keeps_nothing_of_the_health_gate():

@@ -8,11 +8,10 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.outside import SYMPTOMS, duration
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import (
     COMPARED,
-    SYMPTOMS,
     Beside,
-    duration,
     faults_after_return,
     questions,
     status,
