@@ -47,6 +47,7 @@ ConditionPathExists={due}
 After=network-online.target
 # At boot this comes first.
 Before=haproxy.service keepalived.service onprem-lb-proxy.service onprem-lb-vrrp.service
+Before=frr.service onprem-lb-anycast.service
 StartLimitIntervalSec=0
 
 [Service]
