@@ -98,7 +98,7 @@ def announcing(served: str = "one", conf: str = "", config: str = "", **units: U
             **{name.replace("gate", "onprem-lb-anycast"): unit for name, unit in units.items()},
         }
     )
-    return Snapshot(CONFIGS, files, {f"{name}.service": unit for name, unit in running.items()}, [])
+    return Snapshot(CONFIGS, files, {f"{name}.service": unit for name, unit in running.items()}, [], served=[VIP])
 
 
 class Systemd:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from typing import Any, Dict, List, NamedTuple
 
@@ -12,7 +13,7 @@ from ..._shared.resolver_records import Answering
 from .. import records
 from ..firewall.system import Host
 from ..read import resolver
-from ..read.reader import Run
+from ..read.reader import Reader, Run
 from . import (
     arming,
     changes,
@@ -21,8 +22,10 @@ from . import (
     meanwhile,
     program,
     restoring,
+    serving,
     snapshot,
     store,
+    undo,
     undoing,
 )
 from .arming import Due
@@ -56,8 +59,17 @@ def arm(member: Member, wanted: Due, purpose: str, kept: str = "") -> None:
     :raises arming.Refused, restoring.Failed, store.Refused: nothing is armed
     """
     target = arming.target(wanted)
-    store.save(store.State(wanted.run, purpose, member.now()), kept)
+    now = member.now()
+    store.save(store.State(wanted.run, purpose, now._replace(served=_served(now, member.run))), kept)
     arming.arm(member.run, wanted._replace(id=target), program.build())
+
+
+def _served(now: Snapshot, run: Run) -> List[str]:
+    """Return the VIPs that a member serves by BGP for certain."""
+    if not now.announces:
+        return []
+    reader = Reader(run, lambda name: shutil.which(name, path=restoring.PATH))
+    return serving.certain(now, undo.see(now, reader))
 
 
 def hold_back(member: Member) -> None:

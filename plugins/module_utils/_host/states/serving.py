@@ -3,12 +3,11 @@
 """What a member that announces its VIPs by BGP must not give up on the way back to a state. Pure.
 
 Each member serves by itself, and none can ask whether another one does: a router does not say whom else it has a path
-to. So each takes itself for the last one that serves. While it has a VIP on lo and a session, or may have, it ends no
-session that is established, has its gate check nothing else, and does not return to a state in which it announced
-nothing. What is established is proved by a router; what the state had is proved by nobody any more.
+to. So each takes itself for the last one that serves. While it has a VIP on lo and a session, or may have, it returns
+to nothing but what served that VIP when the run began, it ends no session that is established, and has its gate check
+nothing else. Once it has returned it has to serve still: otherwise it goes forth again.
 
-A member that serves nobody has nothing to give up, and returns wholly. Once one has returned that served before, it has
-to serve still: otherwise it goes forth again.
+A member that serves nobody has nothing to give up, and returns wholly.
 
 So that others serve meanwhile, one member returns after all the others have, or have gone forth again: it has the role
 ``first`` of `undoing`, whose heartbeats no member can outlast, and the others have ``other``.
@@ -25,7 +24,7 @@ from ..read import frr_text
 from . import undoing
 from .snapshot import ANNOUNCING, SETS_UP, Snapshot
 
-NOTHING_BEFORE = "it announced nothing before, and no other member can be asked whether it serves"
+NOBODY_BEFORE = "it served nobody for certain when the run began, and no other member can be asked whether it serves"
 
 
 class Seen(NamedTuple):
@@ -57,16 +56,24 @@ def served(now: Snapshot, seen: Seen) -> List[str]:
     return [vip for vip in vips if seen.on_lo is None or vip in seen.on_lo]
 
 
+def certain(now: Snapshot, seen: Seen) -> List[str]:
+    """Return the VIPs that this member serves for certain."""
+    return [vip for vip in served(now, seen) if seen.established and vip in (seen.on_lo or ())]
+
+
 def reason_to_stay(now: Snapshot, then: Snapshot, seen: Seen) -> str:
     """Return why nothing of this member may return; '' if it may, but for what `reason_of_frr` keeps."""
     serves = served(now, seen)
     if not serves:
         return ""
     before, after = _checks_of_vips(then), _checks_of_vips(now)
-    if not then.announces or not then.could_serve:
-        return NOTHING_BEFORE
+    if not then.served:
+        return NOBODY_BEFORE
     if before is None or after is None:
         return f"{paths.GATE_CONFIG} cannot be read, {'now' if after is None else 'as it was before'}"
+    unserved = [vip for vip in serves if vip in before and vip not in then.served]
+    if unserved:
+        return f"it did not serve {', '.join(unserved)} when the run began"
     others = [vip for vip in serves if vip in before and before[vip] != after[vip]]
     if others:
         return f"it serves {', '.join(others)} with other checks than before, which may ask for what would be gone"

@@ -96,6 +96,7 @@ class Snapshot(NamedTuple):
     instances: List[Instance]  # of the router, with their passwords
     openings: List[str] = []  # as `firewall.model.Opening` prints them
     interfaces: List[str] = []  # whose zones are opened
+    served: List[str] = []  # the VIPs that it served by BGP for certain, when a run saved this
 
     @property
     def digest(self) -> str:

@@ -47,6 +47,7 @@ def test_it_is_a_timer_of_the_host_and_comes_before_the_router_at_a_boot(host, t
     )
     assert "OnActiveSec=50s" in timer
     assert "Before=haproxy.service keepalived.service onprem-lb-proxy.service onprem-lb-vrrp.service\n" in service
+    assert "Before=frr.service onprem-lb-anycast.service\n" in service
     assert f"{interpreter.lasting()} -I {arming.PROGRAM}" in service
     assert os.readlink(f"{arming.WANTS}/onprem-lb-undo.service").endswith("onprem-lb-undo.service")
     assert records.due()["role"] == "first" and records.due()["boot"] == arming.boot_id()

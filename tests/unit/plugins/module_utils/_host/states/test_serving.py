@@ -55,17 +55,35 @@ def test_whoever_serves_nobody_returns_wholly_whatever_it_ran_before():
 
 @pytest.mark.parametrize(
     "then",
-    [
-        announcing(gate=STOPPED),
-        announcing(frr=STOPPED),
-        announcing(haproxy=STOPPED),
-        announcing()._replace(files=[], units={}),
-    ],
-    ids=["no gate", "no FRR", "no balancer", "nothing"],
+    [announcing()._replace(served=[]), announcing()._replace(files=[], units={}, served=[])],
+    ids=["broken or not known", "nothing"],
 )
 @pytest.mark.parametrize("seen", [SERVES, serving.Seen()])
-def test_whoever_serves_does_not_return_to_what_announced_nothing(then, seen):
-    assert serving.reason_to_stay(announcing(), then, seen) == serving.NOTHING_BEFORE
+def test_whoever_serves_does_not_return_to_what_served_nobody(then, seen):
+    assert serving.reason_to_stay(announcing(), then, seen) == serving.NOBODY_BEFORE
+
+
+def test_whoever_serves_does_not_return_to_what_did_not_serve_one_of_its_vips():
+    both = gate([VIP, VIP6])
+    seen = SERVES._replace(on_lo=[*ON_LO, VIP6])
+    assert serving.reason_to_stay(announcing(config=both), announcing(config=both), seen) == (
+        f"it did not serve {VIP6} when the run began"
+    )
+    assert serving.reason_to_stay(announcing(config=both), announcing(config=both), SERVES) == ""
+
+
+@pytest.mark.parametrize(
+    "seen, vips",
+    [
+        (SERVES, [VIP]),
+        (SERVES._replace(on_lo=None), []),
+        (SERVES._replace(established=None), []),
+        (SERVES._replace(established=[]), []),
+        (SERVES._replace(on_lo=["127.0.0.1"]), []),
+    ],
+)
+def test_a_state_has_the_vips_that_it_served_for_certain(seen, vips):
+    assert serving.certain(announcing(), seen) == vips
 
 
 @pytest.mark.parametrize("damage", [damaged, lambda given: without(given, GATE_CONF)])

@@ -9,7 +9,15 @@ import itertools
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import records
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import bgp
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, restoring, serving, snapshot, undo
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
+    arming,
+    manager,
+    restoring,
+    serving,
+    snapshot,
+    store,
+    undo,
+)
 from support.states import (
     FRR_CONF,
     GATE_CONF,
@@ -109,9 +117,9 @@ def test_without_a_vip_on_lo_it_returns_wholly(monkeypatch):
     assert LOADED in host.events and host.now.files == announcing().files
 
 
-def test_whoever_announced_nothing_before_stays_as_it_is_while_it_serves(monkeypatch):
-    host, then = Host(monkeypatch, announcing()), announcing(gate=STOPPED)._replace(files=[])
-    assert host.go(then, SERVES).stays == serving.NOTHING_BEFORE
+def test_whoever_served_nobody_before_stays_as_it_is_while_it_serves(monkeypatch):
+    host, then = Host(monkeypatch, announcing()), announcing()._replace(files=[], units={}, served=[])
+    assert host.go(then, SERVES).stays == serving.NOBODY_BEFORE
     assert host.events == ["ready"] and host.now.files == announcing().files
 
 
@@ -177,3 +185,24 @@ def test_addresses_that_cannot_be_read_are_not_known(monkeypatch):
     monkeypatch.setattr(bgp, "sessions", lambda _reader: [session, *others])
     monkeypatch.setattr(bgp, "running_config", lambda _reader: frr())
     assert undo.see(announcing(), None) == serving.Seen(None, {R1}, frr())
+
+
+@pytest.mark.parametrize("seen, vips", [(SERVES, [VIP]), (serving.Seen(), []), (DOWN, [])])
+def test_a_run_saves_what_it_serves_for_certain(monkeypatch, seen, vips):
+    saved = []
+    monkeypatch.setattr(manager.Member, "now", lambda _member: announcing()._replace(served=[]))
+    monkeypatch.setattr(undo, "see", lambda _now, _reader: seen)
+    monkeypatch.setattr(store, "save", lambda state, _kept: saved.append(state.saved))
+    monkeypatch.setattr(arming, "arm", lambda *_given: None)
+    monkeypatch.setattr(arming, "target", lambda wanted: wanted.run)
+    member = manager.Member(lambda _command: (0, "", ""), None, {}, [])
+    manager.arm(member, arming.Due("20260131T120000Z", "", "other", 40, 16.4), "a run")
+    assert saved[0].served == vips
+    again = snapshot.of_data(snapshot.as_data(saved[0]))
+    assert again.served == vips and again.digest == announcing().digest
+
+
+def test_a_state_that_was_saved_before_this_was_known_served_nobody_for_certain():
+    data = snapshot.as_data(announcing())
+    del data["served"]
+    assert snapshot.of_data(data).served == []
