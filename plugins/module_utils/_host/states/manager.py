@@ -86,10 +86,11 @@ def hold_back(member: Member) -> None:
 def listed(member: Member) -> List[Dict[str, Any]]:
     """Return the saved states, oldest first, each compared with the present."""
     now = member.now()
-    return [_compared(store.load(each), now) for each in store.ids()]
+    serves = _served(now, member.run)
+    return [_compared(store.load(each), now, serves) for each in store.ids()]
 
 
-def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
+def _compared(state: store.State, now: Snapshot, serves: List[str]) -> Dict[str, Any]:
     files = changes.of_files(now, state.saved).paths
     return {
         "id": state.id,
@@ -102,6 +103,8 @@ def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
         "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
         "unicast": {key: snapshot.unicast(each.instances) for key, each in (("now", now), ("then", state.saved))},
         "could_serve": state.saved.could_serve,
+        "reach": {"now": now.reach, "then": state.saved.reach},
+        "announced": serving.compared(state.saved, serves),
         "settle": undoing.settle([*state.saved.instances, *now.instances]),
     }
 
@@ -122,7 +125,8 @@ def imported(member: Member, data: Dict[str, Any], wanted: str, backup: str, dry
     state = store.State(wanted, "a backup", store.judged(data, member.configs), backup)
     if not dry:
         store.save(state)
-    return _compared(state, member.now())
+    now = member.now()
+    return _compared(state, now, _served(now, member.run))
 
 
 def name(member: Member, wanted: str, alone: bool) -> Dict[str, Any]:

@@ -19,11 +19,12 @@ import json
 from typing import Any, Collection, Dict, List, NamedTuple, Optional
 
 from ..._shared import paths
-from ..._shared.engines import FRR_UNIT
+from ..._shared.engines import AGENT, FRR_UNIT, NATIVE, UNITS
 from ..read import frr_text
 from . import undoing
 from .snapshot import ANNOUNCING, SETS_UP, Snapshot
 
+SERVING_UNITS = (UNITS[NATIVE].balancer, UNITS[AGENT].balancer, *ANNOUNCING)
 NOBODY_BEFORE = "it served nobody for certain when the run began, and no other member can be asked whether it serves"
 
 
@@ -105,6 +106,21 @@ def of_both(vips: Collection[str], then: Snapshot) -> List[str]:
     """Return those VIPs that a state has, too: one that the run has brought goes with the run."""
     before = _checks_of_vips(then) or {}
     return [vip for vip in vips if vip in before]
+
+
+def compared(then: Snapshot, serves: Collection[str]) -> Dict[str, Any]:
+    """Return what a rollback to a state has to know of a member.
+
+    :param serves: the VIPs that it serves now, for certain
+    """
+    could_serve = then.announces and then.could_serve
+    conf = _frr(then).get(paths.FRR_CONFIG, b"").decode(errors="replace")
+    return {
+        "now": [*serves],
+        "vips": [*(_checks_of_vips(then) or {})] if could_serve else [],
+        "sessions": frr_text.peers(conf) if could_serve else [],
+        "units": [name for name, unit in then.units.items() if unit.active and name in SERVING_UNITS],
+    }
 
 
 def is_without_frr(now: Snapshot) -> bool:

@@ -121,6 +121,13 @@ class Snapshot(NamedTuple):
         return NATIVE if paths.drop_in(KEEPALIVED) in present else ""
 
     @property
+    def reach(self) -> str:
+        """How its VIPs reached clients, by BGP or by VRRP; '' if it had none."""
+        if SETS_UP[paths.GATE] in {file.path for file in self.files}:
+            return "bgp"
+        return "vrrp" if self.engine else ""
+
+    @property
     def has_router(self) -> bool:
         return any(self.units[name].active for name in ROUTERS if name in self.units)
 

@@ -16,6 +16,7 @@ from ..model.plan import MemberPlan, Plan, Undo, Vip
 from .gate import noticed_ms
 
 LATER_S, RETURN_S = 10.0, 8.0  # as `_host/states/undoing` has them
+USUAL_S = 5.0  # within which the checks of a balancer notice a failure by default, and one
 LONGEST_S = 10.0  # a check that takes longer to fail is not waited for on the way back
 
 
