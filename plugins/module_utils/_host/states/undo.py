@@ -124,7 +124,8 @@ class Undo:
         self._routers: List[str] = []  # those that run when it begins
         self._serves_nobody = False
         self._ready: Callable[[], None] = lambda: None
-        self.stays = ""  # why the router stays as it is
+        self.stays = ""  # why the router stays as it is, or what was kept
+        self.kept = ""
         self.others = ""  # the files that stay, because somebody else has changed them
         self.ends = False  # set by a signal
 
@@ -169,17 +170,20 @@ class Undo:
         seen = self._sees()
         self.stays = self.stays or serving.reason_to_stay(now, self.then, seen)
         if self.stays:
+            self.kept = records.WHOLE
             self._say(f"It stays as it is: {self.stays}. {SITE_MENDS}")
             self._ready()
             return
         self.stays = serving.reason_of_frr(now, self.then, seen)
         if self.stays:
+            self.kept = "FRR"
             self._say(f"FRR stays as it is: {self.stays}. {SITE_MENDS}")
             self.then = keeping.with_files(now, self.then, paths.FRR_FILES)
         for step in meanwhile.steps(now, self.then):
             self._commands(self._restore(step, adds=True))
         lost = self._lost(serving.of_both(serving.served(now, seen), self.then))
         if lost:
+            self.kept = records.WHOLE
             self.stays = f"with the settings of before it did not serve {', '.join(lost)}"
             self._say(f"It goes forth again: {self.stays}. {SITE_MENDS}")
             self._commands(self._restore(now, adds=True))
@@ -375,6 +379,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     note()
     if undo.go(notifier.ready):
-        note(stays=undo.stays, others=undo.others)
+        note(stays=undo.stays, kept=undo.kept, others=undo.others)
         arming.clear(machine.run_command)
     return 0

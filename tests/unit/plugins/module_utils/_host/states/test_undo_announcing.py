@@ -106,7 +106,7 @@ def test_frr_and_the_gate_follow_the_balancer(monkeypatch):
 def test_an_established_session_keeps_frr_and_its_openings_and_the_rest_returns(monkeypatch):
     host = Host(monkeypatch, announcing(served="two", conf=frr(password="two")))
     undone = host.go(announcing(), SERVES._replace(running=frr(password="two")))
-    assert undone.stays == f"the session with {R1} is established, and would end"
+    assert undone.stays == f"the session with {R1} is established, and would end" and undone.kept == "FRR"
     assert host.events == ["files haproxy.cfg", "ready", HAPROXY_RELOADED, "open ['old', 'new']"]
     assert next(each for each in host.now.files if each.path == FRR_CONF).content == frr(password="two").encode()
 
@@ -119,7 +119,8 @@ def test_without_a_vip_on_lo_it_returns_wholly(monkeypatch):
 
 def test_whoever_served_nobody_before_stays_as_it_is_while_it_serves(monkeypatch):
     host, then = Host(monkeypatch, announcing()), announcing()._replace(files=[], units={}, served=[])
-    assert host.go(then, SERVES).stays == serving.NOBODY_BEFORE
+    undone = host.go(then, SERVES)
+    assert (undone.stays, undone.kept) == (serving.NOBODY_BEFORE, records.WHOLE)
     assert host.events == ["ready"] and host.now.files == announcing().files
 
 
@@ -136,7 +137,7 @@ def test_if_it_does_not_serve_with_the_settings_of_before_it_goes_forth_again(mo
     now = announcing(served="two")
     host = Host(monkeypatch, now)
     undone = host.go(announcing(), SERVES, after)
-    assert undone.stays == f"with the settings of before it did not serve {VIP}"
+    assert undone.stays == f"with the settings of before it did not serve {VIP}" and undone.kept == records.WHOLE
     assert host.now.files == now.files and "open ['old']" not in host.events
     assert "This member runs again" not in str(host.said)
 
