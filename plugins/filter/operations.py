@@ -18,6 +18,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
     status,
     steps,
     switchover,
+    turns,
 )
 
 
@@ -48,7 +49,7 @@ def switchover_steps(given, to="", back=False):
 
 
 def rollback_steps(given, to="", only_list=False):
-    """Return ``{faults, lines, id, what, members, first, settle}`` of a rollback.
+    """Return ``{faults, lines, id, what, members, first, settle, turns, proofs}`` of a rollback.
 
     :param given: with ``states``, as `member_state` lists them
     :param to: the ID of a state; the newest that is not the present one when empty
@@ -139,6 +140,7 @@ class FilterModule:
             "members_to_lock": locking.to_lock,
             "rollback_faults": status.faults_after_return,
             "rollback_steps": rollback_steps,
+            "rollback_unproved": turns.unproved,
             "switchover_measured": steps.measured,
             "switchover_missed": steps.missed,
             "switchover_steps": switchover_steps,

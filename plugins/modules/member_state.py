@@ -148,6 +148,8 @@ states:
       peers of each Virtual Router, C(keeps_names) where the resolver was added or
       removed since, so that its names stay, C(could_serve) where a router ran that could hold VIPs. C(backup) is the
       ID of the backup it came from.
+    - C(reach) is C(bgp), C(vrrp) or empty. C(announced) has the VIPs that are served by BGP C(now), and the C(vips),
+      the routers (C(sessions)) and the C(units) with which the state did so.
     - With V(imported) only the one of the backup.
   type: list
   elements: dict
@@ -165,6 +167,8 @@ states:
         then: {"51 IPv4": {"source": 192.0.2.11, "peers": [192.0.2.12, 192.0.2.13]}}
       keeps_names: false
       could_serve: true
+      reach: {now: vrrp, then: vrrp}
+      announced: {now: [], vips: [], sessions: [], units: [haproxy.service]}
       settle: 5
 engine:
   description: The engine that is set up here, or nothing.

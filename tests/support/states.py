@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+import json
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.states.snapshot import File, Snapshot, Unit
 
@@ -47,6 +48,57 @@ def native(served: str = "one", routed: str = "one", asked: str = "", **units: U
     running = {"haproxy.service": RUNS, "keepalived.service": RUNS, "onprem-lb-vrrp.service": STOPPED}
     running.update({f"{name}.service": unit for name, unit in units.items()})
     return Snapshot(CONFIGS, files, running, [INSTANCE])
+
+
+VIP, VIP6 = "203.0.113.10", "2001:db8:ffff::10"
+R1, R2 = "192.0.2.1", "198.51.100.1"
+FRR_CONF, GATE_CONF = "/etc/frr/frr.conf", "/etc/onprem-lb-agent/anycast.json"
+FRR_DROP_IN, GATE_UNIT = (
+    "/etc/systemd/system/frr.service.d/onprem-lb.conf",
+    "/etc/systemd/system/onprem-lb-anycast.service",
+)
+DOWN_FILE = {"name": "haproxy_down", "type": "file", "file": "/run/haproxy.down"}
+
+
+def gate(vips: Sequence[str] = (VIP,), checks: Sequence[Dict[str, Any]] = (DOWN_FILE,)) -> str:
+    """Return anycast.json; each VIP tracks all checks."""
+    track = [check["name"] for check in checks]
+    return json.dumps({"vips": [{"address": vip, "name": vip, "track": track} for vip in vips], "checks": [*checks]})
+
+
+def frr(peers: Sequence[str] = (R1,), vips: Sequence[str] = (VIP,), password: str = "one") -> str:
+    """Return frr.conf, which FRR shows so when it runs it."""
+    neighbours = [line for peer in peers for line in (f" neighbor {peer} remote-as 64601", f" neighbor {peer} {{}}")]
+    prefixes = [f"ip prefix-list onprem-vips seq {5 * at} permit {vip}/32" for at, vip in enumerate(vips, 1)]
+    lines = [*prefixes, "router bgp 64512", " bgp router-id 192.0.2.11", *neighbours, "exit"]
+    return MARK + "\n".join(lines).replace("{}", f"password {password}") + "\n"
+
+
+def announcing(served: str = "one", conf: str = "", config: str = "", **units: Unit) -> Snapshot:
+    """Return a member with haproxy that announces its VIPs by FRR and the health gate.
+
+    :param conf: frr.conf
+    :param config: of the gate
+    """
+    files = [
+        file(CONFIGS["haproxy"], f"{MARK}{served}\n", 0o640),
+        file(HAPROXY_UNIT),
+        file(FRR_DROP_IN),
+        file(FRR_CONF, conf or frr(), 0o640),
+        file("/etc/frr/daemons", f"{MARK}bgpd=yes\n", 0o640),
+        file(GATE_CONF, config or gate(), 0o600),
+        file(GATE_UNIT),
+        file("/usr/local/lib/onprem-lb-anycast/agent.pyz", "agent"),
+    ]
+    running = {"haproxy": RUNS, "keepalived": STOPPED, "onprem-lb-vrrp": STOPPED}
+    running.update(
+        {
+            "frr": RUNS,
+            "onprem-lb-anycast": RUNS,
+            **{name.replace("gate", "onprem-lb-anycast"): unit for name, unit in units.items()},
+        }
+    )
+    return Snapshot(CONFIGS, files, {f"{name}.service": unit for name, unit in running.items()}, [], served=[VIP])
 
 
 class Systemd:

@@ -43,10 +43,13 @@ class Member:
 class World:
     """The members of a pair, or of more, in virtual time; ``new`` are the settings that the run brings.
 
+    :cvar settle: the ``settle`` of the run
     :param engine: native or agent
     :param after: the ``undo_after`` of the run
     :param is_slow: whether the hosts are as slow as they may be with it
     """
+
+    settle = SETTLE
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class World:
 
     def arm(self, name: str) -> None:
         member = self.members[name]
-        member.due = due = self.sim.now + undoing.delay(member.role, self.after, SETTLE) * SECOND
+        member.due = due = self.sim.now + undoing.delay(member.role, self.after, self.settle) * SECOND
         self.sim.call_at(int(due), lambda _sim: self._elapse(member, due))
 
     def announce(self, name: str) -> None:
@@ -108,7 +111,7 @@ class World:
             self.begin_again(name)
             return False
         since = None if member.announced is None else (self.sim.now - member.announced) / SECOND
-        member.is_late = not undoing.is_in_time(member.role, self.after, SETTLE, since)
+        member.is_late = not undoing.is_in_time(member.role, self.after, self.settle, since)
         if not member.is_late:
             self.arm(name)
         return True
@@ -262,11 +265,11 @@ class World:
         self.stop(member.name)
         patience = undoing.Patience(
             self._instances_of("old"),
-            SETTLE,
+            self.settle,
             self._instances_of(member.files),
             now if ran else None,
-            now + undoing.first_is_over(self.after, SETTLE),
-            now + undoing.first_stays(self.after, SETTLE),
+            now + undoing.first_is_over(self.after, self.settle),
+            now + undoing.first_stays(self.after, self.settle),
             served,
         )
         self._look(member, generation, patience)

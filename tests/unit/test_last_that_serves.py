@@ -25,6 +25,7 @@ from support.plans.transitions import living
 PAGE = DOCS / "last-one.md"
 AUTOMATIONS = [
     "The undo of an unproved change",
+    "The undo where VIPs are announced by BGP",
     "A run's own stops",
     "A rollback",
     "A restore",

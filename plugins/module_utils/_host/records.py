@@ -16,8 +16,9 @@ from .candidates import candidate_of
 UNDO = f"{STATE}/undo"
 DUE = f"{UNDO}/due.json"  # the fields of `arming.Due` while an undo is armed or under way
 RETURNED = (
-    f"{UNDO}/returned.json"  # those and ``{at, waits, stays, others}`` from the beginning of an undo until the next run
+    f"{UNDO}/returned.json"  # those and ``{at, waits, stays, kept, others}`` from its beginning until the next run
 )
+WHOLE = "the whole member"  # of what has been ``kept`` as it was
 WRITTEN = f"{UNDO}/written.json"  # ``{path: [checksum]}`` of what runs have written since it was armed
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Dict, Sequence
 
 from . import pods
-from .engines import ANYCAST, CONFIGS, DIRECT, FOLLOW, HAPROXY, HOOK, KEEPALIVED, NATIVE, ROUTERS, UNITS, Daemon
+from .engines import ANYCAST, CONFIGS, DIRECT, FOLLOW, FRR, HAPROXY, HOOK, KEEPALIVED, NATIVE, ROUTERS, UNITS, Daemon
 
 WATCH, CORRECTION = "onprem-lb-down-file.path", "onprem-lb-down-file.service"
 SHUTDOWN, ANSWERS, METRICS = "onprem-lb-shutdown.service", "onprem-lb-answers.service", "onprem-lb-metrics.service"
@@ -30,6 +30,7 @@ STATES = f"{STATE}/states"  # to which it can return
 FOLLOW_STATE = "/var/lib/onprem-lb-follow"
 PACKAGES = "/etc/onprem-lb-packages.json"  # those that this collection has installed
 SYSCTL = "/etc/sysctl.d/90-onprem-lb.conf"
+GATE_CONFIG = "/etc/onprem-lb-agent/anycast.json"
 DEFAULTS = {program: CONFIGS[unit] for program, unit in zip((HAPROXY, KEEPALIVED), UNITS[NATIVE])}
 
 
@@ -38,8 +39,12 @@ def of_unit(name: str) -> str:
 
 
 def drop_in(program: str) -> str:
-    """Return the file that this collection adds to the unit of haproxy or keepalived."""
+    """Return the file that this collection adds to the unit of haproxy, keepalived or FRR."""
     return of_unit(f"{program}.service.d/onprem-lb.conf")
+
+
+FRR_CONFIG = "/etc/frr/frr.conf"
+FRR_FILES = (drop_in(FRR), FRR_CONFIG, "/etc/frr/daemons")
 
 
 def library(name: str) -> str:

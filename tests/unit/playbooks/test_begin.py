@@ -8,7 +8,7 @@ import pytest
 from support.recorded_hosts import CLUSTER, CLUSTER_VARIABLES, PAIR, PAIR_VARIABLES, deployment
 from support.recorded_plays import run
 
-REFUSED = ("switchover", "maintenance", "rollback", "restore")  # and the drill, once it has its probe
+REFUSED = ("switchover", "maintenance")  # and the drill, once it has its probe
 
 
 @pytest.mark.parametrize("playbook", REFUSED)
@@ -31,7 +31,10 @@ def test_a_survey_says_that_it_hears_vrrp_alone(layout, groups, reach, is_said):
 @pytest.mark.parametrize(
     "layout, groups, variables", [("pair", PAIR, PAIR_VARIABLES), ("ipi", CLUSTER, CLUSTER_VARIABLES)]
 )
-def test_members_with_vrrp_and_a_backup_are_not(layout, groups, variables):
-    for playbook, reach in (("status", "vrrp"), ("status", "bgp"), ("backup", "bgp")):
+def test_members_with_vrrp_a_backup_and_the_ways_back_are_not(layout, groups, variables):
+    for playbook, reach in (
+        ("status", "vrrp"),
+        *((each, "bgp") for each in ("status", "backup", "rollback", "restore")),
+    ):
         play = run(playbook, groups, deployment(), **variables, **{f"{layout}_reach": reach})
         assert "knows VRRP alone" not in str(play.faults())

@@ -17,6 +17,8 @@ STATE.update(
     keeps_names=False,
     unicast={"now": {}, "then": {}},
     could_serve=True,
+    reach={"now": "vrrp", "then": "vrrp"},
+    announced={"now": [], "vips": [], "sessions": [], "units": ["haproxy.service"]},
     settle=5.0,
 )
 

@@ -24,6 +24,8 @@ def state(**values):
         keeps_names=False,
         unicast={"now": {}, "then": {}},
         could_serve=True,
+        reach={"now": "vrrp", "then": "vrrp"},
+        announced={"now": [], "vips": [], "sessions": [], "units": ["haproxy.service"]},
         settle=5.0,
     )
     return {**usual, **values}
@@ -197,3 +199,56 @@ def test_a_rollback_names_the_variable_that_accepts_a_downgrade_where_it_locks()
 def test_a_rollback_says_once_what_becomes_of_it_when_it_is_interrupted():
     said = "If this run is interrupted, lb1, lb2 return to what they run now, within 55 s."
     assert rolled_back().said.count(said) == 1
+
+
+BGP = {
+    "reach": {"now": "bgp", "then": "bgp"},
+    "announced": {
+        "now": ["192.0.2.10"],
+        "vips": ["192.0.2.10"],
+        "sessions": ["192.0.2.254"],
+        "units": ["haproxy.service", "frr.service", "onprem-lb-anycast.service"],
+    },
+}
+
+
+def announced(proof, **given):
+    play = rolled_back({"layout_info": proof}, variables={"pair_reach": "bgp"}, **BGP, **given)
+    return play, [line for line in play.did(*STEPS, "layout_info") if "listed" not in line]
+
+
+def test_members_that_announce_return_in_turn_each_proved_and_no_router_is_asked_for():
+    play, order = announced({"faults": [], "msg": "", "held": [], "unserved": []})
+    heartbeat = ["lb1 member_state announced", "lb2 member_state postponed", "lb1 member_state postponed"]
+    assert play.code == 0 and order == [
+        *("lb1 member_state armed", "lb2 member_state armed"),
+        *heartbeat,
+        *heartbeat,
+        "lb1 member_state restored",
+        "lb1 layout_info",
+        *heartbeat,
+        "lb2 member_state restored",
+        "lb2 layout_info",
+        *heartbeat,
+        *("lb2 member_state confirmed", "lb1 member_state confirmed"),
+    ]
+    (plan, _other) = [call.given["plan"] for call in play.of("layout_info")]
+    assert plan["sessions"] == ["192.0.2.254"] and plan["vips"] == [{"address": "192.0.2.10"}]
+
+
+def test_one_that_does_not_serve_afterwards_ends_the_rollback_before_the_next_and_it_is_taken_back():
+    play, order = announced({"faults": ["no session of BGP is established."], "msg": "no session"})
+    assert play.code == 2 and "lb2 member_state restored" not in order
+    assert "lb1 has returned and does not serve, so lb2 stays as it is: no session of BGP is established." in str(
+        play.faults()
+    )
+    assert [line for line in order if "abandoned" in line] == [
+        f"lb{number} member_state abandoned" for number in (1, 2)
+    ]
+    assert not any("confirmed" in line for line in order)
+
+
+def test_a_dry_run_of_members_that_announce_proves_nothing():
+    play, order = announced({"faults": ["not yet"]}, check=True)
+    assert play.code == 0
+    assert order == ["lb1 member_state restored", "lb2 member_state restored"]

@@ -111,6 +111,11 @@ def resets(wanted: str, running: str) -> List[str]:
     return sorted(peer for peer, known in before.peers.items() if _is_reset(known, after.peers.get(peer, set())))
 
 
+def peers(text: str) -> List[str]:
+    """Return the peers that a file has."""
+    return sorted(_sessions(text).peers)
+
+
 def _is_reset(before: Set[str], after: Set[str]) -> bool:
     """Whether a session ends. One that BFD is to watch goes on, one that it has watched may not."""
     return bool(before - after) or any(not line.endswith("bfd") and " bfd " not in line for line in after - before)

@@ -36,8 +36,14 @@ def sentence(due: Mapping[str, Any], returned: Mapping[str, Any]) -> str:
             f"is returning to what it ran before {due['id']}{waits}. Its router starts on its own, and cannot be "
             f"started by hand ({JOURNAL}). The next run of onprem.lb.site repairs that too."
         )
+    if returned.get("stays") and returned.get("kept") == records.WHOLE:
+        return (
+            f"has stayed as it was and not returned to what it ran before {returned['id']}: {returned['stays']} "
+            f"({JOURNAL}). The next run of onprem.lb.site repairs that."
+        )
     if returned:
-        stays = [f", but for its router: {returned['stays']}"] if returned.get("stays") else []
+        kept = returned.get("kept") or "its router"
+        stays = [f", but for {kept}: {returned['stays']}"] if returned.get("stays") else []
         if returned.get("others"):
             stays.append(f", but for {returned['others']}, which somebody else has changed since")
         return (

@@ -45,8 +45,8 @@ SERVICE = """\
 Description=Return of this member to its previous settings, which no run has confirmed
 ConditionPathExists={due}
 After=network-online.target
-# At boot this comes first.
-Before=haproxy.service keepalived.service onprem-lb-proxy.service onprem-lb-vrrp.service
+# At boot this comes first, but for FRR, which starts before the network. It announces nothing before the last of these.
+Before=haproxy.service keepalived.service onprem-lb-proxy.service onprem-lb-vrrp.service onprem-lb-anycast.service
 StartLimitIntervalSec=0
 
 [Service]

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 from ..._shared import mark, paths, resolver_records
-from ..._shared.engines import AGENT, CONFIGS, NATIVE, UNITS
+from ..._shared.engines import AGENT, ANYCAST, CONFIGS, FRR_UNIT, NATIVE, UNITS
 from ..deploy import steps
 from ..read import facts
-from .snapshot import NAMES, ROUTERS, WATCHED_UNITS, File, Snapshot
+from .snapshot import ANNOUNCING, NAMES, ROUTERS, WATCHED_UNITS, File, Snapshot, Unit
 
 SYSTEMD = "/etc/systemd/"
 SYSCTL = "/etc/sysctl.d/"
@@ -26,6 +26,9 @@ SIGNALLED = ("systemctl", "kill", "--kill-who=main")
 NOT_WAITED_FOR = (paths.FOLLOWING, paths.PLANE)
 # A plane removes its table, if it is ended as its unit says. A server takes its VIPs from lo, by its program.
 STOPPED_FIRST = (paths.PLANE, paths.SERVER)
+LEADING = (*ANNOUNCING, *ROUTERS)  # clients to this host: after what serves them, and before it as they stop
+# As frr-reload does it, without ending a session that does not depend on the difference: `restoring` knows how.
+LOAD_FRR = ["frr-reload.py", "--reload", paths.FRR_CONFIG]
 
 
 class FileChanges(NamedTuple):
@@ -58,7 +61,7 @@ def keeps_names(now: Snapshot, then: Snapshot) -> bool:
 
 
 def _is_of_others(file: File, configs: Sequence[str]) -> bool:
-    return file.path in configs and not mark.is_marked(file.content.decode(errors="replace"))
+    return file.path in (*configs, *paths.FRR_FILES) and not mark.is_marked(file.content.decode(errors="replace"))
 
 
 def before_files(now: Snapshot, then: Snapshot) -> List[List[str]]:
@@ -71,7 +74,7 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
 
     :param changed: the paths of these files
     """
-    others = [name for name in WATCHED_UNITS if name not in ROUTERS]
+    others = [name for name in WATCHED_UNITS if name not in LEADING]
     stopped = [name for name in reversed(others) if name not in STOPPED_FIRST and _stops(name, now, then)]
     return [
         *([["systemctl", "daemon-reload"]] if any(path.startswith(SYSTEMD) for path in changed) else []),
@@ -85,14 +88,14 @@ def of_units(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List
 
 
 def of_routers(now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:
-    """Return the commands that make the routers run as they did then, once the files have changed.
+    """Return the commands that make the routers run as they did then, or FRR and the health gate, with these files.
 
     One that has no reason to load its file again is left alone. The names follow the VIPs: until then the resolver
     answers as a run or a rollback has had it answer, at both.
     """
     return [
-        *(["systemctl", "stop", name] for name in ROUTERS if _stops(name, now, then)),
-        *(command for name in ROUTERS for command in _running(name, now, then, changed)),
+        *(["systemctl", "stop", name] for name in (*reversed(ANNOUNCING), *ROUTERS) if _stops(name, now, then)),
+        *(command for name in LEADING for command in _running(name, now, then, changed)),
         *of_names(changed),
     ]
 
@@ -125,8 +128,10 @@ def _loaded_tables(then: Snapshot, changed: Sequence[str]) -> Iterator[List[str]
 
 
 def _enabling(now: Snapshot, then: Snapshot) -> Iterator[List[str]]:
-    for name, unit in then.units.items():
-        if name in now.units and now.units[name].enabled != unit.enabled:
+    off = dict.fromkeys(ANNOUNCING, Unit(False, False))  # a state has those alone that were set up
+    before, after = {**off, **now.units}, {**off, **then.units}
+    for name, unit in after.items():
+        if name in before and before[name].enabled != unit.enabled:
             yield ["systemctl", "enable" if unit.enabled else "disable", name]
 
 
@@ -145,6 +150,10 @@ def _running(name: str, now: Snapshot, then: Snapshot, changed: Sequence[str]) -
         return _of_agent(name, is_part and name in ROUTERS, now, then, changed)
     if name in STARTED_ANEW:
         is_part = is_part or any(f"/{name.partition('.')[0]}/" in path for path in changed)
+    if name == FRR_UNIT:
+        return [LOAD_FRR] if {*paths.FRR_FILES} & {*changed} else []
+    if name == paths.GATE:
+        return _of_gate(is_part, changed)
     if name == paths.ANSWERS:
         is_part = is_part or any("/onprem-lb-keepalived/" in path for path in changed)
     if name == paths.PLANE:
@@ -168,6 +177,13 @@ def _of_direct(name: str, is_part: bool, changed: Sequence[str]) -> List[List[st
     if is_part or any(path.startswith("/usr/local/lib/onprem-lb-direct/") for path in changed):
         return [[*SIGNALLED, "--signal=USR2", name]]
     return [["systemctl", "reload", name]] if "/etc/onprem-lb-direct/direct.json" in changed else []
+
+
+def _of_gate(is_part: bool, changed: Sequence[str]) -> List[List[str]]:
+    """Return the command for the health gate, which keeps its VIPs as it starts again."""
+    if is_part or any(path.startswith(f"{paths.library(ANYCAST)}/") for path in changed):
+        return [["systemctl", "restart", paths.GATE]]
+    return [["systemctl", "reload", paths.GATE]] if paths.GATE_CONFIG in changed else []
 
 
 def _of_agent(name: str, is_restarted: bool, now: Snapshot, then: Snapshot, changed: Sequence[str]) -> List[List[str]]:

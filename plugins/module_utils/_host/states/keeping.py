@@ -66,8 +66,8 @@ def with_router(now: Snapshot, then: Snapshot) -> Snapshot:
 
 
 def is_of_router(path: str, configs: Mapping[str, str]) -> bool:
-    """Whether a file is the configuration of a router."""
-    return path in (configs.get(KEEPALIVED), CONFIGS[UNITS[AGENT].router])
+    """Whether a file is the configuration of a router, or of what announces VIPs in its place."""
+    return path in (configs.get(KEEPALIVED), CONFIGS[UNITS[AGENT].router], paths.GATE_CONFIG, *paths.FRR_FILES)
 
 
 def runs_router(snapshot: Snapshot) -> List[str]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from typing import Any, Dict, List, NamedTuple
 
@@ -12,7 +13,7 @@ from ..._shared.resolver_records import Answering
 from .. import records
 from ..firewall.system import Host
 from ..read import resolver
-from ..read.reader import Run
+from ..read.reader import Reader, Run
 from . import (
     arming,
     changes,
@@ -21,8 +22,10 @@ from . import (
     meanwhile,
     program,
     restoring,
+    serving,
     snapshot,
     store,
+    undo,
     undoing,
 )
 from .arming import Due
@@ -56,8 +59,17 @@ def arm(member: Member, wanted: Due, purpose: str, kept: str = "") -> None:
     :raises arming.Refused, restoring.Failed, store.Refused: nothing is armed
     """
     target = arming.target(wanted)
-    store.save(store.State(wanted.run, purpose, member.now()), kept)
+    now = member.now()
+    store.save(store.State(wanted.run, purpose, now._replace(served=_served(now, member.run))), kept)
     arming.arm(member.run, wanted._replace(id=target), program.build())
+
+
+def _served(now: Snapshot, run: Run) -> List[str]:
+    """Return the VIPs that a member serves by BGP for certain."""
+    if not now.announces:
+        return []
+    reader = Reader(run, lambda name: shutil.which(name, path=restoring.PATH))
+    return serving.certain(now, undo.see(now, reader))
 
 
 def hold_back(member: Member) -> None:
@@ -74,10 +86,11 @@ def hold_back(member: Member) -> None:
 def listed(member: Member) -> List[Dict[str, Any]]:
     """Return the saved states, oldest first, each compared with the present."""
     now = member.now()
-    return [_compared(store.load(each), now) for each in store.ids()]
+    serves = _served(now, member.run)
+    return [_compared(store.load(each), now, serves) for each in store.ids()]
 
 
-def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
+def _compared(state: store.State, now: Snapshot, serves: List[str]) -> Dict[str, Any]:
     files = changes.of_files(now, state.saved).paths
     return {
         "id": state.id,
@@ -90,6 +103,8 @@ def _compared(state: store.State, now: Snapshot) -> Dict[str, Any]:
         "changes_link": snapshot.on_the_link(state.saved.instances) != snapshot.on_the_link(now.instances),
         "unicast": {key: snapshot.unicast(each.instances) for key, each in (("now", now), ("then", state.saved))},
         "could_serve": state.saved.could_serve,
+        "reach": {"now": now.reach, "then": state.saved.reach},
+        "announced": serving.compared(state.saved, serves),
         "settle": undoing.settle([*state.saved.instances, *now.instances]),
     }
 
@@ -110,7 +125,8 @@ def imported(member: Member, data: Dict[str, Any], wanted: str, backup: str, dry
     state = store.State(wanted, "a backup", store.judged(data, member.configs), backup)
     if not dry:
         store.save(state)
-    return _compared(state, member.now())
+    now = member.now()
+    return _compared(state, now, _served(now, member.run))
 
 
 def name(member: Member, wanted: str, alone: bool) -> Dict[str, Any]:

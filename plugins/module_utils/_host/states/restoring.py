@@ -6,14 +6,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from typing import Callable, List
 
+from ..._shared import paths
 from ..candidates import candidate_of
 from ..firewall import core, model
 from ..firewall.system import Host
-from ..read.reader import Run
+from ..read.reader import Reader, Run
+from ..write import frr
 from . import changes, snapshot
 from .snapshot import File, Snapshot
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Failed(Exception):
@@ -84,11 +89,24 @@ def current_openings(firewall: Host) -> List[str]:
         raise Failed(str(error)) from None
 
 
+def _load_frr(run: Run) -> str:
+    """Have FRR run its file; return why it does not, or ''."""
+    try:
+        with open(paths.FRR_CONFIG, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+    except OSError as error:
+        return f"FRR goes on with what it runs: {error}."
+    return frr.take(frr.Frr(Reader(run, lambda name: shutil.which(name, path=PATH))), text)
+
+
 def commands(run: Run, todo: List[List[str]], say: Callable[[str], None]) -> List[str]:
     """Run commands one after the other, and go on after one that fails; return what failed."""
-    failed = []
+    failed: List[str] = []
     for command in todo:
         say(" ".join(command))
+        if command == changes.LOAD_FRR:
+            failed += filter(None, [_load_frr(run)])
+            continue
         code, out, err = run(command)
         if code:
             failed.append(f"{' '.join(command)} failed: {' '.join((err or out).split()) or f'exit code {code}'}")

@@ -17,16 +17,18 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import held_back, paths, resolver_records
-from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, NATIVE, UNITS
+from ..._shared.engines import AGENT, ANYCAST, CONFIGS, FRR, FRR_UNIT, HAPROXY, KEEPALIVED, NATIVE, UNITS
 from ..read import facts
 from ..read.reader import Run, show
 
+LIBRARIES = ("agent", ANYCAST, "follow", "direct", "direct-server", "keepalived", "metrics")
 # Every file that a run writes, but for the record of installed packages: those stay installed.
 NAMES = resolver_records.PATHS  # with the VIPs
 OWN_FILES = (
     "/etc/systemd/system/haproxy.service.d/onprem-lb*.conf",
     "/etc/systemd/system/keepalived.service.d/onprem-lb*.conf",
     "/etc/systemd/system/nftables.service.d/onprem-lb*.conf",
+    *paths.FRR_FILES,
     # Without onprem-lb-undo, the resolver's and onprem-lb-shutdown: none is a part of a state. A host keeps its
     # resolver, of which a state has the answers alone, and the stop of the last one would stop the router.
     "/etc/systemd/system/onprem-lb-[!urs]*",
@@ -38,7 +40,7 @@ OWN_FILES = (
     "/etc/onprem-lb-direct/*",
     "/etc/onprem-lb-direct-server/*",
     paths.members_record("*"),
-    *(f"{paths.library(name)}/*" for name in ("agent", "follow", "direct", "direct-server", "keepalived", "metrics")),
+    *(f"{paths.library(name)}/*" for name in LIBRARIES),
     *held_back.PATHS.values(),
 )
 # In the order in which they start.
@@ -50,12 +52,17 @@ WATCHED_UNITS = (
     paths.FOLLOWING,
     paths.SERVER,
     paths.PLANE,
+    FRR_UNIT,
+    paths.GATE,
     UNITS[NATIVE].router,
     UNITS[AGENT].router,
     paths.ANSWERS,
     paths.METRICS,
 )
 ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)
+ANNOUNCING = (FRR_UNIT, paths.GATE)
+# A host may have an FRR of its own, and neither its files nor its unit are a part of a state then.
+SETS_UP = {FRR_UNIT: paths.drop_in(FRR), paths.GATE: paths.of_unit(paths.GATE)}
 LABEL = "security.selinux"
 
 Instance = Dict[str, Any]
@@ -89,6 +96,7 @@ class Snapshot(NamedTuple):
     instances: List[Instance]  # of the router, with their passwords
     openings: List[str] = []  # as `firewall.model.Opening` prints them
     interfaces: List[str] = []  # whose zones are opened
+    served: List[str] = []  # the VIPs that it served by BGP for certain, when a run saved this
 
     @property
     def digest(self) -> str:
@@ -103,23 +111,38 @@ class Snapshot(NamedTuple):
 
     @property
     def engine(self) -> str:
-        """The engine whose router is set up; '' if there is none."""
+        """The engine whose router is set up, or whose balancer, where VIPs are announced; '' if there is none."""
         present = {file.path for file in self.files}
+        if SETS_UP[paths.GATE] in present:
+            is_agent = paths.of_unit(UNITS[AGENT].balancer) in present
+            return AGENT if is_agent else NATIVE if paths.drop_in(HAPROXY) in present else ""
         if paths.of_unit(UNITS[AGENT].router) in present:
             return AGENT
         return NATIVE if paths.drop_in(KEEPALIVED) in present else ""
+
+    @property
+    def reach(self) -> str:
+        """How its VIPs reached clients, by BGP or by VRRP; '' if it had none."""
+        if SETS_UP[paths.GATE] in {file.path for file in self.files}:
+            return "bgp"
+        return "vrrp" if self.engine else ""
 
     @property
     def has_router(self) -> bool:
         return any(self.units[name].active for name in ROUTERS if name in self.units)
 
     @property
+    def announces(self) -> bool:
+        """Whether it announced VIPs by BGP, as long as its balancer served."""
+        return all(name in self.units and self.units[name].active for name in ANNOUNCING)
+
+    @property
     def could_serve(self) -> bool:
-        """Whether a router ran that could hold VIPs: beside a balancer that was set up and did not run, none can."""
+        """Whether it could have had VIPs: beside a balancer that was set up and did not run, nobody has any."""
         balancer = UNITS[self.engine or NATIVE].balancer
         is_set_up = any(file.path.startswith(f"/etc/systemd/system/{balancer}") for file in self.files)
         runs = balancer in self.units and self.units[balancer].active
-        return self.has_router and (runs or not is_set_up)
+        return (self.has_router or self.announces) and (runs or not is_set_up)
 
 
 def on_the_link(instances: Iterable[Instance]) -> List[Tuple[Any, ...]]:
@@ -160,11 +183,12 @@ def take(run: Run, configs: Dict[str, str], openings: List[str], interfaces: Lis
     :param root: a folder in place of /, for tests
     """
     files = [_file(path, root) for path in present(configs.values(), root)]
+    absent = {unit for unit, path in SETS_UP.items() if path not in {file.path for file in files}}
     shown = show(run, WATCHED_UNITS, ("Id", "ActiveState", "UnitFileState"))
     units = {
         each["Id"]: Unit(each.get("ActiveState") in ("active", "reloading"), each.get("UnitFileState") == "enabled")
         for each in shown
-        if "Id" in each
+        if "Id" in each and each["Id"] not in absent
     }
     return Snapshot(configs, files, units, _instances(configs, files, units), openings, interfaces)
 
@@ -173,7 +197,14 @@ def present(configs: Iterable[str], root: str = "") -> List[str]:
     """Return the paths that a state has of this host as it is."""
     found = [path[len(root) :] for pattern in OWN_FILES for path in glob.glob(root + pattern)]
     found += [path for path in configs if os.path.lexists(root + path)]
-    return sorted({path for path in found if not os.path.isdir(root + path) or os.path.islink(root + path)})
+    other = () if SETS_UP[FRR_UNIT] in found else paths.FRR_FILES
+    return sorted(
+        {
+            path
+            for path in found
+            if path not in other and (not os.path.isdir(root + path) or os.path.islink(root + path))
+        }
+    )
 
 
 def is_own(path: str, configs: Iterable[str]) -> bool:

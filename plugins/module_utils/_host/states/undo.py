@@ -7,22 +7,21 @@ It logs to the journal what it does and why. `undoing` decides, and `restoring` 
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 from types import MappingProxyType
 from typing import Any, Callable, Collection, List, Mapping, Optional, Set, Tuple, Union
 
 from ..._agent.net.netlink import Netlink
 from ..._agent.runtime.sd_notify import Notifier
+from ..._shared import paths
 from ..._shared.vrrp_routers import LinkView
 from .. import records
 from ..firewall.system import Host
 from ..link import neighbours, sniffer
+from ..read import bgp
+from ..read.reader import Reader
 from . import (
     arming,
     changes,
@@ -30,51 +29,19 @@ from . import (
     keeping,
     meanwhile,
     restoring,
+    serving,
     snapshot,
     store,
     undoing,
 )
+from .machine import Machine
 from .snapshot import ROUTERS, Instance, Snapshot
 
 LISTENS_S = 1.5  # for Advertisements, at least
 TRIES_S = 3.0  # for how long a link that cannot be watched is tried again, before the router is left alone
 ANSWERS_S = 0.3
-COMMAND_S = 120
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-class Machine:
-    """What `firewall.system` needs of an AnsibleModule."""
-
-    def __init__(self) -> None:
-        self.run_command_environ_update = {"LC_ALL": "C"}
-        self.tmpdir = tempfile.gettempdir()
-
-    def run_command(self, arguments: List[str], data: Optional[str] = None) -> Tuple[int, str, str]:
-        environment = {**os.environ, "PATH": PATH, **self.run_command_environ_update}
-        try:
-            done = subprocess.run(
-                arguments,
-                input=data or "",
-                capture_output=True,
-                text=True,
-                env=environment,
-                timeout=COMMAND_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return 127, "", str(error)
-        return done.returncode, done.stdout, done.stderr
-
-    def get_bin_path(self, name: str) -> Optional[str]:
-        return shutil.which(name, path=PATH)
-
-    def atomic_move(self, source: str, destination: str) -> None:
-        shutil.copymode(destination if os.path.exists(destination) else source, source)
-        shutil.copyfile(source, f"{destination}.new")
-        shutil.copymode(source, f"{destination}.new")
-        os.rename(f"{destination}.new", destination)
-        os.unlink(source)
+PAUSE_S = 0.5  # between two looks at what this member announces
+SITE_MENDS = "The next run of onprem.lb.site repairs that."
 
 
 def listens_for(instances: List[Instance]) -> float:
@@ -96,14 +63,34 @@ def look(instances: List[Instance]) -> undoing.Seen:
     return undoing.Seen(heard, neighbours.holders_on_link(links, ANSWERS_S), serves)
 
 
-def addresses() -> Set[str]:
-    """Return the addresses of this host, but for those of the loopback interface: direct return has VIPs there."""
+def addresses(of_loopback: bool = False) -> Set[str]:
+    """Return the addresses of this host, but for those of the loopback interface, or these alone.
+
+    Direct return, and what announces VIPs by BGP, have them there.
+    """
     netlink = Netlink()
     try:
         loopback = {link.index for link in netlink.links() if link.name == "lo"}
-        return {each.address for each in netlink.addresses() if each.index not in loopback}
+        return {each.address for each in netlink.addresses() if (each.index in loopback) is of_loopback}
     finally:
         netlink.close()
+
+
+def see(now: Snapshot, reader: Reader) -> serving.Seen:
+    """Read what this member serves by BGP, as far as it says that."""
+    try:
+        on_lo: Optional[Set[str]] = addresses(of_loopback=True)
+    except OSError:
+        on_lo = None
+    try:
+        sessions = bgp.sessions(reader)
+        return serving.Seen(
+            on_lo,
+            {each.peer for each in sessions if each.state == bgp.ESTABLISHED},
+            bgp.running_config(reader),
+        )
+    except bgp.NoAnswer:
+        return serving.Seen(on_lo, [] if serving.is_without_frr(now) else None)
 
 
 def say(text: str) -> None:
@@ -123,17 +110,22 @@ class Undo:
         say: Callable[[str], None] = say,
         written: Mapping[str, Collection[str]] = MappingProxyType({}),
         note: Callable[..., None] = lambda **_known: None,
+        sees: Callable[[Snapshot, Reader], serving.Seen] = see,
     ) -> None:
         """
+        :param looks: at the link
+        :param sees: what this member announces by BGP
         :param written: the checksums of what runs have written to each path since the undo was armed
         :param note: records what the router waits for, and why it stays, for who asks this member meanwhile
         """
         self.due, self.then, self.machine, self.run = due, then, machine, machine.run_command
         self._looks, self._say, self._written, self._note = looks, say, written, note
+        self._sees = lambda: sees(self._now(), Reader(machine.run_command, machine.get_bin_path))
         self._routers: List[str] = []  # those that run when it begins
         self._serves_nobody = False
         self._ready: Callable[[], None] = lambda: None
-        self.stays = ""  # why the router stays as it is
+        self.stays = ""  # why the router stays as it is, or what was kept
+        self.kept = ""
         self.others = ""  # the files that stay, because somebody else has changed them
         self.ends = False  # set by a signal
 
@@ -147,6 +139,18 @@ class Undo:
         now = self._now()
         self._routers = keeping.runs_router(now)
         self._spare_others(now)
+        if serving.concerns(now, self.then):
+            self._return_announcing(now)
+        elif not self._return_on_the_link(now):
+            return False
+        for failure in fallback_unit.begin(self.run, self.then.configs):
+            self._say(failure)
+        if not self.stays:
+            self._say(f"This member runs again what it ran before{f', but for {self.others}' if self.others else ''}.")
+        return True
+
+    def _return_on_the_link(self, now: Snapshot) -> bool:
+        """Return with a router of VRRP; False if that was ended while it waited."""
         waits = undoing.waits(self.due.role, self.due.boot != arming.boot_id())
         self.stays = self.stays or self._reason_to_stay(now, waits)
         if self.stays:
@@ -159,11 +163,42 @@ class Undo:
             for step in before:
                 self._commands(self._restore(step, adds=True))
             self._commands(self._restore(last))
-        for failure in fallback_unit.begin(self.run, self.then.configs):
-            self._say(failure)
-        if not self.stays:
-            self._say(f"This member runs again what it ran before{f', but for {self.others}' if self.others else ''}.")
         return True
+
+    def _return_announcing(self, now: Snapshot) -> None:
+        """Return where VIPs are announced by BGP: to what serves, or forth again to what has served."""
+        seen = self._sees()
+        self.stays = self.stays or serving.reason_to_stay(now, self.then, seen)
+        if self.stays:
+            self.kept = records.WHOLE
+            self._say(f"It stays as it is: {self.stays}. {SITE_MENDS}")
+            self._ready()
+            return
+        self.stays = serving.reason_of_frr(now, self.then, seen)
+        if self.stays:
+            self.kept = "FRR"
+            self._say(f"FRR stays as it is: {self.stays}. {SITE_MENDS}")
+            self.then = keeping.with_files(now, self.then, paths.FRR_FILES)
+        for step in meanwhile.steps(now, self.then):
+            self._commands(self._restore(step, adds=True))
+        lost = self._lost(serving.of_both(serving.served(now, seen), self.then))
+        if lost:
+            self.kept = records.WHOLE
+            self.stays = f"with the settings of before it did not serve {', '.join(lost)}"
+            self._say(f"It goes forth again: {self.stays}. {SITE_MENDS}")
+            self._commands(self._restore(now, adds=True))
+        elif not self.stays:
+            self._firewall(adds=False)
+
+    def _lost(self, vips: List[str]) -> List[str]:
+        """Return which of these VIPs this member serves no longer, once it has had the time to notice."""
+        until = time.monotonic() + serving.proof_s(self.due.settle)
+        while vips and not self.ends:
+            lost = serving.lost(vips, self._sees())
+            if time.monotonic() >= until:
+                return lost
+            time.sleep(PAUSE_S)
+        return []
 
     def _now(self) -> Snapshot:
         return snapshot.take(self.run, self.then.configs, [], [])
@@ -228,7 +263,7 @@ class Undo:
 
     def _keep_router(self, now: Snapshot) -> None:
         """Return everything but the router."""
-        self._say(f"The router stays as it is: {self.stays}. The next run of onprem.lb.site repairs that.")
+        self._say(f"The router stays as it is: {self.stays}. {SITE_MENDS}")
         rest = keeping.with_router(now, self.then)
         self._restore(rest, adds=True)
         whole = "So does everything else, because the router checks something else than before."
@@ -255,7 +290,7 @@ class Undo:
         if not self._wait(now, stopped_at):
             return False
         if self.stays:
-            self._say(f"The router keeps running as before: {self.stays}. The next run of onprem.lb.site repairs that.")
+            self._say(f"The router keeps running as before: {self.stays}. {SITE_MENDS}")
             routers = [["systemctl", "start", name] for name in self._routers or self._chosen()]
         else:
             routers = self._restore(self.then)  # a run that went on too late may have written more
@@ -344,6 +379,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: setattr(undo, "ends", True))
     note()
     if undo.go(notifier.ready):
-        note(stays=undo.stays, others=undo.others)
+        note(stays=undo.stays, kept=undo.kept, others=undo.others)
         arming.clear(machine.run_command)
     return 0

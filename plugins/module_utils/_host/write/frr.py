@@ -155,16 +155,26 @@ def carry_out(planned: Plan, frr: Frr, move: files.Move) -> files.Checked:
         left = [str(error)]
     if left:
         _return(planned, frr, move)
-        raise units.Failed(_failed(left, said, planned))
+        raise units.Failed(f"{_failed(left, said, planned.text)} It was returned to what it ran before.")
     return checked
 
 
-def _failed(left: Sequence[str], said: str, planned: Plan) -> str:
+def take(frr: Frr, text: str) -> str:
+    """Have FRR go over to the file that is in its place, and never start anew for it; return what is wrong, or ''."""
+    try:
+        said = reload_into(frr, text)
+        left = until_in_force(frr, text, SETTLE_LIMIT)
+    except (files.Refused, bgp.NoAnswer) as error:
+        return str(error)
+    return _failed(left, said, text) if left else ""
+
+
+def _failed(left: Sequence[str], said: str, text: str) -> str:
     more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
     errors = [line.strip() for line in said.splitlines() if line.lstrip().startswith("%")]
     sentence = f"FRR does not run the new configuration: it {'; '.join(left[:SHOWN])}{more}."
     sentence += f" It says: {' '.join(errors)}." if errors else ""
-    return masking.hidden(f"{sentence} It was returned to what it ran before.", planned.text)
+    return masking.hidden(sentence, text)
 
 
 def _return(planned: Plan, frr: Frr, move: files.Move) -> None:

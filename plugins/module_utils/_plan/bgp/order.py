@@ -7,14 +7,50 @@ Each of them serves, so that what fails on one leaves the others. Those that ann
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults
-from ..._shared.engines import ROUTERS
+from ..._shared.engines import FRR_UNIT, ROUTERS
 from ..._shared.paths import GATE
 from ..model.plan import MemberPlan, Plan, Undo, Vip
+from .gate import noticed_ms
 
-NO_UNDO = Undo(reason="members that announce by BGP have no undo yet. The next run completes what this one has begun.")
+LATER_S, RETURN_S = 10.0, 8.0  # as `_host/states/undoing` has them
+USUAL_S = 5.0  # within which the checks of a balancer notice a failure by default, and one
+LONGEST_S = 10.0  # a check that takes longer to fail is not waited for on the way back
+
+
+def settle(noticed: float) -> float:
+    """Return what members that notice a failure within so many seconds get as ``settle``; see `serving.proof_s`."""
+    return 2 * (noticed + RETURN_S) - LATER_S / 2
+
+
+def undo(members: Sequence[Mapping[str, Any]], planned: Mapping[str, MemberPlan], vips: Sequence[Vip]) -> Undo:
+    """Return the undo of a run; one without members, and with the reason, where none can be.
+
+    The ``first`` returns after the others: the member that changes last, which has the settings of before for longest.
+
+    :param planned: the plan of each
+    """
+    here = [member for member in members if not member.get("outside_limit")]
+    serving = [member["name"] for member in here if announced(member["host"], vips)]
+    if not serving:
+        return Undo(reason="no member announces its VIPs yet. The next run completes what this one has begun.")
+    for member in here:
+        host = member["host"]
+        if FRR_UNIT in {*host.get("existing_units", [])} - {*host.get("own_units", [])}:
+            reason = f"{member['name']} has an FRR that this collection has not set up, and that this run takes over."
+            return Undo(reason=f"{reason} The next run finds nothing more to take over, and can return.")
+    names = [member["name"] for member in here]
+    judged = max(planned[name].expected.judged for name in names)
+    return Undo(names, serving[-1], settle(_noticed(planned.values())), judged)
+
+
+def _noticed(planned: Iterable[MemberPlan]) -> float:
+    """Return within how many seconds members notice that their balancers do not serve."""
+    checks = [check for each in planned for check in each.bgp.get("anycast", {}).get("checks", [])]
+    seconds = [noticed_ms(check, hangs=True) / 1000 for check in checks]
+    return 1 + max([each for each in seconds if each <= LONGEST_S], default=0.0)
 
 
 def announced(host: Mapping[str, Any], vips: Sequence[Vip]) -> List[str]:

@@ -258,7 +258,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
         leaving=way.leaving,
         joining=way.joining,
         waiting=static_pods.waiting(members, planned),
-        undo=bgp_order.NO_UNDO if found.bgp else undo(members, planned, way, judged.held),
+        undo=bgp_order.undo(members, planned, found.vips) if found.bgp else undo(members, planned, way, judged.held),
         departed=departed(members, [vip.address for vip in found.vips]),
         record=record(members, sources),
         engines=engine_choice.table(carrying, way.migrating),

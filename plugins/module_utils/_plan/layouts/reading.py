@@ -112,7 +112,7 @@ def _of_layout(down_file: str, record: str) -> List[Dict[str, str]]:
     """Return the layout's own files that a run compares."""
     units = [paths.CORRECTION, paths.WATCH, paths.SHUTDOWN, paths.ANSWERS]
     own = [{"path": paths.of_unit(name), "unit": name} for name in units]
-    return [*own, {"path": down_file or NO_DOWN_FILE}, {"path": record}]
+    return [*own, {"path": down_file or NO_DOWN_FILE}, {"path": record}, {"path": paths.GATE_CONFIG}]
 
 
 def _is_mapping(value: Any) -> bool:

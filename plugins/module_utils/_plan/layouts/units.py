@@ -19,7 +19,6 @@ from . import follow
 File = Dict[str, Any]  # as `config_files` takes it
 OURS = "onprem-lb-"  # what their names begin with, and those of their templates do not
 AGENT_FILES, LOADED = "/etc/onprem-lb-agent", "/run/haproxy.loaded"
-ANYCAST = paths.GATE_CONFIG
 FOLLOW_LEAVES = (paths.library(engines.FOLLOW), follow.FOLDER)
 PYTHON = "/usr/bin/python3"  # until the host has said which one runs its modules
 ALIVE = "0\n"  # what a down file says of a balancer that serves
@@ -234,15 +233,15 @@ def _gate(about: About) -> Unit:
         bool(config),
         after=f"frr.service {BALANCERS}",
         command=about.command(archive),
-        config=ANYCAST,
+        config=paths.GATE_CONFIG,
         checksum=about.agent.get("checksum", ""),
         runs_programs="script" in types,
         sees_processes=bool(types & {"script", "process"}),
     )
-    file = {"path": ANYCAST, "content": "", "state": "absent"}
+    file = {"path": paths.GATE_CONFIG, "content": "", "state": "absent"}
     if config:
         text = json.dumps(config, indent=2) + "\n"
-        file = {"path": ANYCAST, "content": text, "mode": follow.PRIVATE, "unit": paths.GATE}
+        file = {"path": paths.GATE_CONFIG, "content": text, "mode": follow.PRIVATE, "unit": paths.GATE}
     return _row(
         about,
         own,
@@ -296,6 +295,7 @@ def by_stage(about: About) -> Dict[str, Any]:
         "compared": {
             "files": [record, *alive, *_work(compared).files],
             "units": [unit.name for unit in compared if unit.is_wanted],
+            "gate": [file for file in made.gate.files if file["path"] == paths.GATE_CONFIG],
             "others": [unit.name for unit in (made.follow, made.metrics, made.gate) if unit in there],
         },
     }
@@ -308,7 +308,7 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS)
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
-    gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records, ANYCAST]
+    gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records, paths.GATE_CONFIG]
     leaves = [
         paths.library("metrics"),
         paths.library(engines.ANYCAST),

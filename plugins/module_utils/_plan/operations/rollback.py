@@ -14,6 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 from ..._shared import resolver_records
 from ..._shared.state_ids import PURPOSE, RETURNED, when
 from ..model.restarts import at_once
+from . import turns
 from .members import Layout, Member, layouts
 from .steps import incomplete, several
 
@@ -40,6 +41,8 @@ class Steps(NamedTuple):
     purpose: str = ""  # of the state that it saves
     renames: bool = False  # whether names get other addresses
     names_at_once: int = 0  # on how many members at a time; 0 for all, where no resolver starts anew
+    turns: List[Dict[str, List[str]]] = []  # as `turns.of` returns them, where VIPs are announced by BGP
+    proofs: Dict[str, Dict[str, Any]] = {}  # what `layout_info` must find then on each that has returned
 
 
 def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) -> Steps:
@@ -78,8 +81,11 @@ def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], t
         return Steps([], [f"The members already run {name}: nothing to do.{others}"])
     found = _of(layout, saved, chosen)
     returning = {name: state for name, state in found.items() if not state["is_present"]}
-    faults = _refusals(layout, chosen, found, engines)
-    return Steps(faults) if faults else _moves(layout, chosen, found, returning)
+    faults = [*turns.refusals(chosen, found), *_refusals(layout, chosen, found, engines)]
+    if faults:
+        return Steps(faults)
+    steps_found = _moves(layout, chosen, found, returning)
+    return turns.taken(steps_found, returning) if turns.are_announced(found) else steps_found
 
 
 def _before_the_last_run(layout: Layout, saved: Dict[str, States], known: List[str]) -> str:

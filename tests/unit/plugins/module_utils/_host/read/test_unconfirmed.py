@@ -35,6 +35,12 @@ DUE, RETURNED = {"id": RUN, "after": 40.0}, {"id": RUN, "at": "2026-01-31 12:01:
             {**RETURNED, "others": "/etc/a.cfg"},
             "but for /etc/a.cfg, which somebody else has changed since (journalctl",
         ),
+        ({}, {**RETURNED, "stays": "no answer", "kept": "FRR"}, "but for FRR: no answer"),
+        (
+            {},
+            {**RETURNED, "stays": "no answer", "kept": records.WHOLE},
+            f"has stayed as it was and not returned to what it ran before {RUN}: no answer (journalctl",
+        ),
         ({}, {"run": RUN, "id": RUN}, "at an unknown time"),
     ],
 )

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter, records
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, program
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
 from support.states import Systemd
 
 RUN, OTHER_RUN = "20260131T120000Z", "20260201T120000Z"
@@ -46,7 +48,10 @@ def test_it_is_a_timer_of_the_host_and_comes_before_the_router_at_a_boot(host, t
         (tmp_path / f"etc/systemd/system/onprem-lb-undo.{kind}").read_text() for kind in ("timer", "service")
     )
     assert "OnActiveSec=50s" in timer
-    assert "Before=haproxy.service keepalived.service onprem-lb-proxy.service onprem-lb-vrrp.service\n" in service
+    before = re.search("^Before=(.+)$", service, re.MULTILINE)[1].split()
+    assert {*before} == {*(name for each in engines.UNITS.values() for name in each), paths.GATE}
+    # FRR's own unit is before network.target, and this one after it: they would be in a circle.
+    assert engines.FRR_UNIT not in before and "After=network-online.target\n" in service
     assert f"{interpreter.lasting()} -I {arming.PROGRAM}" in service
     assert os.readlink(f"{arming.WANTS}/onprem-lb-undo.service").endswith("onprem-lb-undo.service")
     assert records.due()["role"] == "first" and records.due()["boot"] == arming.boot_id()

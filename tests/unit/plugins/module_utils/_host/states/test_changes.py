@@ -9,7 +9,22 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import changes
 from ansible_collections.onprem.lb.plugins.module_utils._shared import resolver_records
-from support.states import CONFIGS, KEEPALIVED_UNIT, MARK, RUNS, STOPPED, file, native
+from support.states import (
+    CONFIGS,
+    FRR_CONF,
+    GATE_UNIT,
+    KEEPALIVED_UNIT,
+    MARK,
+    RUNS,
+    STOPPED,
+    VIP,
+    VIP6,
+    announcing,
+    file,
+    frr,
+    gate,
+    native,
+)
 
 AGENT = {"onprem-lb-vrrp.service": RUNS, "onprem-lb-proxy.service": RUNS}
 
@@ -203,3 +218,60 @@ def test_the_kernel_gets_its_settings_before_haproxy_loads_its_file():
         f"sysctl --ignore --load {path}",
         "systemctl reload haproxy.service",
     ]
+
+
+# -- members that announce their VIPs by BGP
+
+FRR_LOADED = "frr-reload.py --reload /etc/frr/frr.conf"
+
+
+@pytest.mark.parametrize(
+    "now, commands",
+    [
+        (announcing(), []),
+        (announcing(conf=frr(password="two")), [FRR_LOADED]),
+        (announcing(config=gate([VIP, VIP6])), ["systemctl reload onprem-lb-anycast.service"]),
+        (
+            announcing(conf=frr(vips=[VIP6]), config=gate([VIP6])),
+            [FRR_LOADED, "systemctl reload onprem-lb-anycast.service"],
+        ),
+        (announcing(gate=STOPPED), ["systemctl start onprem-lb-anycast.service"]),
+        (
+            announcing(frr=STOPPED, gate=STOPPED),
+            ["systemctl start frr.service", "systemctl start onprem-lb-anycast.service"],
+        ),
+    ],
+)
+def test_frr_and_the_health_gate_run_their_files_of_before_and_frr_never_starts_anew_for_that(now, commands):
+    assert [command for command in way(now, announcing())[1] if "able" not in command] == commands
+
+
+def test_the_balancer_returns_before_what_leads_clients_to_it():
+    now = announcing(served="two", conf=frr(password="two"), config=gate([VIP6]))
+    first, last = way(now, announcing())
+    assert first == ["systemctl reload haproxy.service"]
+    assert last == [FRR_LOADED, "systemctl reload onprem-lb-anycast.service"]
+
+
+@pytest.mark.parametrize("path", [GATE_UNIT, "/usr/local/lib/onprem-lb-anycast/agent.pyz"])
+def test_a_gate_of_before_starts_anew_which_leaves_its_vips(path):
+    now = announcing()
+    now = now._replace(files=[each if each.path != path else file(path, "other") for each in now.files])
+    assert way(now, announcing())[1] == ["systemctl restart onprem-lb-anycast.service"]
+
+
+def test_a_member_that_announced_nothing_gives_its_vips_up_before_its_sessions():
+    then = announcing()._replace(files=[], units={"haproxy.service": RUNS})
+    assert way(announcing(), then)[1] == ["systemctl stop onprem-lb-anycast.service", "systemctl stop frr.service"]
+    assert "systemctl disable frr.service" in way(announcing(), then)[0]
+
+
+def test_an_frr_of_others_is_neither_started_stopped_nor_rewritten():
+    """Where the drop-in is not this collection's, neither are the files: `snapshot.take` leaves them out."""
+    theirs = native()
+    assert way(theirs, theirs) == [[], []] and not any("frr" in path for path in changes.of_files(theirs, theirs).paths)
+    changed = announcing()
+    changed = changed._replace(
+        files=[each._replace(content=b"theirs") if each.path == FRR_CONF else each for each in changed.files]
+    )
+    assert FRR_CONF not in changes.of_files(changed, native()).paths

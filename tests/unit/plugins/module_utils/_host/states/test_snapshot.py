@@ -67,6 +67,42 @@ def test_it_has_every_file_of_this_collection_and_none_of_others(tmp_path):
     assert snapshot.present(CONFIGS.values(), str(tmp_path)) == own
 
 
+BGP_FILES = [
+    "/etc/frr/daemons",
+    "/etc/frr/frr.conf",
+    "/etc/onprem-lb-agent/anycast.json",
+    "/etc/systemd/system/frr.service.d/onprem-lb.conf",
+    "/etc/systemd/system/onprem-lb-anycast.service",
+    "/usr/local/lib/onprem-lb-anycast/agent.pyz",
+]
+
+
+def test_it_has_what_announces_vips_and_its_units(tmp_path):
+    for path in [*BGP_FILES, "/etc/frr/vtysh.conf"]:
+        write(tmp_path, path)
+    systemd = Systemd(**{"frr": True, "onprem-lb-anycast": True})
+    taken = snapshot.take(systemd.run_command, CONFIGS, [], [], str(tmp_path))
+    assert [each.path for each in taken.files] == BGP_FILES
+    assert taken.announces and taken.could_serve
+    assert all(snapshot.is_own(path, CONFIGS.values()) for path in BGP_FILES)
+
+
+def test_an_frr_of_others_is_no_part_of_it_nor_are_units_that_are_not_set_up(tmp_path):
+    write(tmp_path, "/etc/frr/frr.conf")
+    systemd = Systemd(frr=True)
+    taken = snapshot.take(systemd.run_command, CONFIGS, [], [], str(tmp_path))
+    assert taken.files == [] and not {*snapshot.ANNOUNCING} & {*taken.units}
+
+
+@pytest.mark.parametrize(
+    "path, engine",
+    [("/etc/systemd/system/onprem-lb-proxy.service", "agent"), (HAPROXY_UNIT, "native")],
+)
+def test_where_vips_are_announced_the_engine_is_that_of_the_balancer(path, engine):
+    gate = file("/etc/systemd/system/onprem-lb-anycast.service")
+    assert native()._replace(files=[gate, file(path)]).engine == engine
+
+
 def test_it_has_modes_links_units_and_the_instances_of_the_router_that_runs(tmp_path):
     write(tmp_path, CONFIGS["keepalived"], KEEPALIVED, 0o600)
     write(tmp_path, "/usr/local/lib/onprem-lb-agent/agent-1.pyz")

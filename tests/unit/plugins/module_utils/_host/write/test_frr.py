@@ -205,3 +205,15 @@ def test_check_mode_checks_and_changes_nothing(path):
     host = Host(path)
     written.check(plan(host), host.reader, os.rename)
     assert (Path(path).read_text(), host.loads, host.commands) == (OLD, 0, [])
+
+
+def test_on_the_way_back_it_goes_over_to_its_file_and_never_starts_anew_for_it(path):
+    host = Host(path, running=NEW, missing=["bfdd"])
+    assert written.take(host.frr, OLD) == ""
+    assert (host.text, host.loads, host.commands) == (OLD, 1, [])
+
+
+@pytest.mark.parametrize("why", [{"reloads": lambda now, _given: now}, {"running": None}], ids=["refuses", "is silent"])
+def test_on_the_way_back_it_says_why_it_does_not_run_its_file(path, why):
+    said = written.take(Host(path, **{"running": NEW, **why}).frr, OLD)
+    assert said.startswith("FRR does not") and "correct-horse" not in said

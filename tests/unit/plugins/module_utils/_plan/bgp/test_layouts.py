@@ -178,4 +178,4 @@ def test_the_sessions_stay_open_while_old_ports_are_kept():
 
 
 def test_a_run_says_why_no_member_that_announces_returns():
-    assert plan(racks()).undo.reason.startswith("members that announce by BGP have no undo yet.")
+    assert plan(racks()).undo.reason.startswith("no member announces its VIPs yet.")

@@ -11,7 +11,14 @@ from support.members import RECORD, VIP, instance, pair, seen
 
 STATE = {"id": "20260131T120000Z", "purpose": "onprem.lb.site", "backup": "", "engine": "native", "is_present": False}
 STATE.update(
-    files=[], keeps_names=False, unicast={"now": {}, "then": {}}, changes_link=True, could_serve=True, settle=5
+    files=[],
+    keeps_names=False,
+    unicast={"now": {}, "then": {}},
+    changes_link=True,
+    could_serve=True,
+    settle=5,
+    reach={"now": "vrrp", "then": "vrrp"},
+    announced={"now": [], "vips": [], "sessions": [], "units": []},
 )
 
 

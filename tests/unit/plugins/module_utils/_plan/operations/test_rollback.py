@@ -27,6 +27,8 @@ def state(name, present=False, link=False, engine="native", router=True, backup=
         "changes_link": link,
         "unicast": {"now": {}, "then": {}},
         "could_serve": router,
+        "reach": {"now": "vrrp", "then": "vrrp"},
+        "announced": {"now": [], "vips": [], "sessions": [], "units": ["haproxy.service"]},
         "settle": 5,
     }
 
