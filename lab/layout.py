@@ -6,7 +6,7 @@ Pure. A host's number is the last part of its addresses. A scenario that is not 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, Tuple
 
@@ -101,6 +101,8 @@ BGP = (
     Host("r1", "routers", 2, variant="routers", networks=ROUTED, gateway=4),
     Host("r2", "routers", 3, variant="routers", networks=ROUTED, gateway=5),
 )
+# Both in one rack, whose addresses the VIPs are among, as a pair with VRRP is that goes to BGP. node1 is a client on its link.
+BGP_MOVE = tuple(replace(host, networks=("rack1",)) if host.name == "lb2" else host for host in BGP)
 LAYOUTS = {
     "direct": DIRECT,
     "examples": EXAMPLES,
@@ -111,6 +113,7 @@ LAYOUTS = {
     "pods": PODS,
     "names": NAMES,
     "bgp": BGP,
+    "bgp-move": BGP_MOVE,
 }
 
 

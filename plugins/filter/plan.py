@@ -21,7 +21,7 @@ import uuid
 
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
-from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import order as bgp_order
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.refused import refused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver as dns_resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import forecast
@@ -107,8 +107,8 @@ def layout_plans(given, layout, left_out=(), drills=()):
     """Return ``{faults, plans, lines}``, the plans as data."""
     recorded = _read(given)
     found = _forecast(recorded, layout, left_out, drills)
-    unbuilt = [sentence for plan in found.plans for sentence in bgp_order.unbuilt(recorded, plan, layout)]
-    return no_plans(unbuilt) if unbuilt else as_data(found)
+    faults = [sentence for plan in found.plans for sentence in refused(recorded, plan, layout)]
+    return no_plans(faults) if faults else as_data(found)
 
 
 def layout_forecast(given, layout, left_out=(), drills=()):

@@ -14,7 +14,8 @@ author:
 description:
   - Makes the active firewall of the host, firewalld, ufw or nftables, accept TCP connections to some ports from
     anywhere or from some networks, and VRRP (IP protocol 112) from the named peers only.
-  - One call describes all openings. Openings of an earlier call that are not named any more are closed.
+  - One call describes all openings. Openings of an earlier call that are not named any more are closed, except with
+    O(keep).
   - Nothing is installed and nothing is activated. Without an active firewall the module does nothing and says so.
 options:
   ports:
@@ -55,6 +56,11 @@ options:
     type: list
     elements: str
     default: []
+  keep:
+    description: Whether the openings of an earlier call stay open that this one does not name.
+    type: bool
+    default: false
+    version_added: 1.1.0
   manager:
     description:
       - The firewall to open. V(auto) takes the first active one of V(firewalld), V(ufw) and V(nftables).
@@ -181,6 +187,7 @@ def main() -> None:
             },
             "vrrp_peers": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "interfaces": {"type": "list", "elements": "str", "default": [], "no_log": False},
+            "keep": {"type": "bool", "default": False},
             "manager": {"type": "str", "choices": ["auto", "firewalld", "ufw", "nftables", "none"], "default": "auto"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
@@ -192,7 +199,8 @@ def main() -> None:
         wanted = wanted_openings(params["ports"], params["vrrp_peers"], params["restricted_ports"])
         if params["state"] == "absent":
             wanted = []
-        todo = plan(host, params["manager"], wanted, params["interfaces"])
+        keep = params["keep"] and params["state"] == "present"
+        todo = plan(host, params["manager"], wanted, params["interfaces"], keep)
         if not module.check_mode:
             apply(todo.actions, host)
     except FirewallError as error:

@@ -139,17 +139,18 @@ def observe(plan, reader):
         "stale": [sentence for sentence in itertools.starmap(in_force.unloaded, daemons.items()) if sentence],
         "in_fault": {name: why for daemon in daemons.values() for name, why in daemon.in_fault.items()},
         "down_file": reader.text(plan["down_file"]).strip() if plan.get("down_file") else "",
-        "sessions": sessions(plan, reader),
-        "on_loopback": reader.on_loopback() if plan.get("sessions") else [],
+        **sessions(plan, reader),
+        "on_loopback": reader.on_loopback() if plan.get("announced") else [],
     }
 
 
 def sessions(plan, reader):
-    """Return the state of each session of BGP by its peer; nothing if FRR does not answer."""
+    """Return of each session of BGP its state, and how many VIPs were sent; nothing if FRR does not answer."""
     try:
-        return {each.peer: each.state for each in bgp.sessions(reader)} if plan.get("sessions") else {}
+        found = bgp.sessions(reader) if plan.get("sessions") else []
     except bgp.NoAnswer:
-        return {}
+        found = []
+    return {"sessions": {each.peer: each.state for each in found}, "sent": {each.peer: each.sent for each in found}}
 
 
 CHECK = {

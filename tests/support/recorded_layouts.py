@@ -35,7 +35,13 @@ MEMBER = {
     "engine": "native",
     "router": ROUTER,
     "balancer": BALANCER,
-    "firewall": {"ports": [443], "restricted_ports": [], "vrrp_peers": [], "interfaces": ["eth0"]},
+    "firewall": {
+        "ports": [443],
+        "restricted_ports": [],
+        "vrrp_peers": [],
+        "interfaces": ["eth0"],
+        "keeps_others": False,
+    },
     **{name: {} for name in ("pods", "direct", "direct_server", "follow", "resolver", "replaced_router")},
     **dict.fromkeys(("replaces", "moves_from"), ""),
     **{name: [] for name in ("unused", "replaced_programs", "checks", "questions", "asked")},
@@ -56,6 +62,7 @@ PLAN = {
     },
     "sole_router": "",
     "routers_together": False,
+    "move": {"to": "", "came_from": "", "announcing": [], "stopping": [], "told": []},
     **{name: [] for name in ("joining", "leaving", "waiting", "departed", "migration_order", "outages", "targets")},
 }
 # Of the programs' roles, whose own files have tests of their own.

@@ -129,6 +129,7 @@ MAY_IMPORT = {
     "_host.states": (
         *("_host", "_host.read", "_host.deploy", "_host.firewall", "_host.link", "_shared"),
         *("_agent.keepalived.conf", "_agent.net.netlink", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
+        "_agent.metrics.sessions",  # the words of BGP
     ),
     "_shared": ("_agent.VERSION", "_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),

@@ -16,10 +16,11 @@ WATCH, CORRECTION = "onprem-lb-down-file.path", "onprem-lb-down-file.service"
 SHUTDOWN, ANSWERS, METRICS = "onprem-lb-shutdown.service", "onprem-lb-answers.service", "onprem-lb-metrics.service"
 RESOLVER, KEEPER = "onprem-lb-resolver.service", "onprem-lb-resolver-keeper.service"
 GUARD = "onprem-lb-machine-config.service"
+QUIET = "onprem-lb-quiet.service"
 FOLLOWING, PLANE, SERVER = (Daemon(name).unit for name in (FOLLOW, DIRECT, f"{DIRECT}-server"))
 GATE, GATE_CONFIG = Daemon(ANYCAST).unit, "/etc/onprem-lb-agent/anycast.json"
 # Those of the layout itself, without the engines' and the API's guard.
-HELPERS = (WATCH, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE, GATE)
+HELPERS = (WATCH, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE, GATE, QUIET)
 EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *HELPERS, *pods.NAMES)
 # What runs beside the routers on a member: some of it serves, some has credentials, and a host without its resolver
 # has no names.

@@ -11,8 +11,9 @@ from support.roles import calls, tasks
 
 ROLE, SYSTEMD, PROOF = "ansible.builtin.include_role", "ansible.builtin.systemd_service", "onprem.lb.layout_info"
 WAVE = {"members": ["lb1"], "proves": ["lb2"], "hands_over": []}
+NO_MOVE = {"move": {"announcing": []}}
 KNOWN = {
-    "__layout_plan": {"routers_together": False, "joining": []},
+    "__layout_plan": {"routers_together": False, "joining": [], **NO_MOVE},
     "__layout_me": {"replaces": "", "proof": {"vips": []}},
     "__layout_undo": {"run": ""},
     "__layout_is_native": True,
@@ -57,7 +58,8 @@ def test_only_the_members_of_the_wave_change():
 
 
 @pytest.mark.parametrize(
-    "plan", [{"routers_together": True, "joining": []}, {"routers_together": False, "joining": ["lb1"]}]
+    "plan",
+    [{"routers_together": True, "joining": [], **NO_MOVE}, {"routers_together": False, "joining": ["lb1"], **NO_MOVE}],
 )
 def test_a_router_that_starts_or_changes_later_is_left_alone_in_the_wave(plan):
     assert configured("lb1", __layout_plan=plan) == ["onprem.lb.haproxy"]
@@ -105,3 +107,50 @@ def test_static_pods_change_in_the_wave_of_their_member_and_the_routers_of_holde
     stopped, _started = wave(PODS, on="lb1", of={"hands_over": ["lb1"]}, **known)
     assert stopped == {"pods": ["onprem-lb-router"], "state": "stopped"}
     assert wave(SYSTEMD, on="lb1", of={"hands_over": ["lb1"]}, __layout_router_stopped={"changed": True}, **known) == []
+
+
+def moving(file, on, name, modules, **known):
+    variables = {**KNOWN, "inventory_hostname": on, "__layout_moving": name, **known}
+    return [call for _module, call in calls("layout", variables, *modules, tasks_from=file)]
+
+
+def test_one_member_announces_at_a_time_and_is_verified_before_the_next_one():
+    names = [task["name"] for task in tasks("layout", "routers/announce.yml")]
+    files = [task["ansible.builtin.include_tasks"] for task in tasks("layout", "routers/announce.yml")]
+    assert files == ["units.yml", "verify.yml"] and len(names) == 2
+    configuring = {task["name"]: task for task in tasks("layout", "configure.yml")}
+    (loop,) = [task for task in configuring.values() if "move.announcing" in str(task.get("loop"))]
+    order = [*configuring]
+    assert order.index("Configure | Change the Backups, then each holder") < order.index(loop["name"])
+
+
+def test_in_a_move_the_wave_leaves_the_gate_to_its_own_turn():
+    (gate,) = [
+        task for task in tasks("layout", "routers/wave.yml") if task["name"].startswith("Wave | The health gate")
+    ]
+    assert "inventory_hostname not in __layout_plan.move.announcing" in gate["when"]
+
+
+HOST = {"active_units": ["keepalived.service", "frr.service"], "enabled_units": [], "existing_units": ["frr.service"]}
+
+
+@pytest.mark.parametrize("announces, stops", [(True, "keepalived.service"), (False, "frr.service")])
+def test_the_one_whose_turn_it_is_ends_what_the_plan_does_not_have(announces, stops):
+    known = {
+        "item": stops,
+        "__layout_announces": announces,
+        "__layout_paths": plan.layout_paths(),
+        "__layout_host": HOST,
+        "__layout_plan": {"move": {"came_from": "vrrp"}},
+    }
+    (loop,) = [task["loop"] for task in tasks("layout", "routers/leave.yml") if "loop" in task]
+    assert "if __layout_announces else ['frr.service']" in loop
+    stopped = moving("routers/leave.yml", "lb1", "lb1", [SYSTEMD], **known)
+    assert [(call["name"], call["state"], call["enabled"]) for call in stopped] == [(stops, "stopped", False)]
+    assert moving("routers/leave.yml", "lb2", "lb1", [SYSTEMD], **known) == []
+
+
+def test_nothing_that_relies_on_them_goes_before_they_have_ended():
+    names = [task["name"] for task in tasks("layout", "unused.yml")]
+    assert names.index("Unused | End VRRP or BGP, one after another") == 0
+    assert names.index("Unused | Remove helper units and the down file") < names.index("Unused | Remove the programs")

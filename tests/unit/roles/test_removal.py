@@ -39,6 +39,7 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         "anycast.service",
         "follow.service",
         "metrics.service",
+        "quiet.service",
         "shutdown.service",
         "answers.service",
         "down-file.path",

@@ -13,21 +13,25 @@ from .system import Host
 MANAGERS = ("firewalld", "ufw", "nftables")
 
 
-def plan(host: Host, manager: str, wanted: Sequence[Opening], interfaces: Sequence[str] = ()) -> ChangeSet:
+def plan(
+    host: Host, manager: str, wanted: Sequence[Opening], interfaces: Sequence[str] = (), keep: bool = False
+) -> ChangeSet:
     """Return the changes after which exactly the wanted openings are ours. Changes nothing itself.
 
     firewalld and ufw come first, because both write their rules into the kernel's nftables.
+
+    :param keep: whether those of an earlier call stay as well
     """
     wanted = in_order(set(wanted))
     if manager in ("auto", "firewalld") and firewalld.is_running(host):
-        return firewalld.plan(host, wanted, interfaces)
+        return firewalld.plan(host, wanted, interfaces, keep)
     if manager in ("auto", "ufw") and ufw.is_active(host):
-        return ufw.plan(host, wanted)
+        return ufw.plan(host, wanted, keep)
     if manager in ("auto", "nftables"):
         found = nftables.find(host)
         # If it is asked for by name, an nftables without rules is a firewall that refuses nothing.
         if nftables.is_active(found, wanted) or (manager == "nftables" and not found.error):
-            return nftables.plan(host, wanted, found)
+            return nftables.plan(host, wanted, found, keep)
         if "JSON" in found.error:
             raise FirewallError(found.error)
     if manager in MANAGERS:

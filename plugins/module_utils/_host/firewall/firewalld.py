@@ -37,12 +37,15 @@ def is_running(host: Host) -> bool:
     return code == 0 and out.strip() == "running"
 
 
-def plan(host: Host, wanted: Sequence[Opening], interfaces: Sequence[str] = ()) -> ChangeSet:
+def plan(host: Host, wanted: Sequence[Opening], interfaces: Sequence[str] = (), keep: bool = False) -> ChangeSet:
     runtime = parse_zones(output_of(host, "firewall-cmd", "--list-all-zones"))
     permanent = parse_zones(output_of(host, "firewall-cmd", "--permanent", "--list-all-zones"))
     target: Held = {}
     if wanted:
         target = {_zone(host, runtime, interface): set(wanted) for interface in interfaces or [""]}
+    for held in (permanent.held, runtime.held) if keep else ():
+        for zone, openings in held.items():
+            target[zone] = target.get(zone, set()) | openings
     # Add to both lists before removing from them, so that a moved opening is never closed in between.
     actions: List[Action] = []
     for verb, new_side in (("add", True), ("remove", False)):

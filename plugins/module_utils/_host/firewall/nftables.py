@@ -88,9 +88,11 @@ def may_refuse(found: HostState) -> bool:
     return found.service_active or found.persisted or is_unreadable or bool(nft.input_chains(found.ruleset))
 
 
-def plan(host: Host, wanted: Sequence[Opening], found: HostState) -> ChangeSet:
+def plan(host: Host, wanted: Sequence[Opening], found: HostState, keep: bool = False) -> ChangeSet:
     if found.error:
         raise FirewallError(found.error)
+    if keep:
+        wanted = in_order({*wanted, *_held(found.ruleset)})
     before: Chains = {}
     target: Chains = {}
     lines: List[str] = []
@@ -110,6 +112,11 @@ def plan(host: Host, wanted: Sequence[Opening], found: HostState) -> ChangeSet:
     warnings = (NOT_LOADED,) if target and not found.service_active else ()
     texts = [str(opening) for opening in opened]
     return ChangeSet("nftables", texts, _describe(before, kept), after, actions + changes, message, warnings)
+
+
+def _held(ruleset: nft.Ruleset) -> List[Opening]:
+    every = [nft.opening_of(rule) for name in nft.input_chains(ruleset) for rule in _ours(ruleset, name)]
+    return [opening for opening in every if opening]
 
 
 def _fits(opening: Opening, name: nft.ChainName) -> bool:

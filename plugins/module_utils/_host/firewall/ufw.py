@@ -51,8 +51,11 @@ def is_active(host: Host) -> bool:
     return code == 0 and out.startswith("Status: active")
 
 
-def plan(host: Host, wanted: Sequence[Opening]) -> ChangeSet:
+def plan(host: Host, wanted: Sequence[Opening], keep: bool = False) -> ChangeSet:
     rules = parse_added(output_of(host, "ufw", "show", "added"))
+    if keep:
+        blocks = [_block(host, family, set())[0] for family in sorted(BLOCKS)]
+        wanted = in_order(rules.ours.union(wanted, *blocks))
     _refuse_dropped(host, wanted)
     in_block: Set[Opening] = set()
     if any(opening.is_vrrp for opening in wanted) and not knows_vrrp(output_of(host, "ufw", "version")):

@@ -19,11 +19,11 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     :param plan: as ``Expected`` of the plan has it
     :param observed: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them;
         ``reached``, the targets that accepted a connection; ``in_fault``, the VRRP instances in FAULT and why;
-        ``down_file``, what the balancer's track file says; ``sessions`` of BGP, the state of each by its peer;
-        ``on_loopback``, the addresses of lo
+        ``down_file``, what the balancer's track file says; ``sessions`` of BGP, the state of each by its peer, and
+        ``sent``, how many VIPs it was told of; ``on_loopback``, the addresses of lo
     """
-    found = _unannounced(plan, observed) if plan.get("sessions") else []
-    for vip in [] if plan.get("sessions") else plan["vips"]:
+    found = _unannounced(plan, observed)
+    for vip in plan["vips"] if plan.get("elects", True) else []:
         count = holders(vip["address"], observed)
         if count != 1:
             far = "" if count else _in_another_subnet(plan.get("peers", {}).get(vip["address"], ()), observed)
@@ -53,11 +53,26 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
 
 def _unannounced(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     """Return what is in the way of VIPs that each member announces by BGP from its lo."""
-    missing = [vip["address"] for vip in plan["vips"] if vip["address"] not in observed["on_loopback"]]
+    missing = [vip for vip in plan.get("announced", []) if vip not in observed["on_loopback"]]
     found = [f"VIP {vip} is not on lo, so this member does not announce it." for vip in missing]
-    if ESTABLISHED not in observed["sessions"].values():
+    if plan.get("every_path"):
+        return [*found, *_without_path(plan, observed)]
+    if plan.get("sessions") and ESTABLISHED not in observed["sessions"].values():
         states = "; ".join(f"{peer} {observed['sessions'].get(peer, UNKNOWN)}" for peer in plan["sessions"])
         found.append(f"no session of BGP is established ({states}), so no router sends anything to this member.")
+    return found
+
+
+def _without_path(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
+    """Return the routers that would not know the way to a VIP once VRRP ends, as far as this member can tell."""
+    found = [
+        f"{sentence[:-1]}, so it would not know the way to the VIPs." for sentence in without_session(plan, observed)
+    ]
+    for peer, state in observed["sessions"].items():
+        own = [vip for vip in plan["announced"] if (":" in vip) == (":" in peer)]
+        sent = observed["sent"].get(peer, 0)
+        if peer in plan["sessions"] and state == ESTABLISHED and sent < len(own):
+            found.append(f"{peer} was told of {sent} VIPs, and {len(own)} are on lo.")
     return found
 
 

@@ -13,6 +13,7 @@ import time
 from types import MappingProxyType
 from typing import Any, Callable, Collection, List, Mapping, Optional, Set, Tuple, Union
 
+from ..._agent.metrics.sessions import ESTABLISHED
 from ..._agent.net.netlink import Netlink
 from ..._agent.runtime.sd_notify import Notifier
 from ..._shared import paths
@@ -86,7 +87,7 @@ def see(now: Snapshot, reader: Reader) -> serving.Seen:
         sessions = bgp.sessions(reader)
         return serving.Seen(
             on_lo,
-            {each.peer for each in sessions if each.state == bgp.ESTABLISHED},
+            {each.peer for each in sessions if each.state == ESTABLISHED},
             bgp.running_config(reader),
         )
     except bgp.NoAnswer:

@@ -17,7 +17,7 @@ from ..model.plan import Expected, Firewall, MemberPlan, Router, Vip
 from . import peers
 from .gate import Gate
 from .peers import Speaker
-from .settings import BGP_PORT, VRRP, is_bgp
+from .settings import BGP_PORT, BOTH, VRRP, announces
 
 Watched = Dict[str, Dict[str, Any]]
 UNIT = "frr.service"
@@ -39,24 +39,27 @@ class Bgp(NamedTuple):
     speakers: Dict[str, Speaker]
     placements: Dict[str, Dict[str, Placement]]
     warnings: List[str]
+    beside_vrrp: bool = False
 
     def announced(self, name: str, planned: MemberPlan, before: Gate) -> MemberPlan:
         """Return the plan of a member that announces its VIPs.
 
-        :param planned: without a router
+        :param planned: with a router only beside VRRP
         :param before: what stands before its VIPs
         """
-        expected = self._expected(name, planned.expected)
+        expected = planned.expected if self.beside_vrrp else self._expected(name, planned.expected)
+        questions = planned.questions if self.beside_vrrp else []
         if not before.tracked:
-            return planned._replace(questions=[], expected=expected)
+            return planned._replace(questions=questions, expected=expected)
         now = planned.meanwhile
         return planned._replace(
-            questions=[],
+            questions=questions,
             firewall=self._opened(name, planned.firewall),
             meanwhile=now and now._replace(firewall=self._opened(name, now.firewall)),
             expected=expected._replace(
                 units=[*expected.units, UNIT, Daemon(ANYCAST).unit],
                 sessions=[peer["address"] for peer in self.speakers[name].peers],
+                announced=[vip.address for vip in self.vips if name in vip.order],
             ),
             bgp={"frr": self.frr(name), "anycast": before.file},
         )
@@ -66,11 +69,12 @@ class Bgp(NamedTuple):
         own = [vip for vip in expected.vips if name in vip.order]
         others = {vip.address for vip in expected.vips} - {vip.address for vip in own}
         targets = [target for target in expected.targets if target[0] not in others]
-        return expected._replace(vips=own, targets=targets, peers={})
+        return expected._replace(vips=own, targets=targets, peers={}, elects=False)
 
     def _opened(self, name: str, given: Firewall) -> Firewall:
         """Return what a firewall lets in, the sessions with routers too."""
-        interfaces = sorted({placement.interface for placement in self.placements[name].values()})
+        used = {placement.interface for placement in self.placements[name].values()}
+        interfaces = sorted(used.union(given.interfaces if self.beside_vrrp else ()))
         restricted = [*given.restricted_ports, *sessions(self.speakers[name])]
         return given._replace(interfaces=interfaces, restricted_ports=restricted)
 
@@ -129,8 +133,8 @@ def _host_prefix(vip: Vip) -> int:
 def read(
     members: Sequence[Member], vips: Sequence[Vip], settings: Mapping[str, Any], prefix: str, faults: Faults
 ) -> Optional[Bgp]:
-    """Return what is announced; None where VRRP carries the VIPs."""
-    if not is_bgp(settings):
+    """Return what is announced; None where VRRP alone carries the VIPs."""
+    if not announces(settings):
         return None
     wrong: Faults = [fault for vip in vips for fault in _of_vip(vip)]
     carried = {each["name"]: [vip for vip in vips if each["name"] in vip.order] for each in members}
@@ -141,8 +145,9 @@ def read(
     wrong += [fault for each in members if carried[each["name"]] for fault in _without_packages(each, prefix)]
     placements = peers.placements(members, vips, speakers, wrong)
     faults += wrong
-    warnings = [*peers.in_subnets(members, vips), *_fast_bfd(speakers, prefix)]
-    return Bgp(prefix, [*vips], speakers, placements, warnings)
+    beside = settings["reach"] == BOTH
+    near = [] if beside else peers.in_subnets(members, vips)
+    return Bgp(prefix, [*vips], speakers, placements, [*near, *_fast_bfd(speakers, prefix)], beside)
 
 
 def _of_vip(vip: Vip) -> Faults:
@@ -180,13 +185,11 @@ def _fast_bfd(speakers: Mapping[str, Speaker], prefix: str) -> List[str]:
     ][: len(fast)]
 
 
-def watched(found: Optional[Bgp], by_name: Watched, weighted: Sequence[str]) -> Watched:
+def watched(by_name: Watched, weighted: Sequence[str]) -> Watched:
     """Return what each failure moves, as `forecast.forecast` takes it: a check with a weight moves nothing here.
 
     :param weighted: the names of the checks with a weight
     """
-    if found is None:
-        return by_name
     moved = {name: {"fatal": [], "harmless": dict.fromkeys(by_name[name]["fatal"], 0)} for name in weighted}
     return {name: {**spec, **moved.get(name, {})} for name, spec in by_name.items()}
 

@@ -42,6 +42,17 @@ class Forecast(NamedTuple):
     table: List[str]
 
 
+def of_both(by_vrrp: Forecast, by_bgp: Forecast) -> Forecast:
+    """Return the forecast where both carry the VIPs, each for clients of its own."""
+    table_of_both = [
+        "Clients on the members' link, by VRRP:",
+        *by_vrrp.table,
+        "Clients that come through a router, by BGP:",
+        *by_bgp.table,
+    ]
+    return Forecast([*by_vrrp.faults, *by_bgp.faults], [*by_vrrp.outages, *by_bgp.outages], table_of_both)
+
+
 class Member(NamedTuple):
     """What of a member's plan a VIP depends on."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..._agent.config.schema import Faults, repeated
 from ..members import loops
@@ -178,7 +178,10 @@ def _of_peer(
 
 
 def _of_vip(vip: Vip, member: Member) -> Iterator[str]:
+    held = {each for instance in member["host"].get("instances", []) for each in carried(instance)}
     for info in member["host"]["addresses"]:
+        if info["address"] in held:
+            continue  # its VRRP router has put it there
         if info["address"] == vip.address and info["prefix"] != vip.held_as and info["interface"] != "lo":
             yield f"VIP {vip.address} is this host's own address on {info['interface']}: choose one that nobody has."
 
@@ -195,24 +198,29 @@ def _same_router_ids(speakers: Mapping[str, Speaker], prefix: str) -> Iterator[s
             )
 
 
-def in_subnets(members: Sequence[Member], vips: Sequence[Vip]) -> Iterator[str]:
-    """Yield a sentence for each VIP that clients on a member's own link would look for there.
-
-    Linux answers ARP for the addresses of lo on every link, and Neighbor Discovery for those of the link alone.
-    """
+def links(members: Sequence[Member], vips: Sequence[Vip]) -> Iterator[Tuple[Vip, str]]:
+    """Yield each VIP with each network of a member that it is inside of: clients there look for it on their link."""
     for vip in vips:
         address = ipaddress.ip_address(vip.address)
         near: Set[str] = set()
         for member in members:
             known = (info for info in own_addresses(member, vips) if not info.get("assumed"))
             near |= {str(network_of(info)) for info in known if address in network_of(info)}
+        yield from ((vip, network) for network in sorted(near))
+
+
+def in_subnets(members: Sequence[Member], vips: Sequence[Vip]) -> Iterator[str]:
+    """Yield a sentence for each VIP that clients on a member's own link would look for there.
+
+    Linux answers ARP for the addresses of lo on every link, and Neighbor Discovery for those of the link alone.
+    """
+    for vip, network in links(members, vips):
         who = (
             "by ARP, and stay with the member that answers first, also when it has gone"
             if vip.version == 4
             else "by Neighbor Discovery, and nobody answers"
         )
-        for network in sorted(near):
-            yield (
-                f"VIP {vip.address} is inside {network}, where clients look for it {who}: choose a VIP outside the "
-                "members' subnets, so that all clients come through a router."
-            )
+        yield (
+            f"VIP {vip.address} is inside {network}, where clients look for it {who}: choose a VIP outside the "
+            "members' subnets, so that all clients come through a router."
+        )

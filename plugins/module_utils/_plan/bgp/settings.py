@@ -27,7 +27,7 @@ from ..model.frr import FAMILIES
 Settings = Dict[str, Any]
 Checked = Tuple[Any, Optional[str]]
 
-VRRP, BGP = REACHES = ("vrrp", "bgp")
+VRRP, BGP, BOTH = REACHES = ("vrrp", "bgp", "both")
 BGP_PORT = 179
 MAX_HOPS = 254
 GRACEFUL_SHUTDOWN = ("65535:0", "graceful-shutdown")  # RFC 8326
@@ -134,7 +134,12 @@ OF_VRRP_VIPS = ("vrid", "first")
 
 
 def is_bgp(settings: Mapping[str, Any]) -> bool:
-    return settings["reach"] == BGP
+    """Whether BGP alone carries the VIPs."""
+    return bool(settings["reach"] == BGP)
+
+
+def announces(settings: Mapping[str, Any]) -> bool:
+    return settings["reach"] in (BGP, BOTH)
 
 
 def without_effect(
@@ -144,9 +149,11 @@ def without_effect(
 
     :param vips: the variables that name VIPs
     """
-    if not is_bgp(settings):
+    if not announces(settings):
         unread = [f"{prefix}_{key}" for key in PER_MEMBER if settings[key]]
         return [f"{name} has no effect with {prefix}_reach {VRRP}: set {prefix}_reach to {BGP}." for name in unread]
+    if not is_bgp(settings):
+        return []
     given = [key for key in OF_VRRP if key in schema and settings[key] != schema[key].default]
     places = [f"{prefix}_{key}" for key in given] + [
         f"{prefix}_{name}[{at}].{key}"

@@ -148,7 +148,7 @@ def read_cluster(members: List[Member], settings: Dict[str, Any], faults: Faults
     faults += _vrids_of_others(settings, api, ingress)
     vips = [*api.vips, *ingress.vips]
     bgp = announcing.read(members, vips, settings, "ipi", faults)
-    placements = bgp.placements if bgp else find_placements(members, vips, "ipi", faults)
+    placements = bgp.placements if bgp and not bgp.beside_vrrp else find_placements(members, vips, "ipi", faults)
     preset = _preset(settings, faults)
     faults += _not_announced(settings, preset) if bgp else []
     return Cluster(settings, masters, preset, api, ingress, placements, bootstrap, bootstrap_address, bgp)

@@ -267,7 +267,8 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         router=ipi.router,
         clients=ipi.clients,
         missing_programs=ipi.missing_programs,
-        watched=announcing.watched(cluster.bgp, ipi.watched(), checked.weighted),
+        watched=ipi.watched(),
+        weighted=checked.weighted,
         warnings=[
             *ipi_cluster.warnings(cluster, faults),
             *checked.at_once(cluster.preset.preempt and not cluster.bgp),

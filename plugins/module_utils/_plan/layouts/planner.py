@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
-from ..bgp import announcing
+from ..bgp import announcing, change
 from ..bgp import forecast as bgp_forecast
 from ..bgp import order as bgp_order
 from ..bgp import settings as reach
@@ -45,7 +45,7 @@ from ..members.openings import Clients
 from ..members.subnets import Placement, placeholder_host
 from ..model import agent, answers, drill_records, values
 from ..model.instances import read_instances, shared_faults
-from ..model.plan import Balancer, Expected, MemberPlan, Plan, Router, Vip
+from ..model.plan import Balancer, Expected, MemberPlan, Move, Plan, Router, Undo, Vip
 from ..model.variables import as_role_variables, read_given
 from . import direct, follow, resolver
 
@@ -58,6 +58,7 @@ TASKS = {
     "verify": Field(boolean, True),
     "break_lock": Field(boolean, False),
     "accept_split": Field(boolean, False),
+    "accept_routed_only": Field(boolean, False),
     "downgrade": Field(boolean, False),
     "retired": Field(values.words, []),
     "undo_after": Field(number(0, 3600, " seconds"), 35),
@@ -76,6 +77,7 @@ class Draft(NamedTuple):
     clients: Callable[[str], Clients]  # of a member, by the port to which they connect
     missing_programs: Callable[[Member, str], Faults]  # that a member needs with an engine, and no role installs
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
+    weighted: List[str] = []  # as the plan has it
     warnings: List[str] = []
     checks: Callable[[str], List[str]] = lambda _name: []  # the names of the user's checks on a member
     asked: Callable[[str], List[answers.Check]] = lambda _name: []  # the checks that are run all the time
@@ -86,6 +88,10 @@ class Draft(NamedTuple):
     direct: Optional[direct.Direct] = None
     mends: Mapping[str, str] = MappingProxyType({})  # by VIP, as `broadcast_domain.faults` takes them
     bgp: Optional[announcing.Bgp] = None
+
+    @property
+    def has_vrrp(self) -> bool:
+        return self.bgp is None or self.bgp.beside_vrrp
 
 
 class Layout(NamedTuple):
@@ -127,16 +133,28 @@ def plan(
     drafted = draft(layout, given)
     if drafted.faults:
         return drafted
-    if any(member.bgp for member in drafted.members.values()):
-        lasting = {vip.address: direct.lasting(vip, drafted.members) for vip in drafted.vips}
-        found = bgp_forecast.forecast(drafted, lasting)
-    else:
-        result = forecast.forecast(forecast_input(drafted), progress)
-        measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
-        found = bgp_forecast.Forecast(result["faults"], result["outages"], measured)
+    found = _forecast(drafted, progress, kept)
     if found.faults:
         return _refused(layout, found.faults)
     return drafted._replace(outages=found.outages, table=[*found.table, *servers.of_plan(drafted, given, kept)])
+
+
+def _forecast(drafted: Plan, progress: forecast.Progress, kept: drill_records.Kept) -> bgp_forecast.Forecast:
+    """Return what each failure costs: with VRRP, with BGP, or with both, each for the clients that it serves."""
+    found = []
+    if any(member.router.instances for member in drafted.members.values()) or not _announcing(drafted):
+        result = forecast.forecast(forecast_input(drafted), progress)
+        measured = drilled.table(forecast_input(drafted), drafted, result["outages"], kept)
+        found.append(bgp_forecast.Forecast(result["faults"], result["outages"], measured))
+    if _announcing(drafted):
+        lasting = {vip.address: direct.lasting(vip, drafted.members) for vip in drafted.vips}
+        watched = announcing.watched(drafted.watched, drafted.weighted)
+        found.append(bgp_forecast.forecast(drafted._replace(watched=watched), lasting))
+    return found[0] if len(found) == 1 else bgp_forecast.of_both(*found)
+
+
+def _announcing(drafted: Plan) -> bool:
+    return any(member.bgp for member in drafted.members.values())
 
 
 def draft(layout: Layout, given: List[Member]) -> Plan:
@@ -155,11 +173,14 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     faults += static_pods.faults(judged.members, planned, layout.prefix)
     if faults:
         return _refused(layout, faults)
-    every = turns(judged.members, planned, password, judged.found.vips)
+    move = change.move(judged.members, planned, judged.settings["reach"], judged.found.vips)
+    planned = bgp_order.on_the_way(judged.members, planned, move)
+    every = bgp_order.as_they_run(turns(judged.members, planned, password, judged.found.vips), planned)
     way = _way(layout.prefix, given, judged, every)
     if way.faults:
         return _refused(layout, way.faults)
-    whole = _whole(layout, judged, _in_order(judged, planned, every, way), way)
+    way = bgp_order.way(way, judged.members, judged.found.vips, move)
+    whole = _whole(layout, judged, _in_order(judged, planned, every, way, move), way, move)
     return whole._replace(links={turn.name: dict(turn.links) for turn in every})
 
 
@@ -217,10 +238,10 @@ def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) ->
 
 
 def _in_order(
-    judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way
+    judged: Judged, planned: Dict[str, MemberPlan], every: List[Turn], way: transition.Way, move: Move
 ) -> Dict[str, MemberPlan]:
     """Return the members' plans with what the order of the run needs."""
-    if judged.found.bgp:
+    if not judged.found.has_vrrp and not move.to:
         return bgp_order.proved(planned)
     found = {}
     for member, turn in zip(judged.members, every):
@@ -228,10 +249,10 @@ def _in_order(
         kept = still_asked.listening(_kept(member, judged, own.balancer))
         listening = [*judged.found.listeners(turn.name), *kept]
         found[turn.name] = order.in_order(own, turn, every, member["host"], listening, joins, way.routers_together)
-    return found
+    return bgp_order.balancers_proved(found, judged.members, move)
 
 
-def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way) -> Plan:
+def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way, move: Move) -> Plan:
     """Return the plan of all members, with the way to it from what they run."""
     members, settings, found, choices, delivered, _without_effect = judged
     alone = way.sole_router
@@ -242,28 +263,40 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
         )
         planned[alone] = planned[alone]._replace(replaced_router=replaced_router)
     carrying = {name: choices[name] for name, each in planned.items() if each.router.instances or each.bgp}
-    sources = {name: found.bgp.sources(name) if found.bgp else each.router.sources for name, each in planned.items()}
+    sources = {name: _sources(name, each, found) for name, each in planned.items()}
     return Plan(
         faults=[],
-        warnings=_warnings(judged, planned, way, layout),
+        warnings=[*_warnings(judged, planned, way, layout), *move.told],
         vips=found.vips,
         members=planned,
         targets=found.targets,
         watched=found.watched,
+        weighted=found.weighted,
         advert_interval=settings["advert_interval"],
         migration_order=way.migrating,
         sole_router=alone,
-        order=bgp_order.order(members, found.vips) if found.bgp else delivered.in_turn(way.order),
+        order=delivered.in_turn(way.order),
         routers_together=way.routers_together,
         leaving=way.leaving,
         joining=way.joining,
         waiting=static_pods.waiting(members, planned),
-        undo=bgp_order.undo(members, planned, found.vips) if found.bgp else undo(members, planned, way, judged.held),
+        move=move,
+        undo=_undo(judged, planned, way, move),
         departed=departed(members, [vip.address for vip in found.vips]),
         record=record(members, sources),
         engines=engine_choice.table(carrying, way.migrating),
         snippet=found.snippet,
     )
+
+
+def _undo(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way, move: Move) -> Undo:
+    if judged.found.bgp or move.to:
+        return bgp_order.undo(judged.members, planned, judged.found.vips, move)
+    return undo(judged.members, planned, way, judged.held)
+
+
+def _sources(name: str, planned: MemberPlan, found: Draft) -> List[str]:
+    return found.bgp.sources(name) if found.bgp and not found.has_vrrp else planned.router.sources
 
 
 def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way, layout: Layout) -> List[str]:
@@ -276,7 +309,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
         *judged.without_effect,
         *found.warnings,
         *resolver.warnings(found.resolver),
-        *([] if found.bgp else broadcast_domain.warnings(members, found.vips, found.placements)),
+        *(broadcast_domain.warnings(members, found.vips, found.placements) if found.has_vrrp else []),
         *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
@@ -297,7 +330,7 @@ def _host_faults(
     if found.bgp:
         names = [member["name"] for member in members if found.direct and found.direct.server(member["name"])]
         faults += announcing.as_servers(names, prefix)
-    else:
+    if found.has_vrrp:
         faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
         faults += vrrp_conflicts(members, found.vips, found.placements)
     faults += resolver.abandoned(found.resolver, members, [vip.address for vip in found.vips], prefix)
@@ -332,7 +365,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     balancer = _balancer(member, judged)
     kept = _kept(member, judged, balancer)
     watching = found.router(name, choice.engine)
-    router = announcing.NO_ROUTER if found.bgp else engine_choice.accepting_keepalived(watching, choice.engine)
+    router = engine_choice.accepting_keepalived(watching, choice.engine) if found.has_vrrp else announcing.NO_ROUTER
     units = judged.delivery.units(choice.engine)
     runs = (bool(balancer.services), bool(router.instances))
     following = follow.planned(found.follow, choice.engine, runs[0], resolver.followed(found.resolver))
@@ -362,7 +395,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         questions=answers.questions(choice.engine, found.asked(name)),
         direct=found.direct.file(name) if found.direct else {},
         direct_server=found.direct.server(name) if found.direct else {},
-        unused=unused.unused(member["host"], choice.engine, *runs),
+        unused=unused.unused(member["host"], choice.engine, *runs, announces=bool(found.bgp and watching.instances)),
         pods=judged.delivery.options,
     )
     if found.bgp:

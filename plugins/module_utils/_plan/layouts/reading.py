@@ -14,7 +14,6 @@ from ..._agent.config.schema import boolean
 from ..._shared import paths, pods
 from ..._shared.engines import HAPROXY, KEEPALIVED, POD, ROUTERS
 from ..bgp.announcing import UNIT
-from ..bgp.settings import BGP
 
 NESTED = ("servers", "routes")
 NO_DOWN_FILE = "/run/onprem-lb-no-down-file"
@@ -57,7 +56,7 @@ def parameters(
         **{key: definition[key] for key in ("vips", "packages")},
         "layout": besides,
         "sets_booleans": not in_pods,
-        "units": [*paths.EVERY_UNIT, *definition["units"], *([UNIT] if settings.get("reach") == BGP else [])],
+        "units": [*paths.EVERY_UNIT, *definition["units"], UNIT],
         "files": [*(each["path"] for each in programs), *_own_files(definition)],
         "configs": configs,
         "named": {

@@ -21,6 +21,9 @@ OURS = "onprem-lb-"  # what their names begin with, and those of their templates
 AGENT_FILES, LOADED = "/etc/onprem-lb-agent", "/run/haproxy.loaded"
 FOLLOW_LEAVES = (paths.library(engines.FOLLOW), follow.FOLDER)
 PYTHON = "/usr/bin/python3"  # until the host has said which one runs its modules
+# Addresses of lo are nobody's on a link: the host neither answers for them nor asks in their name. The setting of all
+# interfaces and that of one: the greater one counts.
+QUIET, QUIET_FOLDER = {"arp_ignore": 1, "arp_announce": 2}, "/proc/sys/net/ipv4/conf/all"
 ALIVE = "0\n"  # what a down file says of a balancer that serves
 BALANCERS, ROUTERS = (" ".join(names) for names in zip(*engines.UNITS.values()))
 
@@ -106,6 +109,7 @@ class Rows(NamedTuple):
     answers: Unit
     metrics: Unit
     gate: Unit
+    quiet: Unit
 
 
 class Work(NamedTuple):
@@ -120,7 +124,8 @@ class Work(NamedTuple):
 
 
 def rows(about: About) -> Rows:
-    return Rows(_watch(about), _shutdown(about), _follow(about), _answers(about), _metrics(about), _gate(about))
+    every = (_watch, _shutdown, _follow, _answers, _metrics, _gate, _quiet)
+    return Rows(*(row(about) for row in every))
 
 
 def _file(about: About, name: str, is_wanted: bool, **variables: Any) -> File:
@@ -253,6 +258,13 @@ def _gate(about: About) -> Unit:
     )
 
 
+def _quiet(about: About) -> Unit:
+    """VRRP has the VIPs on an interface, and they are on lo too, for whose addresses Linux answers on every link."""
+    before = f"{paths.GATE} {ROUTERS}"
+    is_wanted = bool(about.plan.get("quiet"))
+    return _row(about, _file(about, paths.QUIET, is_wanted, before=before, settings=QUIET, folder=QUIET_FOLDER))
+
+
 def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = ()) -> Work:
     wanted = [unit for unit in units if unit.is_wanted]
     gone = [{"path": path, "state": "absent"} for path in absent]
@@ -271,24 +283,27 @@ def by_stage(about: About) -> Dict[str, Any]:
 
     ``first`` is done before the routers change, because one tracks the down file. ``router`` is done with them, and
     ``last`` with the programs that come with them. ``unused`` is what a member does not need any more once the others
-    are proved: the stop of the unit for a shutdown stops the router.
+    are proved: the stop of the unit for a shutdown stops the router, and what keepalived or FRR relies on goes after
+    it.
     """
     made, down_file = rows(about), about.down_file
     record = {"path": paths.members_record(about.prefix), "content": about.record}
     alive = [{"path": down_file, "content": ALIVE}] if down_file else []
     watch, no_watch = ([made.watch], []) if about.balances else ([], [made.watch])
     there = [unit for unit in made if unit.is_wanted or unit.is_here]
-    compared = [*watch, *(unit for unit in (made.shutdown, made.answers) if unit in there)]
-    gate = [made.gate] if made.gate.is_wanted else []
-    late = [unit for unit in there if unit not in (made.watch, *gate) and (unit is not made.shutdown or unit.is_wanted)]
-    outdated = [
-        unit for unit in compared[len(watch) :] if not unit.is_wanted and not (about.routes and unit is made.shutdown)
-    ]
+    compared = [*watch, *(unit for unit in (made.shutdown, made.answers, made.quiet) if unit in there)]
+    gate, quiet = ([unit] if unit.is_wanted else [] for unit in (made.gate, made.quiet))
+    # What VRRP or BGP relied on goes after it; with a router of another engine the questions go with the old one.
+    leaving = [made.shutdown, made.gate, made.quiet, *([] if about.routes else [made.answers])]
+    outdated = [unit for unit in there if not unit.is_wanted and unit in leaving]
+    outdated = [unit for unit in outdated if not (about.routes and unit is made.shutdown)]
+    late = [unit for unit in there if unit not in (made.watch, *gate, *quiet) and unit not in outdated]
+    late = [unit for unit in late if unit is not made.shutdown or unit.is_wanted]
     released = list(held_back.PATHS.values()) if about.host["held_back"] else []
     is_new = about.dry and about.host["missing_packages"]  # nothing serves here yet
     left = [] if about.balances else list(filter(None, [about.settings["down_file"]]))
     return {
-        "first": _work(watch, [record]),
+        "first": _work([*watch, *quiet], [record]),
         "router": _work(gate),
         "last": _work(late, [] if is_new else alive, released),
         "unused": _work([*no_watch, *outdated], absent=left),
@@ -305,7 +320,7 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     """Return how the units of a member go that is removed: before its ``balancer``, and the ``others`` at the end."""
     following = Unit(paths.FOLLOWING, False, True, [_gone(paths.FOLLOWING)], leaves=FOLLOW_LEAVES)
     gate = Unit(paths.GATE, False, True, [_gone(paths.GATE)])  # so that its VIPs leave before the balancer stops
-    names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS)
+    names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS, paths.QUIET)
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
     gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records, paths.GATE_CONFIG]

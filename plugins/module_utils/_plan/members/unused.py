@@ -7,13 +7,16 @@ A router that is only stopped would start at the next boot, and take the VIPs of
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
 from ..._agent.config.schema import Faults
 from ..._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, UNITS
+from ..._shared.paths import GATE
+
+FRR, FRR_UNIT = "frr", "frr.service"
 
 
-def unused(host: Dict[str, Any], engine: str, serves: bool, routes: bool) -> List[str]:
+def unused(host: Dict[str, Any], engine: str, serves: bool, routes: bool, announces: bool) -> List[str]:
     """Return the component roles to remove, the router's before the balancer's.
 
     On a node with a router the other engine goes by its migration, and the agent's module removes a balancer.
@@ -21,8 +24,14 @@ def unused(host: Dict[str, Any], engine: str, serves: bool, routes: bool) -> Lis
     :param host: as `host_info` returns it
     :param serves: whether the node has a balancer in the plan
     :param routes: whether it has a VRRP router
+    :param announces: whether it announces VIPs by BGP
     """
     ours = {*host.get("own_units", [])}
+    left = FRR_UNIT in ours or GATE in host.get("existing_units", [])
+    return [*([FRR] if left and not announces else []), *_of_vrrp(ours, engine, serves, routes)]
+
+
+def _of_vrrp(ours: Set[str], engine: str, serves: bool, routes: bool) -> List[str]:
     haproxy = [HAPROXY] if UNITS[NATIVE].balancer in ours else []
     if routes:
         return haproxy if engine == NATIVE and not serves else []

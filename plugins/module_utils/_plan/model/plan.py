@@ -88,6 +88,7 @@ class Firewall(NamedTuple):
     restricted_ports: List[Dict[str, Any]]  # ``{port, networks}``, with ``protocol`` where it is not TCP
     vrrp_peers: List[str]
     interfaces: List[str]
+    keeps_others: bool = False  # whether what an earlier run has let in still may
 
     @property
     def every_port(self) -> List[int]:
@@ -114,7 +115,10 @@ class Expected(NamedTuple):
     settle: float = 0  # for how many seconds the verification lasts at least
     peers: Dict[str, List[str]] = {}  # by VIP: the addresses of the others that may hold it
     judged: float = 0  # also for so many, until a router has judged each check that changes
-    sessions: List[str] = []  # the routers to which it announces its VIPs by BGP, which are on its lo
+    sessions: List[str] = []  # the routers to which it announces VIPs by BGP
+    announced: List[str] = []  # those VIPs, which are on its lo
+    elects: bool = True  # whether VRRP has one holder for each VIP
+    every_path: bool = False  # whether each of these routers must have the path to each VIP
 
 
 class MemberPlan(NamedTuple):
@@ -145,7 +149,8 @@ class MemberPlan(NamedTuple):
     pods: Dict[str, str] = {}  # the options of its static pods; nothing where it has units
     resigns_when_killed: bool = True  # whether the host of a keepalived that is killed resigns for it
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
-    bgp: Dict[str, Any] = {}  # as `announcing.Bgp.of` returns it; nothing where VRRP carries the VIPs
+    bgp: Dict[str, Any] = {}  # as `announcing.Bgp.of` returns it; nothing where VRRP alone carries the VIPs
+    quiet: bool = False  # whether VIPs are on its lo beside VRRP, for a while or for good: it must not answer for those
 
 
 class Departed(NamedTuple):
@@ -167,6 +172,16 @@ class Undo(NamedTuple):
     first_addresses: List[str] = []  # of the first one
 
 
+class Move(NamedTuple):
+    """A change of what carries the VIPs of living members, between VRRP and BGP; without `to` there is none."""
+
+    to: str = ""  # the reach of the plan
+    came_from: str = ""
+    announcing: List[str] = []  # those that begin to announce, one after the other, once the balancers are as planned
+    stopping: List[str] = []  # those that end what the plan does not have, at the end and one after the other
+    told: List[str] = []  # a line for each step
+
+
 class Plan(NamedTuple):
     """The plan of a layout. With faults everything else is empty."""
 
@@ -176,6 +191,7 @@ class Plan(NamedTuple):
     members: Dict[str, MemberPlan] = {}
     targets: List[List[Any]] = []  # ``[address, port]``: every service through every VIP
     watched: Dict[str, Dict[str, Any]] = {}  # as `forecast.forecast` takes it
+    weighted: List[str] = []  # the names of the user's checks with a weight
     advert_interval: float = 1
     migration_order: List[str] = []  # the members that change their engine
     sole_router: str = ""  # the member whose router alone runs while settings change that all must share
@@ -184,6 +200,7 @@ class Plan(NamedTuple):
     leaving: List[str] = []  # those that give a Virtual Router up which others keep: they stop before those change
     joining: List[str] = []  # those that have to run one which others run: they start it when all send to them
     waiting: List[str] = []  # those whose routers start last, when the static pods that hold the VIPs are disabled
+    move: Move = Move()
     undo: Undo = Undo()
     departed: List[Departed] = []  # to be stopped before the others change
     record: Dict[str, Any] = {}  # the addresses of each member, and the version, which the next run reads

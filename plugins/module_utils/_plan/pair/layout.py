@@ -223,7 +223,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     vips = read_vips(settings, names, find_existing(members), faults)
     services, planes = _services(settings, vips, members, faults)
     bgp = announcing.read(members, vips, settings, "pair", faults)
-    placements = bgp.placements if bgp else find_placements(members, vips, "pair", faults)
+    placements = bgp.placements if bgp and not bgp.beside_vrrp else find_placements(members, vips, "pair", faults)
     checked = _checked(settings, vips, placements, members, faults)
     ranks = _priorities(settings, len(names), faults)
     direct_ones = {} if faults else {at: {**services[at], "plane": plane} for at, plane in planes.items()}
@@ -242,7 +242,8 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *checked.missing_programs(member, engine),
             *direct.missing_programs(plane, member, engine),
         ],
-        watched=announcing.watched(bgp, pair.watched(), checked.weighted),
+        watched=pair.watched(),
+        weighted=checked.weighted,
         warnings=[
             *presets.without_effect(settings),
             *pair_api.certificate_warnings(presets.names(settings), members),

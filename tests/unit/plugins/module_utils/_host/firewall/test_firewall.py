@@ -66,6 +66,19 @@ def converge(host, wanted, **options):
 
 @each_host
 @given(first=OPENINGS, second=OPENINGS)
+def test_what_an_earlier_call_has_opened_can_stay_until_a_later_one_closes_it(host, first, second):
+    host = host()
+    converge(host, first)
+    kept = converge(host, second, keep=True)
+    assert not any("delete" in str(action) or "--remove" in str(action) for action in kept.actions)
+    assert core.plan(host, "auto", second, keep=True).actions == []
+    assert core.plan(host, "auto", [*first, *second]).actions == []
+    converge(host, second)
+    assert core.plan(host, "auto", second, keep=True).actions == []
+
+
+@each_host
+@given(first=OPENINGS, second=OPENINGS)
 def test_what_was_applied_needs_nothing_more_and_absent_restores_the_host(host, first, second):
     host = host()
     untouched = host.state()

@@ -102,12 +102,14 @@ def test_a_fault_of_before_the_run_is_excused_and_no_other():
 
 ROUTERS = ("10.0.1.1", "10.0.1.2")
 UP = dict.fromkeys(ROUTERS, "Established")
+SENT = dict.fromkeys(ROUTERS, 1)
 
 
-def announced(**changes):
+def announced(every_path=False, **changes):
     """Return the faults, and who has no session, of a member that announces its VIP to two routers."""
     plan = {"vips": [{"address": VIP}], "services": [], "targets": [], "units": [], "sessions": [*ROUTERS]}
-    found = seen(**{"addresses": [], "on_loopback": [VIP], "sessions": UP, "listeners": [], **changes})
+    plan.update(announced=[VIP], elects=False, every_path=every_path)
+    found = seen(**{"addresses": [], "on_loopback": [VIP], "sessions": UP, "sent": SENT, "listeners": [], **changes})
     return verification.faults(plan, found), verification.without_session(plan, found)
 
 
@@ -121,3 +123,22 @@ def test_without_any_session_nobody_sends_it_anything_and_without_one_of_them_so
     assert announced(sessions=down) == ([], ["no session with 10.0.1.2 (Active)."])
     (why,) = announced(sessions={ROUTERS[0]: "Idle"})[0]
     assert why.startswith("no session of BGP is established (10.0.1.1 Idle; 10.0.1.2 not known to FRR), so no router ")
+
+
+def test_before_vrrp_ends_each_router_has_to_have_each_path():
+    assert announced(every_path=True) == ([], [])
+    (one,) = announced(every_path=True, sessions={**UP, ROUTERS[1]: "Active"})[0]
+    assert one == "no session with 10.0.1.2 (Active), so it would not know the way to the VIPs."
+    assert announced(every_path=True, sessions={}, sent={})[0] == [
+        f"no session with {router} (not known to FRR), so it would not know the way to the VIPs." for router in ROUTERS
+    ]
+    assert announced(every_path=True, sent={ROUTERS[0]: 1})[0] == ["10.0.1.2 was told of 0 VIPs, and 1 are on lo."]
+
+
+def test_a_member_with_both_has_its_vips_on_lo_and_one_holder_on_the_link():
+    plan = {"vips": [{"address": VIP}], "services": [], "targets": [], "units": [], "sessions": [*ROUTERS]}
+    plan.update(announced=[VIP], elects=True)
+    found = seen(on_loopback=[], sessions=UP, sent=SENT, listeners=[], addresses=[], answering={})
+    assert len(verification.faults(plan, found)) == 2
+    found.update(on_loopback=[VIP], answering={VIP: ["02:00:00:00:00:02"]})
+    assert verification.faults(plan, found) == []

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import sessions
 from ansible_collections.onprem.lb.plugins.module_utils._host import records
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import bgp
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
@@ -181,7 +182,7 @@ def test_addresses_that_cannot_be_read_are_not_known(monkeypatch):
         raise OSError("no memory")
 
     monkeypatch.setattr(undo, "addresses", fails)
-    session = bgp.Session(R1, 64601, "ipv4", bgp.ESTABLISHED, None, 1, 0, 1, 0, "")
+    session = sessions.Session(R1, 64601, "ipv4", sessions.ESTABLISHED, None, 1, 0, 1, 0, "")
     others = [session._replace(peer=R2, state="Active")]
     monkeypatch.setattr(bgp, "sessions", lambda _reader: [session, *others])
     monkeypatch.setattr(bgp, "running_config", lambda _reader: frr())

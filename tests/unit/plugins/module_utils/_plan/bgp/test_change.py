@@ -71,7 +71,43 @@ def test_what_is_not_known_proves_nothing(answers):
     assert change.may_go_on(change.Step(change.STOP_VRRP, ["lb1"]), {})
 
 
-def test_clients_on_the_members_links_are_asked_for_first():
-    said = ["VIP 10.0.1.200 is inside 10.0.1.0/24, where clients look for it by ARP."]
-    assert change.asked_first(said, accepted=False) == said
-    assert change.asked_first(said, accepted=True) == change.asked_first([], accepted=False) == []
+@pytest.mark.parametrize("came_from", REACHES)
+def test_both_is_the_middle_of_the_way_and_everybody_stays_quiet(came_from):
+    state = State("bgp" if came_from == "vrrp" else "vrrp")
+    for step in change.steps("both", MEMBERS, came_from):
+        state.take(step)
+    assert (state.vrrp, state.bgp, state.quiet) == ({*MEMBERS}, {*MEMBERS}, {*MEMBERS})
+
+
+def test_the_holder_announces_first_and_withdraws_last_so_that_routers_go_on_to_send_to_it():
+    announcing = [step.members for step in change.steps("bgp", MEMBERS) if step.verb == change.ANNOUNCE]
+    withdrawing = [step.members for step in change.steps("vrrp", MEMBERS) if step.verb == change.WITHDRAW]
+    assert announcing[0] == withdrawing[-1] == ["lb1"]
+
+
+def test_each_step_says_who_serves_and_what_it_costs():
+    held = {"lb1": ["192.0.2.10"], "lb2": []}
+    assert change.told(change.steps("bgp", ["lb2", "lb1"]), held, "vrrp", "bgp") == [
+        "From VRRP to BGP. Each step waits until the one before is proved:",
+        "  1. lb2, lb1 answer ARP for no address of lo: from routers to VRRP's holder, on the link to VRRP's holder",
+        "  2. lb1 announces: from routers to lb1, on the link to VRRP's holder; no lasting connection is lost",
+        "  3. lb2 announces: from routers to lb1, lb2, on the link to VRRP's holder; up to 50 % of lasting connections "
+        "from routers are lost",
+        "  4. lb2 leaves VRRP: from routers to lb1, lb2, on the link to VRRP's holder",
+        "  5. lb1 leaves VRRP: from routers to lb1, lb2, on the link to whoever answers first",
+        "  6. lb2, lb1 answer ARP as before: from routers to lb1, lb2, on the link to whoever answers first",
+    ]
+    back = change.told(change.steps("vrrp", ["lb2", "lb1"]), {"lb1": [], "lb2": []}, "bgp", "vrrp")
+    assert [line.partition(": ")[2] for line in back[1:]] == [
+        "from routers to lb2, lb1, on the link to whoever answers first",
+        "from routers to lb2, lb1, on the link to VRRP's holder",
+        "from routers to lb1, on the link to VRRP's holder; up to 50 % of lasting connections from routers are lost",
+        "from routers to VRRP's holder, on the link to VRRP's holder; no lasting connection is lost",
+        "from routers to VRRP's holder, on the link to VRRP's holder",
+    ]
+
+
+def test_vips_of_several_holders_lose_what_lasts_where_one_of_them_announces_first():
+    held = {"lb1": ["192.0.2.10"], "lb2": ["192.0.2.11"]}
+    (line,) = [each for each in change.told(change.steps("bgp", ["lb2", "lb1"]), held, "vrrp", "bgp") if " 2. " in each]
+    assert line.endswith("; lasting connections of 192.0.2.11 are lost")

@@ -48,7 +48,7 @@ def test_a_bootstrap_that_is_complete_is_in_nobodys_way():
 
 
 def test_an_unknown_reach_is_a_sentence():
-    assert plan(racks(reach="both")).faults[:1] == ["pair_reach is 'both': one of vrrp, bgp is required."]
+    assert plan(racks(reach="ospf")).faults[:1] == ["pair_reach is 'ospf': one of vrrp, bgp, both is required."]
 
 
 def test_no_member_has_a_router_and_all_that_serve_have_the_vips():
@@ -116,10 +116,10 @@ def test_members_may_differ_in_their_routers_and_in_nothing_else():
 
 def test_a_member_that_announces_keeps_its_balancer_and_loses_its_router():
     host = {"own_units": ["haproxy.service", "keepalived.service"]}
-    assert unused.unused(host, "native", serves=True, routes=False) == ["keepalived"]
-    assert unused.unused(host, "native", serves=False, routes=False) == ["keepalived", "haproxy"]
+    assert unused.unused(host, "native", serves=True, routes=False, announces=True) == ["keepalived"]
+    assert unused.unused(host, "native", serves=False, routes=False, announces=True) == ["keepalived", "haproxy"]
     agents = {"own_units": ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]}
-    assert unused.unused(agents, "agent", serves=True, routes=False) == []
+    assert unused.unused(agents, "agent", serves=True, routes=False, announces=True) == []
 
 
 def as_recorded(members):

@@ -1,15 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Members that announce change one after the other, each proved; what no run can change yet is refused."""
+"""Members that announce change one after the other, each proved."""
 
 from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import serving, undoing
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import order
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout
-from ansible_collections.onprem.lb.plugins.module_utils._shared.paths import GATE
-from support.plans.pairs import pair
 from support.plans.racks import VIP, plan, racks
 
 
@@ -43,41 +40,6 @@ def test_each_is_proved_as_at_the_end_before_the_next_one_changes():
     found = plan(announcing("lb1", "lb2"))
     for member in found.members.values():
         assert member.proof == member.expected and member.expected.sessions
-
-
-AGAIN = "run onprem.lb.remove and then onprem.lb.site, which interrupts the service"
-
-
-def refused(members, made=plan):
-    planned = made(members)
-    assert planned.faults == [], "the forecast shows it"
-    return order.unbuilt(members, planned, "pair")
-
-
-def test_a_run_refuses_a_member_with_a_router_of_vrrp():
-    members = announcing()
-    members[0]["host"]["own_units"] = ["keepalived.service", "haproxy.service"]
-    assert refused(members) == [
-        f"lb1 has keepalived.service, and no run leads from VRRP to BGP yet: {AGAIN}, or use pair_reach: vrrp."
-    ]
-
-
-def test_a_run_refuses_a_member_that_announces_where_vrrp_is_to_carry_the_vips():
-    members = pair()
-    members[1]["host"]["existing_units"] = [GATE]
-    assert refused(members, layout.plan) == [
-        f"lb2 announces its VIPs by BGP, and no run leads to VRRP yet: {AGAIN}, or use pair_reach: bgp."
-    ]
-
-
-def test_a_run_refuses_a_change_of_the_engine():
-    members = announcing("lb1", engine="agent")
-    members[0]["host"].update(own_units=["haproxy.service"], active_units=["haproxy.service"])
-    assert refused(members) == [f"lb1 would change its engine, which no run does with pair_reach: bgp yet: {AGAIN}."]
-
-
-def test_whoever_is_new_or_announces_already_is_refused_nothing():
-    assert refused(announcing()) == refused(announcing("lb1", "lb2", "lb3")) == refused(pair(), layout.plan) == []
 
 
 def test_where_nobody_announces_yet_there_is_nothing_to_return_to():

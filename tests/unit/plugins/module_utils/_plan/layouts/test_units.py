@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 
 import pytest
 import yaml
@@ -37,7 +39,8 @@ GATE = {
     "checks": [{"name": "down", "type": "file", "file": DOWN}],
 }
 WANTED[paths.GATE] = ({"bgp": {"anycast": GATE}}, {})
-LATE = [name for name in WANTED if name != paths.WATCH]
+WANTED[paths.QUIET] = ({"quiet": True}, {})
+LATE = [name for name in WANTED if name not in (paths.WATCH, paths.QUIET)]
 
 
 def about(plan=None, host=None, **given):
@@ -110,8 +113,37 @@ def test_a_unit_that_is_not_wanted_any_more_stops_and_goes_at_once_or_with_the_r
     given = {"settings": {"metrics_file": "", "down_file": DOWN}}
     found = units.by_stage(about(NO_ROUTER, {"existing_units": [name]}, **given))
     stages = [stage for stage in ("first", "last", "unused") if states(found[stage]).get(name) == ENDS]
-    at = {paths.SHUTDOWN: ["unused"], paths.ANSWERS: ["last", "unused"]}
-    assert stages == at.get(name, ["last"]), "the stop of the unit for a shutdown stops the router"
+    with_the_router = [paths.SHUTDOWN, paths.ANSWERS, paths.GATE]
+    assert stages == (["unused"] if name in with_the_router else ["last"]), "what it relies on goes after it"
+
+
+def test_a_member_is_quiet_about_lo_before_a_vip_is_there_and_until_the_last_one_has_gone():
+    found = wanting(paths.QUIET, {"bgp": {"anycast": GATE}})
+    assert states(found["first"])[paths.QUIET] == RUNS and paths.QUIET in found["compared"]["units"]
+    assert not any(paths.QUIET in states(found[stage]) for stage in ("router", "last", "unused"))
+    left = units.by_stage(about(host={"existing_units": [paths.GATE, paths.QUIET]}))
+    assert not any(paths.QUIET in states(left[stage]) for stage in ("first", "router", "last"))
+    assert [*states(left["unused"])] == [paths.GATE, paths.QUIET]
+
+
+def test_who_is_quiet_gets_its_settings_back_unless_somebody_has_changed_them(tmp_path):
+    kernel = {"arp_ignore": "0", "arp_announce": "1"}
+    for name, value in kernel.items():
+        (tmp_path / name).write_text(value)
+    unit = text(wanting(paths.QUIET)["first"], paths.QUIET)
+    own = unit.replace(units.QUIET_FOLDER, str(tmp_path)).replace("/run/onprem-lb-quiet", str(tmp_path / "run"))
+    (tmp_path / "run").mkdir()
+
+    def ran(verb):
+        for line in own.splitlines():
+            key, _, command = line.partition("=")
+            if key == verb:
+                subprocess.run(shlex.split(command.lstrip("-")), check=True)
+        return {name: (tmp_path / name).read_text().strip() for name in kernel}
+
+    assert ran("ExecStart") == ran("ExecStart") == {"arp_ignore": "1", "arp_announce": "2"}
+    (tmp_path / "arp_announce").write_text("0")
+    assert ran("ExecStop") == {"arp_ignore": "0", "arp_announce": "0"}
 
 
 @pytest.mark.parametrize("name", [paths.SHUTDOWN, paths.FOLLOWING, paths.ANSWERS, paths.GATE])
@@ -215,7 +247,7 @@ def test_a_removal_leaves_no_unit_and_no_file_of_the_rows():
     removal = units.removal("pair", DOWN)
     gone = {file["path"]: file["state"] for work in removal.values() for file in work.files}
     leaves = tuple(path for work in removal.values() for path in work.leaves)
-    written = [file["path"] for found in made for stage in ("first", "last") for file in found[stage].files]
+    written = [file["path"] for found in made for stage in ("first", "router", "last") for file in found[stage].files]
     assert {path for path in written if gone.get(path) != "absent" and not path.startswith(leaves)} == set()
     ended = {unit["name"]: unit["state"] for work in removal.values() for unit in work.units}
     assert ended == dict.fromkeys(WANTED, "stopped")
@@ -268,7 +300,7 @@ def test_a_member_without_a_router_has_metrics_of_its_health_gate():
 
 
 def test_a_member_that_announces_no_vip_any_more_keeps_nothing_of_the_health_gate():
-    work = units.by_stage(about(host={"existing_units": [paths.GATE]}))["last"]
+    work = units.by_stage(about(host={"existing_units": [paths.GATE]}))["unused"]
     assert states(work) == {paths.GATE: ENDS} and work.leaves == ["/usr/local/lib/onprem-lb-anycast"]
     assert [file["state"] for file in work.files if file["path"].endswith("anycast.json")] == ["absent"]
 

@@ -9,6 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import unused
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import AGENT, NATIVE, UNITS
+from ansible_collections.onprem.lb.plugins.module_utils._shared.paths import GATE
 from support.plans.clusters import living
 
 BOTH_NATIVE, BOTH_AGENT = ({"own_units": [*UNITS[engine]]} for engine in (NATIVE, AGENT))
@@ -37,7 +38,16 @@ def with_a_former_master():
     ],
 )
 def test_each_engine_keeps_what_the_plan_has(host, engine, serves, routes, goes):
-    assert unused.unused(host, engine, serves, routes) == goes
+    assert unused.unused(host, engine, serves, routes, announces=True) == goes
+
+
+@pytest.mark.parametrize("found", [{"own_units": ["frr.service"]}, {"existing_units": [GATE]}])
+def test_what_announces_goes_where_the_plan_announces_nothing(found):
+    host = {"own_units": [], **found}
+    assert unused.unused(host, NATIVE, serves=True, routes=True, announces=False) == ["frr"]
+    assert unused.unused(host, NATIVE, serves=True, routes=True, announces=True) == []
+    foreign = {"own_units": [], "existing_units": ["frr.service"]}
+    assert unused.unused(foreign, NATIVE, serves=True, routes=True, announces=False) == []
 
 
 def test_a_plan_says_so():

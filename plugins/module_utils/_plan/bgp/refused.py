@@ -1,0 +1,84 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a run refuses of a plan that the forecast shows. Pure.
+
+That is a change of living members that no run can make yet, one that would leave members behind, and one that takes a
+VIP from clients whose user has not agreed to that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
+
+from ..._agent.config.schema import Faults, boolean
+from ..._shared.engines import NATIVE, ROUTERS
+from ..members.hosts import Member, carried
+from ..model.plan import MemberPlan, Plan
+from .change import carries
+from .peers import links
+from .settings import BGP, BOTH, VRRP
+
+ACCEPTING = "accept_routed_only"
+
+
+def refused(members: Sequence[Member], plan: Plan, prefix: str) -> Faults:
+    """Return a sentence for each reason why a run does not begin.
+
+    :param members: as `planner` takes them; of one that was not read nothing is known
+    """
+    known = [{**member, "host": member["host"] or {}} for member in members if member["name"] in plan.members]
+    found = [fault for member in known for fault in _unbuilt(member, plan.members[member["name"]], plan, prefix)]
+    if plan.move.to:
+        found += [fault for member in known for fault in _left_behind(member)]
+        found += [*_unasked(known, plan, prefix)] if plan.move.to == BGP else []
+    return found
+
+
+def _unbuilt(member: Mapping[str, Any], planned: MemberPlan, plan: Plan, prefix: str) -> Iterator[str]:
+    name, host = member["name"], member["host"]
+    again = "run onprem.lb.remove and then onprem.lb.site, which interrupts the service"
+    if planned.bgp and planned.replaces:
+        yield f"{name} would change its engine, which no run does with {prefix}_reach: bgp yet: {again}."
+    elif plan.move.to and planned.engine != NATIVE:
+        yield (
+            f"{name} has the engine {planned.engine}, with which no run leads from {plan.move.came_from} to "
+            f"{plan.move.to} yet: {again}, or use {prefix}_reach: {plan.move.came_from}."
+        )
+    elif planned.bgp and planned.router.instances and planned.engine != NATIVE:
+        yield (
+            f"{name} has the engine {planned.engine}, and {prefix}_reach {BOTH} needs native yet: use {BGP} or {VRRP}."
+        )
+    elif planned.bgp and _of_others(host, plan):
+        yield (
+            f"{name} has a VRRP router of others that carries these VIPs, and would keep it: adopt it with "
+            f"{prefix}_reach: {VRRP} first, or stop it."
+        )
+
+
+def _of_others(host: Mapping[str, Any], plan: Plan) -> bool:
+    vips = {vip.address for vip in plan.vips}
+    carrying = any(vips.intersection(carried(instance)) for instance in host.get("instances", []))
+    return carrying and bool({*ROUTERS} & {*host.get("active_units", [])}) and not carries(host).vrrp
+
+
+def _left_behind(member: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why a member cannot stay: beside those that have moved it would hold the VIPs alone, or lose them."""
+    if member.get("silent"):
+        yield (
+            f"{member['name']} does not answer, and the way between VRRP and BGP needs every member: wait until it "
+            "does."
+        )
+    elif member.get("outside_limit"):
+        yield (
+            f"--limit leaves {member['name']} out, and the way between VRRP and BGP needs every member: run it for all "
+            "members."
+        )
+
+
+def _unasked(members: List[Dict[str, Any]], plan: Plan, prefix: str) -> Iterator[str]:
+    accepted = any(boolean(member["settings"].get(ACCEPTING, False))[0] for member in members)
+    for vip, network in [] if accepted else links(members, plan.vips):
+        yield (
+            f"VIP {vip.address} is inside {network}, and its clients there would lose what VRRP gives them: "
+            f"use {prefix}_reach: {BOTH}, which keeps VRRP for them, or accept that with -e {prefix}_{ACCEPTING}=true."
+        )
