@@ -86,7 +86,8 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "roles/keepalived/": NATIVE,
     # The scenarios themselves, and the files that they read.
     "molecule/agent/": ("agent",),
-    "molecule/bgp/": ("bgp",),
+    "molecule/bgp-move/": ("bgp-move",),
+    "molecule/bgp/": ("bgp", "bgp-move"),
     "molecule/cluster/": ("cluster",),
     "molecule/default/": ("default",),
     "molecule/direct/": DIRECT,

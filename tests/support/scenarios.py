@@ -20,6 +20,7 @@ IMAGE_OF = {
     "roles": "debian13",
     "names": "debian12",
     "bgp": "debian12",
+    "bgp-move": "debian12",
 }
 # First each on its own image: the matrix plays it in full there, and finds most with it.
 _OWN = [f"{scenario}:{image}" for scenario, image in IMAGE_OF.items()]

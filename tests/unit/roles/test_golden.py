@@ -19,6 +19,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import depl
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import redirect as nft_redirect
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units as layout_units
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent as _engine_config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
@@ -485,6 +486,13 @@ CASES = {
         "shutdown.service.j2",
         before="kubelet.service crio.service",
         routers="keepalived.service onprem-lb-vrrp.service",
+    ),
+    "quiet.service": lambda: render(
+        "layout",
+        "quiet.service.j2",
+        before="onprem-lb-anycast.service keepalived.service onprem-lb-vrrp.service",
+        settings=layout_units.QUIET,
+        folder=layout_units.QUIET_FOLDER,
     ),
     "follow.service": partial(follow_unit, native=True, paths=["-/etc/haproxy", "-/run/haproxy.loaded"]),
     "follow.agent.service": partial(

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence
 from ..._shared.engines import FRR_UNIT, UNITS
 from ..change.transition import Way
 from ..change.turns import Turn
-from ..model.plan import Expected, Meanwhile, MemberPlan, Move, Undo, Vip
+from ..model.plan import ALWAYS, MEANWHILE, Expected, Meanwhile, MemberPlan, Move, Undo, Vip
 from .gate import noticed_ms
 from .settings import BGP, BOTH, VRRP
 
@@ -94,14 +94,14 @@ def on_the_way(
     """
     found = {}
     for name, plan in planned.items():
-        both = bool(plan.bgp and plan.router.instances)
+        quiet = ALWAYS if plan.bgp and plan.router.instances else MEANWHILE if move.to else ""
         if move.to:
             now = plan.meanwhile or Meanwhile(plan.balancer, plan.firewall)
             wanted = plan.expected._replace(every_path=bool(move.announcing))
             plan = plan._replace(
                 meanwhile=now._replace(firewall=now.firewall._replace(keeps_others=True)), expected=wanted
             )
-        found[name] = plan._replace(quiet=both or bool(move.to))
+        found[name] = plan._replace(quiet=quiet)
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._shared import engines, held_back, paths
 from ..dns.resolver import FOLDER as NAMES
+from ..model.plan import MEANWHILE
 from . import follow
 
 File = Dict[str, Any]  # as `config_files` takes it
@@ -297,6 +298,7 @@ def by_stage(about: About) -> Dict[str, Any]:
     leaving = [made.shutdown, made.gate, made.quiet, *([] if about.routes else [made.answers])]
     outdated = [unit for unit in there if not unit.is_wanted and unit in leaving]
     outdated = [unit for unit in outdated if not (about.routes and unit is made.shutdown)]
+    ended = [_quiet(about._replace(plan={**about.plan, "quiet": ""}))] if about.plan.get("quiet") == MEANWHILE else []
     late = [unit for unit in there if unit not in (made.watch, *gate, *quiet) and unit not in outdated]
     late = [unit for unit in late if unit is not made.shutdown or unit.is_wanted]
     released = list(held_back.PATHS.values()) if about.host["held_back"] else []
@@ -306,7 +308,7 @@ def by_stage(about: About) -> Dict[str, Any]:
         "first": _work([*watch, *quiet], [record]),
         "router": _work(gate),
         "last": _work(late, [] if is_new else alive, released),
-        "unused": _work([*no_watch, *outdated], absent=left),
+        "unused": _work([*no_watch, *outdated, *ended], absent=left),
         "compared": {
             "files": [record, *alive, *_work(compared).files],
             "units": [unit.name for unit in compared if unit.is_wanted],

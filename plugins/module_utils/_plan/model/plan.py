@@ -150,7 +150,7 @@ class MemberPlan(NamedTuple):
     resigns_when_killed: bool = True  # whether the host of a keepalived that is killed resigns for it
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
     bgp: Dict[str, Any] = {}  # as `announcing.Bgp.of` returns it; nothing where VRRP alone carries the VIPs
-    quiet: bool = False  # whether VIPs are on its lo beside VRRP, for a while or for good: it must not answer for those
+    quiet: str = ""  # where VIPs are on its lo beside VRRP, for which it must not answer: MEANWHILE or ALWAYS
 
 
 class Departed(NamedTuple):
@@ -170,6 +170,9 @@ class Undo(NamedTuple):
     judged: float = 0  # for how many seconds more the run may be silent, while routers judge their checks
     reason: str = ""  # why nobody does, and what follows from that
     first_addresses: List[str] = []  # of the first one
+
+
+MEANWHILE, ALWAYS = "meanwhile", "always"
 
 
 class Move(NamedTuple):

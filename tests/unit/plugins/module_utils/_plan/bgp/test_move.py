@@ -114,7 +114,7 @@ def test_a_run_that_was_interrupted_anywhere_is_completed_by_the_next_one_to_any
     assert bool(found.move.to) == ((lb1, lb2) != (stays, stays))
     for name, now in (("lb1", lb1), ("lb2", lb2)):
         member = found.members[name]
-        assert member.quiet == bool(found.move.to or reach == "both")
+        assert member.quiet == ("always" if reach == "both" else "meanwhile" if found.move.to else "")
         assert ("keepalived" in member.unused, "frr" in member.unused) == (
             now[0] and reach == "bgp",
             now[1] and reach == "vrrp",

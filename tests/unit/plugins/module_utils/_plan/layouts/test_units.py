@@ -39,7 +39,7 @@ GATE = {
     "checks": [{"name": "down", "type": "file", "file": DOWN}],
 }
 WANTED[paths.GATE] = ({"bgp": {"anycast": GATE}}, {})
-WANTED[paths.QUIET] = ({"quiet": True}, {})
+WANTED[paths.QUIET] = ({"quiet": "always"}, {})
 LATE = [name for name in WANTED if name not in (paths.WATCH, paths.QUIET)]
 
 
@@ -121,6 +121,9 @@ def test_a_member_is_quiet_about_lo_before_a_vip_is_there_and_until_the_last_one
     found = wanting(paths.QUIET, {"bgp": {"anycast": GATE}})
     assert states(found["first"])[paths.QUIET] == RUNS and paths.QUIET in found["compared"]["units"]
     assert not any(paths.QUIET in states(found[stage]) for stage in ("router", "last", "unused"))
+    while_it_moves = wanting(paths.QUIET, {"quiet": "meanwhile"}, {"existing_units": [paths.GATE]})
+    assert states(while_it_moves["first"])[paths.QUIET] == RUNS
+    assert states(while_it_moves["unused"]) == {paths.GATE: ENDS, paths.QUIET: ENDS}
     left = units.by_stage(about(host={"existing_units": [paths.GATE, paths.QUIET]}))
     assert not any(paths.QUIET in states(left[stage]) for stage in ("first", "router", "last"))
     assert [*states(left["unused"])] == [paths.GATE, paths.QUIET]
