@@ -39,6 +39,7 @@ MAY_IMPORT = {
         *("_shared", "_agent.VERSION"),
         "_plan.drill.questions",  # the status asks as a drill does
         "_plan.model.restarts",  # a rollback restarts resolvers as a run does
+        *("_plan.bgp.order", "_plan.bgp.settings"),  # and returns members that announce as a run changes them
     ),
     "_plan.pods": (
         *("_plan.ipi", "_plan.layouts", "_plan.members", "_plan.model", "_shared"),
