@@ -21,6 +21,7 @@ import uuid
 
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import gate
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.refused import refused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver as dns_resolver
@@ -174,13 +175,25 @@ def _read(given):
     ]
 
 
+def pending(found, planned, host):
+    """Return whether the checks of a member's files have found some to write, as `order.pending` does.
+
+    :param planned: of the member, as data
+    """
+    return order.pending([*found, gate.compared(planned, host)])
+
+
 def layout_waves(plans, hosts, checks):
     """Return the waves of a run, and before each in which the VIPs move the proof that they can: it ``is_proof``.
 
     :param hosts: the variables of each
     :param checks: of them, what each check of a host's files has returned
     """
+    planned = {name: member for plan in plans for name, member in plan["members"].items()}
     checked = {each["inventory_hostname"]: [each.get(name, {}) for name in checks] for each in hosts}
+    for each in hosts:
+        name = each["inventory_hostname"]
+        checked[name].append(gate.compared(planned.get(name, {}), each.get("__layout_host", {})))
     changing = [name for name, found in checked.items() if any(map(order.has_changes, found))]
     restarting = [name for name, found in checked.items() if any(map(order.starts_pods_anew, found))]
     return [
@@ -410,7 +423,7 @@ class FilterModule:
             "layout_units": layout_units,
             "layout_unproved": layout_unproved,
             "layout_waves": layout_waves,
-            "pending_changes": order.pending,
+            "pending": pending,
             "late_heartbeat": undo.is_late,
             "late_heartbeats": undo.late,
             "members_auth_pass": auth_pass,

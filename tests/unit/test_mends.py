@@ -67,6 +67,7 @@ CASES = {
     ("operations/maintenance.py", SITE): HELD_BACK,
     ("operations/rollback.py", SITE): [*MIGRATES, *FRESH, *RESOLVED, *DEPARTED],
     ("operations/steps.py", SITE): [*DEPARTED, *FRESH],
+    ("operations/turns.py", SITE): FRESH,
     ("operations/firewalls.py", SITE): [
         "roles/test_units.py::test_a_firewall_is_opened_where_one_is_active_and_a_router_runs"
     ],

@@ -9,12 +9,15 @@ all members at once.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
+from ..._shared import paths
 from ..._shared.engines import ANYCAST, Daemon
 from ..model import agent, answers
 from ..model.instances import read_scripts
 from ..model.plan import Router
+from ..model.wanted import not_in_force
 
 
 class Gate(NamedTuple):
@@ -34,6 +37,23 @@ class Gate(NamedTuple):
         """The daemon's configuration."""
         vips = [{"address": vip, "name": self.names[vip], "track": track} for vip, track in self.tracked.items()]
         return {"vips": vips, "checks": self.checks, "status_socket": Daemon(ANYCAST).status_socket}
+
+
+def file(config: Mapping[str, Any]) -> Dict[str, str]:
+    """Return the daemon's file, as `config_files` takes it."""
+    return {"path": paths.GATE_CONFIG, "content": json.dumps(config, indent=2) + "\n", "mode": "0600"}
+
+
+def compared(planned: Mapping[str, Any], host: Mapping[str, Any]) -> Dict[str, List[str]]:
+    """Return the ``paths`` to write, as the checks of other files do.
+
+    Other checks may withdraw the VIPs of all members. So they get them one after the other, and return without a proof.
+
+    :param planned: of a member, as data
+    :param host: as `host_info` returns it
+    """
+    config = planned.get("bgp", {}).get("anycast")
+    return {"paths": not_in_force([file(config)], host) if config else []}
 
 
 def gate(engine: str, router: Router, asked: Sequence[Mapping[str, Any]]) -> Gate:

@@ -13,6 +13,7 @@ import shlex
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._shared import engines, held_back, paths
+from ..bgp import gate
 from ..dns.resolver import FOLDER as NAMES
 from ..model.plan import MEANWHILE
 from . import follow
@@ -246,8 +247,7 @@ def _gate(about: About) -> Unit:
     )
     file = {"path": paths.GATE_CONFIG, "content": "", "state": "absent"}
     if config:
-        text = json.dumps(config, indent=2) + "\n"
-        file = {"path": paths.GATE_CONFIG, "content": text, "mode": follow.PRIVATE, "unit": paths.GATE}
+        file = {**gate.file(config), "unit": paths.GATE}
     return _row(
         about,
         own,
@@ -312,7 +312,6 @@ def by_stage(about: About) -> Dict[str, Any]:
         "compared": {
             "files": [record, *alive, *_work(compared).files],
             "units": [unit.name for unit in compared if unit.is_wanted],
-            "gate": [file for file in made.gate.files if file["path"] == paths.GATE_CONFIG],
             "others": [unit.name for unit in (made.follow, made.metrics, made.gate) if unit in there],
         },
     }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.filter import plan as filters
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import gate as _gate
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as _ipi
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import wanted
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._shared import paths
 from support.plans.clusters import cluster
 from support.plans.pairs import pair
 from support.plans.racks import VIP, plan, racks
@@ -109,3 +113,25 @@ def test_a_node_without_a_vip_announces_nothing_and_needs_no_router():
 )
 def test_how_long_a_check_takes_to_notice(check, hangs, expected):
     assert _gate.noticed_ms(check, hangs) == expected
+
+
+def test_other_checks_are_a_change_that_members_get_one_after_the_other_and_that_is_undone():
+    """They may withdraw the VIPs of all members at once, so that the daemon's file is compared as a router's is."""
+    before, after = (as_data(plan(racks(**more))) for more in ({}, {"checks": [{"gateway": "10.9.9.9"}]}))
+    content = _gate.file(before["members"]["lb1"]["bgp"]["anycast"])["content"]
+    there = {paths.GATE_CONFIG: {"checksum": wanted.sha256(content), "mode": "0600", "stale": False}}
+    host = {"files": there}
+    assert filters.pending([], before["members"]["lb1"], host) is False
+    assert filters.pending([], after["members"]["lb1"], host) is True
+    hosts = [{"inventory_hostname": name, "__layout_host": host} for name in ("lb1", "lb2")]
+    after["order"] = before["order"] = [["lb1"], ["lb2"]]
+    assert [wave["members"] for wave in filters.layout_waves([before], hosts, [])] == [["lb1", "lb2"]]
+    waves = filters.layout_waves([after], hosts, [])
+    assert [(wave["members"], wave["proves"]) for wave in waves if not wave["is_proof"]] == [
+        (["lb1"], []),
+        (["lb2"], ["lb1"]),
+    ]
+
+
+def test_a_member_with_vrrp_has_no_file_of_the_gate_to_compare():
+    assert _gate.compared(as_data(_pair.plan(pair()))["members"]["lb1"], {}) == {"paths": []}

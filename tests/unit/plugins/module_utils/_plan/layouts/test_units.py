@@ -9,13 +9,10 @@ import shlex
 import subprocess
 
 import pytest
-import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import config as anycast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import wanted
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
-from support.paths import ROLES
 
 METRICS, DOWN = "/var/lib/prometheus/node-exporter/onprem-lb.prom", "/run/lb.down"
 CONFIGS = {"haproxy": "/etc/haproxy/haproxy.cfg", "keepalived": "/etc/keepalived/keepalived.conf"}
@@ -306,14 +303,3 @@ def test_a_member_that_announces_no_vip_any_more_keeps_nothing_of_the_health_gat
     work = units.by_stage(about(host={"existing_units": [paths.GATE]}))["unused"]
     assert states(work) == {paths.GATE: ENDS} and work.leaves == ["/usr/local/lib/onprem-lb-anycast"]
     assert [file["state"] for file in work.files if file["path"].endswith("anycast.json")] == ["absent"]
-
-
-def test_other_checks_of_the_health_gate_are_a_change_that_members_get_one_after_the_other():
-    """They may withdraw the VIPs of all members at once, so that its file is compared before as a router's is."""
-    (before,) = wanting(paths.GATE)["compared"]["gate"]
-    other = {**GATE, "checks": [{**GATE["checks"][0], "file": "/run/other.down"}]}
-    (after,) = wanting(paths.GATE, {"bgp": {"anycast": other}})["compared"]["gate"]
-    there = {before["path"]: {"checksum": wanted.sha256(before["content"]), "mode": "0600", "stale": False}}
-    assert wanted.not_in_force([before], {"files": there}) == []
-    assert wanted.not_in_force([after], {"files": there}) == [paths.GATE_CONFIG]
-    assert "__layout_gate_checked" in yaml.safe_load((ROLES / "layout/vars/main.yml").read_text())["__layout_checks"]
