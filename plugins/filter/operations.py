@@ -20,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
     switchover,
     turns,
 )
+from ansible_collections.onprem.lb.plugins.plugin_utils import command_line
 
 
 def members_status(given, **beside):
@@ -111,6 +112,14 @@ def maintenance_drain(given, name, work, done, proved=()):
     return maintenance.drain(given, name, work, done, proved)._asdict()
 
 
+def layouts_among(groups, pair, ipi):
+    """Return which layouts' plays are imported: those that the inventory has, as `playbooks.layouts_among` tells.
+
+    Ansible asks before the first play, and does not say then with which variables a user's playbook imports ours.
+    """
+    return playbooks.layouts_among(groups, pair, ipi) if command_line.names_only_ours() else "both"
+
+
 def maintenance_give_back(given, name):
     """Return the steps with which a member takes part again, as `switchover_steps` does."""
     return maintenance.give_back(given, name)._asdict()
@@ -123,7 +132,7 @@ class FilterModule:
         return {
             "backup_contents": backup_contents,
             "heartbeat_timeout": locking.heartbeat_timeout,
-            "layouts_among": playbooks.layouts_among,
+            "layouts_among": layouts_among,
             "lock_refusals": locking.refusals,
             "lock_waits": locking.waits,
             "maintenance_drain": maintenance_drain,

@@ -21,6 +21,11 @@ def names_our_playbook() -> bool:
     return any(map(is_of_this_collection, context.CLIARGS.get("args") or ()))
 
 
+def names_only_ours() -> bool:
+    """Tell whether nothing but playbooks of ours is run: no play before them adds hosts, no import names groups."""
+    return all(map(is_of_this_collection, context.CLIARGS.get("args") or [""]))
+
+
 def is_of_this_collection(playbook: str) -> bool:
     """Tell whether a playbook is one of ours, by its full name or by its path."""
     folder = os.path.dirname(os.path.realpath(playbook))

@@ -178,3 +178,10 @@ def test_members_that_an_earlier_play_adds_are_set_up(tmp_path):
     (tmp_path / "own.yml").write_text(json.dumps([first, {"import_playbook": "onprem.lb.site"}]))
     code, said = play(tmp_path, "localhost ansible_connection=local\n", str(tmp_path / "own.yml"))
     assert code != 0 and "fatal: [m1]" in said.partition("PLAY [Set up a cluster with its own VIPs]")[2]
+
+
+def test_groups_that_a_playbook_of_the_users_names_in_its_import_are_found_beside_those_of_the_other_layout(tmp_path):
+    imported = {"import_playbook": "onprem.lb.site", "vars": {"ipi_hosts": "owners"}}
+    (tmp_path / "own.yml").write_text(json.dumps([imported]))
+    code, said = play(tmp_path, f"{ONE_PAIR}[owners]\nm1\n", str(tmp_path / "own.yml"), "--list-hosts")
+    assert code == 0 and "m1" in said.partition("Set up a cluster with its own VIPs")[2]

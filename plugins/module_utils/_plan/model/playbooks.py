@@ -84,9 +84,7 @@ def faults(given: Mapping[str, Any], playbook: str) -> Faults:
 
 
 def layouts_among(groups: Mapping[str, Collection[str]], pair: str, ipi: str) -> str:
-    """Return what an inventory has: `pair`, `ipi` or `both`.
-
-    Ansible asks before the first play. Where there is neither yet, that play may add hosts, and to either of them.
+    """Return what an inventory has: `pair`, `ipi` or `both`; `both` also where it has neither.
 
     :param groups: its groups with their hosts
     :param pair: the pair's groups where a user names them, with colons in between, and ``ipi`` the cluster's
