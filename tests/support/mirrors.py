@@ -18,7 +18,8 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/first_contact": """
         playbooks/remove layout/plan pair/plan ipi/plan playbooks/layouts/both playbooks/layouts/site_both
         playbooks/layouts/remove_both playbooks/layouts/remove_ipi""",
-    "playbooks/forecast": "playbooks/layouts/pair playbooks/layouts/ipi layout/forecast pair/forecast ipi/forecast layout/validate",
+    "playbooks/forecast": """
+        playbooks/layouts/pair playbooks/layouts/ipi layout/forecast pair/forecast ipi/forecast layout/validate""",
     "playbooks/inputs": """
         playbooks/site playbooks/ipi pair/main ipi/main layout/members variables/main""",
     "playbooks/maintenance": """
