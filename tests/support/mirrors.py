@@ -15,8 +15,11 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/backup": "playbooks/tasks/begin",
     "playbooks/drill_report": "drill/report",
     "playbooks/drill_rounds": "drill/main drill/rounds drill/round drill/rebooted drill/report",
-    "playbooks/first_contact": "playbooks/remove layout/plan pair/plan ipi/plan",
-    "playbooks/forecast": "layout/forecast pair/forecast ipi/forecast layout/validate",
+    "playbooks/first_contact": """
+        playbooks/remove layout/plan pair/plan ipi/plan playbooks/layouts/both playbooks/layouts/site_both
+        playbooks/layouts/remove_both playbooks/layouts/remove_ipi""",
+    "playbooks/forecast": """
+        playbooks/layouts/pair playbooks/layouts/ipi layout/forecast pair/forecast ipi/forecast layout/validate""",
     "playbooks/inputs": """
         playbooks/site playbooks/ipi pair/main ipi/main layout/members variables/main""",
     "playbooks/maintenance": """
@@ -24,7 +27,7 @@ ALSO_PLAYED: Dict[str, str] = {
         playbooks/tasks/proved playbooks/tasks/read playbooks/tasks/move""",
     "playbooks/nothing_to_do": "playbooks/survey playbooks/checks/require_hosts",
     "playbooks/pair": """
-        playbooks/remove pair/main layout/plan layout/outside_limit layout/validate
+        playbooks/remove playbooks/layouts/remove_pair pair/main layout/plan layout/outside_limit layout/validate
         layout/members layout/present layout/check layout/check_more
         layout/configure layout/absent haproxy/configure keepalived/configure""",
     "playbooks/pods": "layout/forecast layout/validate ipi/pods",

@@ -89,12 +89,14 @@ def pages_of(link):
         name: node.python(SERVER, name, PORT, stdin=subprocess.PIPE)
         for name, node in zip((ONE, OTHER), link.members[1:])
     }
-    assert all(server.stdout.readline() == "ready\n" for server in servers.values())
-    yield Pages(servers)
-    for server in servers.values():
-        server.stdin.close()
-    for node in link.members:
-        node.end_programs()
+    try:
+        assert all(server.stdout.readline() == "ready\n" for server in servers.values())
+        yield Pages(servers)
+    finally:
+        for server in servers.values():
+            server.stdin.close()
+        for node in link.members:
+            node.end_programs()
 
 
 def service(link, **pace_of_check):

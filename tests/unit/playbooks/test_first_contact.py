@@ -157,7 +157,7 @@ def test_nor_of_the_layouts_groups_where_they_are_named_otherwise(tmp_path, play
 @pytest.mark.parametrize(
     "groups, layout, playbook",
     [(groups, layout, playbook) for groups, layout in ((ONE_PAIR, "pair"), (CLUSTER, "ipi")) for playbook in FOR_EACH]
-    + [(f"{ONE_PAIR}{CLUSTER}", "both", playbook) for playbook in ("site", "forecast")]
+    + [(f"{ONE_PAIR}{CLUSTER}", "both", playbook) for playbook in ("site", "forecast", "remove")]
     + [(f"[pair]\n{CLUSTER}", "an empty pair", playbook) for playbook in ("site", "forecast")],
 )
 def test_no_playbook_has_a_play_of_a_layout_that_the_inventory_does_not_have(tmp_path, groups, layout, playbook):
