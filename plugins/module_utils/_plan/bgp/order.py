@@ -38,8 +38,8 @@ def undo(members: Sequence[Mapping[str, Any]], planned: Mapping[str, MemberPlan]
         return Undo(reason="no member announces its VIPs yet. The next run completes what this one has begun.")
     for member in here:
         host = member["host"]
-        if FRR_UNIT in {*host.get("existing_units", [])} - {*host.get("own_units", [])}:
-            reason = f"{member['name']} has an FRR that this collection has not set up, and that this run takes over."
+        if FRR_UNIT in host.get("existing_units", []) and GATE not in host.get("own_units", []):
+            reason = f"{member['name']} has an FRR without the health gate, which this run takes over."
             return Undo(reason=f"{reason} The next run finds nothing more to take over, and can return.")
     names = [member["name"] for member in here]
     judged = max(planned[name].expected.judged for name in names)

@@ -101,7 +101,9 @@ def test_an_frr_of_others_that_a_run_takes_over_is_not_given_back():
     members = announcing("lb1")
     members[1]["host"]["existing_units"] = ["frr.service"]
     assert plan(members).undo.members == [] and "lb2 has an FRR" in plan(members).undo.reason
-    members[1]["host"]["own_units"] = ["frr.service"]
+    members[1]["host"]["own_units"] = ["frr.service"]  # by its role alone, for something else
+    assert plan(members).undo.members == []
+    members[1]["host"]["own_units"] = ["frr.service", GATE]
     assert plan(members).undo.members == ["lb1", "lb2", "lb3"]
 
 
