@@ -25,12 +25,18 @@ def settle(noticed: float) -> float:
     return 2 * (noticed + RETURN_S) - LATER_S / 2
 
 
-def undo(members: Sequence[Mapping[str, Any]], planned: Mapping[str, MemberPlan], vips: Sequence[Vip]) -> Undo:
+def undo(
+    members: Sequence[Mapping[str, Any]],
+    planned: Mapping[str, MemberPlan],
+    vips: Sequence[Vip],
+    taken_over: Sequence[str],
+) -> Undo:
     """Return the undo of a run; one without members, and with the reason, where none can be.
 
     The ``first`` returns after the others: the member that changes last, which has the settings of before for longest.
 
     :param planned: the plan of each
+    :param taken_over: why members cannot return, because of what else the run takes over
     """
     here = [member for member in members if not member.get("outside_limit")]
     serving = [member["name"] for member in here if announced(member["host"], vips)]
@@ -41,6 +47,8 @@ def undo(members: Sequence[Mapping[str, Any]], planned: Mapping[str, MemberPlan]
         if FRR_UNIT in host.get("existing_units", []) and GATE not in host.get("own_units", []):
             reason = f"{member['name']} has an FRR without the health gate, which this run takes over."
             return Undo(reason=f"{reason} The next run finds nothing more to take over, and can return.")
+    if taken_over:
+        return Undo(reason=taken_over[0])
     names = [member["name"] for member in here]
     judged = max(planned[name].expected.judged for name in names)
     return Undo(names, serving[-1], settle(_noticed(planned.values())), judged)

@@ -25,7 +25,7 @@ from ..bgp.gate import gate
 from ..change import changed_checks, delivery, meanwhile, order, still_asked, transition
 from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
-from ..change.undo import undo
+from ..change.undo import taken_over, undo
 from ..forecast import drilled, forecast, servers
 from ..members import broadcast_domain, engine_choice, identity, openings, other_engine, silent, static_pods, unused
 from ..members.departed import departed, record
@@ -258,7 +258,9 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
         leaving=way.leaving,
         joining=way.joining,
         waiting=static_pods.waiting(members, planned),
-        undo=bgp_order.undo(members, planned, found.vips) if found.bgp else undo(members, planned, way, judged.held),
+        undo=bgp_order.undo(members, planned, found.vips, [*taken_over(members, planned)])
+        if found.bgp
+        else undo(members, planned, way, judged.held),
         departed=departed(members, [vip.address for vip in found.vips]),
         record=record(members, sources),
         engines=engine_choice.table(carrying, way.migrating),
