@@ -79,6 +79,8 @@ options:
       - V(alone) where nothing changes on the link.
       - Else V(other), whose router stops until the link shows that it may start, or V(first), which returns once
         those have stopped. No router stops that might be the last one.
+      - Where VIPs are announced by BGP, V(other) is the role of all but the one that returns after them. None of them
+        gives up what it serves.
     type: str
     choices: [alone, first, other]
     default: alone

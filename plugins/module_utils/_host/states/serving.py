@@ -127,7 +127,7 @@ def is_without_frr(now: Snapshot) -> bool:
     """Whether FRR is not set up here, or does not run, as systemd says."""
     if FRR_UNIT in now.units:
         return not now.units[FRR_UNIT].active
-    return SETS_UP[FRR_UNIT] not in _frr(now)
+    return not SETS_UP[FRR_UNIT] <= {file.path for file in now.files}
 
 
 def proof_s(settle: float) -> float:

@@ -61,8 +61,8 @@ WATCHED_UNITS = (
 )
 ROUTERS = (UNITS[NATIVE].router, UNITS[AGENT].router)
 ANNOUNCING = (FRR_UNIT, paths.GATE)
-# A host may have an FRR of its own, and neither its files nor its unit are a part of a state then.
-SETS_UP = {FRR_UNIT: paths.drop_in(FRR), paths.GATE: paths.of_unit(paths.GATE)}
+# A host may have an FRR for something else: its files and its unit are a part of a state beside the health gate alone.
+SETS_UP = {FRR_UNIT: {paths.drop_in(FRR), paths.of_unit(paths.GATE)}, paths.GATE: {paths.of_unit(paths.GATE)}}
 LABEL = "security.selinux"
 
 Instance = Dict[str, Any]
@@ -113,7 +113,7 @@ class Snapshot(NamedTuple):
     def engine(self) -> str:
         """The engine whose router is set up, or whose balancer, where VIPs are announced; '' if there is none."""
         present = {file.path for file in self.files}
-        if SETS_UP[paths.GATE] in present:
+        if SETS_UP[paths.GATE] <= present:
             is_agent = paths.of_unit(UNITS[AGENT].balancer) in present
             return AGENT if is_agent else NATIVE if paths.drop_in(HAPROXY) in present else ""
         if paths.of_unit(UNITS[AGENT].router) in present:
@@ -123,7 +123,7 @@ class Snapshot(NamedTuple):
     @property
     def reach(self) -> str:
         """How its VIPs reached clients, by BGP or by VRRP; '' if it had none."""
-        if SETS_UP[paths.GATE] in {file.path for file in self.files}:
+        if SETS_UP[paths.GATE] <= {file.path for file in self.files}:
             return "bgp"
         return "vrrp" if self.engine else ""
 
@@ -183,7 +183,7 @@ def take(run: Run, configs: Dict[str, str], openings: List[str], interfaces: Lis
     :param root: a folder in place of /, for tests
     """
     files = [_file(path, root) for path in present(configs.values(), root)]
-    absent = {unit for unit, path in SETS_UP.items() if path not in {file.path for file in files}}
+    absent = {unit for unit, needed in SETS_UP.items() if not needed <= {file.path for file in files}}
     shown = show(run, WATCHED_UNITS, ("Id", "ActiveState", "UnitFileState"))
     units = {
         each["Id"]: Unit(each.get("ActiveState") in ("active", "reloading"), each.get("UnitFileState") == "enabled")
@@ -197,7 +197,7 @@ def present(configs: Iterable[str], root: str = "") -> List[str]:
     """Return the paths that a state has of this host as it is."""
     found = [path[len(root) :] for pattern in OWN_FILES for path in glob.glob(root + pattern)]
     found += [path for path in configs if os.path.lexists(root + path)]
-    other = () if SETS_UP[FRR_UNIT] in found else paths.FRR_FILES
+    other = () if SETS_UP[FRR_UNIT] <= {*found} else paths.FRR_FILES
     return sorted(
         {
             path

@@ -27,13 +27,18 @@ def settle(noticed: float) -> float:
 
 
 def undo(
-    members: Sequence[Mapping[str, Any]], planned: Mapping[str, MemberPlan], vips: Sequence[Vip], move: Move
+    members: Sequence[Mapping[str, Any]],
+    planned: Mapping[str, MemberPlan],
+    vips: Sequence[Vip],
+    taken_over: Sequence[str],
+    move: Move,
 ) -> Undo:
     """Return the undo of a run; one without members, and with the reason, where none can be.
 
     The ``first`` returns after the others: the member that changes last, which has the settings of before for longest.
 
     :param planned: the plan of each
+    :param taken_over: why members cannot return, because of what else the run takes over
     """
     if move.to or any(each.bgp and each.router.instances for each in planned.values()):
         return Undo(
@@ -45,9 +50,11 @@ def undo(
         return Undo(reason="no member announces its VIPs yet. The next run completes what this one has begun.")
     for member in here:
         host = member["host"]
-        if FRR_UNIT in {*host.get("existing_units", [])} - {*host.get("own_units", [])}:
-            reason = f"{member['name']} has an FRR that this collection has not set up, and that this run takes over."
+        if FRR_UNIT in host.get("existing_units", []) and GATE not in host.get("own_units", []):
+            reason = f"{member['name']} has an FRR without the health gate, which this run takes over."
             return Undo(reason=f"{reason} The next run finds nothing more to take over, and can return.")
+    if taken_over:
+        return Undo(reason=taken_over[0])
     names = [member["name"] for member in here]
     judged = max(planned[name].expected.judged for name in names)
     return Undo(names, serving[-1], settle(_noticed(planned.values())), judged)

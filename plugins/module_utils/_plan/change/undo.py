@@ -130,7 +130,12 @@ def _hindrances(
         yield "no router of this collection runs here yet. The next run completes what this one has begun."
     if way.migrating:
         yield f"{', '.join(way.migrating)} get another engine, and packages with it. The next run completes that."
-    for member in here:
+    yield from taken_over(here, planned)
+
+
+def taken_over(members: Sequence[Dict[str, Any]], planned: Mapping[str, MemberPlan]) -> Iterator[str]:
+    """Say of which members a run takes something over that no return gives back."""
+    for member in [each for each in members if not each.get("outside_limit")]:
         name, host = member["name"], member["host"]
         if planned[name].pods:
             yield f"{name} has static pods, which only its kubelet ends. The next run completes this one."

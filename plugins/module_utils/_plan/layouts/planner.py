@@ -25,7 +25,7 @@ from ..bgp.gate import gate
 from ..change import changed_checks, delivery, meanwhile, order, still_asked, transition
 from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
-from ..change.undo import undo
+from ..change.undo import taken_over, undo
 from ..forecast import drilled, forecast, servers
 from ..members import broadcast_domain, engine_choice, identity, openings, other_engine, silent, static_pods, unused
 from ..members.departed import departed, record
@@ -291,7 +291,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
 
 def _undo(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way, move: Move) -> Undo:
     if judged.found.bgp or move.to:
-        return bgp_order.undo(judged.members, planned, judged.found.vips, move)
+        return bgp_order.undo(judged.members, planned, judged.found.vips, [*taken_over(judged.members, planned)], move)
     return undo(judged.members, planned, way, judged.held)
 
 

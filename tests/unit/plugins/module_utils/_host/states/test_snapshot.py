@@ -87,8 +87,10 @@ def test_it_has_what_announces_vips_and_its_units(tmp_path):
     assert all(snapshot.is_own(path, CONFIGS.values()) for path in BGP_FILES)
 
 
-def test_an_frr_of_others_is_no_part_of_it_nor_are_units_that_are_not_set_up(tmp_path):
-    write(tmp_path, "/etc/frr/frr.conf")
+@pytest.mark.parametrize("others", [BGP_FILES[:2], [*BGP_FILES[:2], BGP_FILES[3]]], ids=["theirs", "by the role alone"])
+def test_an_frr_without_the_health_gate_is_no_part_of_it_nor_are_units_that_are_not_set_up(tmp_path, others):
+    for path in others:
+        write(tmp_path, path)
     systemd = Systemd(frr=True)
     taken = snapshot.take(systemd.run_command, CONFIGS, [], [], str(tmp_path))
     assert taken.files == [] and not {*snapshot.ANNOUNCING} & {*taken.units}

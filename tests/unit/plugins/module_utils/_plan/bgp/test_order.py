@@ -63,7 +63,9 @@ def test_an_frr_of_others_that_a_run_takes_over_is_not_given_back():
     members = announcing("lb1")
     members[1]["host"]["existing_units"] = ["frr.service"]
     assert plan(members).undo.members == [] and "lb2 has an FRR" in plan(members).undo.reason
-    members[1]["host"]["own_units"] = ["frr.service"]
+    members[1]["host"]["own_units"] = ["frr.service"]  # by its role alone, for something else
+    assert plan(members).undo.members == []
+    members[1]["host"]["own_units"] = ["frr.service", GATE]
     assert plan(members).undo.members == ["lb1", "lb2", "lb3"]
 
 
@@ -79,3 +81,12 @@ def test_they_show_whether_they_serve_for_as_long_as_a_check_of_the_balancer_las
 
 def test_the_members_and_the_run_know_the_same_times():
     assert (order.LATER_S, order.RETURN_S) == (undoing.LATER_S, undoing.RETURN_S)
+
+
+def test_a_configuration_of_others_that_a_run_takes_over_is_not_given_back_either():
+    members = announcing("lb1", engine="native")
+    members[1]["host"]["takeover"] = {"haproxy": {"keep": ["/etc/haproxy/haproxy.cfg"], "set_aside": []}}
+    found = plan(members).undo
+    assert found.members == [] and found.reason.startswith("lb2 has /etc/haproxy/haproxy.cfg, not written by")
+    members[1]["outside_limit"] = True
+    assert plan(members).undo.members == ["lb1", "lb3"]
