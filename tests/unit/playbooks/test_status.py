@@ -12,9 +12,11 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
 from ansible_collections.onprem.lb.plugins.module_utils._shared import held_back
 from support import recorded_plays
-from support.members import NAMES, VIP, announcer, seen
+from support.members import NAMES, SECOND, VIP, announcer, seen, session
 from support.paths import PLAYBOOKS
 from support.playbooks import PAIR, play, printed
+from support.recorded_hosts import CLUSTER as HOSTS
+from support.recorded_hosts import CLUSTER_VARIABLES
 
 CLUSTER = """
 [ipi_masters]
@@ -103,6 +105,7 @@ def test_without_such_a_host_nothing_is_asked():
     assert done.failures == []  # not even an ignored one, which is shown
 
 
+INGRESS = "192.0.2.30"
 ANNOUNCED = {
     "pair_reach": "bgp",
     "pair_vips": [VIP],
@@ -124,6 +127,21 @@ def test_of_members_that_announce_each_is_to_announce_all_of_its_own(second, cod
     done = recorded_plays.run("status", {"pair": members}, answers)
     assert done.code == code and sentence in str(done.said), done.faults()
     assert "What the inventory plans was not compared" not in str(done.said)
+
+
+@pytest.mark.parametrize("of_worker, code", [({INGRESS: "serves"}, 0), ({}, 2), ({INGRESS: "failed"}, 2)])
+def test_a_node_is_to_announce_the_vips_that_it_may_carry(of_worker, code):
+    own = {"m1": {VIP: "serves"}, "m2": {VIP: "serves", INGRESS: "serves"}, "w1": of_worker or {SECOND: "serves"}}
+    sent = [session(sent=2)]
+    answers = {"member_info": lambda call: announcer(int(call.on[-1]), own[call.on], sessions=sent)}
+    bgp = {"ipi_reach": "bgp", "ipi_bgp": {"asn": 64512, "peers": [{"address": "192.0.2.254", "asn": 64601}]}}
+    variables = {**CLUSTER_VARIABLES, "ipi_api_vips": [VIP], "ipi_ingress_vips": [INGRESS], **bgp}
+    variables["ipi_ingress_members"] = ["m2", "w1"]
+    done = recorded_plays.run("status", HOSTS, answers, **variables)
+    assert "What the inventory plans was not compared" not in str(done.said)
+    assert done.code == code, done.faults()
+    assert (f"w1 does not announce {INGRESS}: " in str(done.said)) == bool(code)
+    assert "m1 does not" not in str(done.said) and f"{VIP} is announced by m1 and m2." in str(done.said)
 
 
 def test_what_the_plan_opens_is_compared_with_what_each_member_lets_in():
