@@ -29,7 +29,7 @@ def refused(members: Sequence[Member], plan: Plan, prefix: str) -> Faults:
     known = [{**member, "host": member["host"] or {}} for member in members if member["name"] in plan.members]
     found = [fault for member in known for fault in _unbuilt(member, plan.members[member["name"]], plan, prefix)]
     if plan.move.to:
-        found += [fault for member in known for fault in _left_behind(member)]
+        found += [*_unproved(known, prefix), *(fault for member in known for fault in _left_behind(member))]
         found += [*_unasked(known, plan, prefix)] if plan.move.to == BGP else []
     return found
 
@@ -72,6 +72,14 @@ def _left_behind(member: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"--limit leaves {member['name']} out, and the way between VRRP and BGP needs every member: run it for all "
             "members."
+        )
+
+
+def _unproved(members: List[Dict[str, Any]], prefix: str) -> Iterator[str]:
+    if any(boolean(member["settings"].get("verify", True)) == (False, None) for member in members):
+        yield (
+            f"{prefix}_verify is false, and neither VRRP nor BGP ends before the other one is verified: leave it out "
+            "for this run."
         )
 
 

@@ -65,7 +65,6 @@ SET_UP = {
     "__layout_units_disabled": "",
     "__layout_units_deleted": "",
     "__layout_pods_stopped": "stop",
-    "__layout_left": "",
     "__layout_router_disabled": "",
     # The host's own resolver.
     "__resolver_on_the_way": "",

@@ -47,7 +47,7 @@ from ..model import agent, answers, drill_records, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Move, Plan, Router, Undo, Vip
 from ..model.variables import as_role_variables, read_given
-from . import direct, follow, resolver
+from . import direct, follow, moving, resolver
 
 PER_MEMBER = ("interface", "engine", *reach.PER_MEMBER)  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.
@@ -174,12 +174,12 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     if faults:
         return _refused(layout, faults)
     move = change.move(judged.members, planned, judged.settings["reach"], judged.found.vips)
-    planned = bgp_order.on_the_way(judged.members, planned, move)
-    every = bgp_order.as_they_run(turns(judged.members, planned, password, judged.found.vips), planned)
+    planned = moving.on_the_way(planned, move)
+    every = moving.as_they_run(turns(judged.members, planned, password, judged.found.vips), planned)
     way = _way(layout.prefix, given, judged, every)
     if way.faults:
         return _refused(layout, way.faults)
-    way = bgp_order.way(way, judged.members, judged.found.vips, move)
+    way = moving.way(way, judged.members, judged.found.vips, move)
     whole = _whole(layout, judged, _in_order(judged, planned, every, way, move), way, move)
     return whole._replace(links={turn.name: dict(turn.links) for turn in every})
 
@@ -249,7 +249,7 @@ def _in_order(
         kept = still_asked.listening(_kept(member, judged, own.balancer))
         listening = [*judged.found.listeners(turn.name), *kept]
         found[turn.name] = order.in_order(own, turn, every, member["host"], listening, joins, way.routers_together)
-    return bgp_order.balancers_proved(found, judged.members, move)
+    return moving.balancers_proved(found, judged.members, move)
 
 
 def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: transition.Way, move: Move) -> Plan:

@@ -152,6 +152,13 @@ def test_nobody_stays_behind(reach, now):
     ]
 
 
+@pytest.mark.parametrize("verify", [False, "false", "no"])
+def test_nothing_ends_that_no_verification_precedes(verify):
+    (one,) = said("vrrp", ANNOUNCES, ANNOUNCES, verify=verify)
+    assert one.startswith("pair_verify is false, and neither VRRP nor BGP ends before the other one is verified")
+    assert said("bgp", ANNOUNCES, ANNOUNCES, verify=verify) == []
+
+
 def test_a_router_of_others_would_stay_and_is_adopted_first():
     members = living("bgp", VRRP, VRRP, accept_routed_only=True)
     for member in members:

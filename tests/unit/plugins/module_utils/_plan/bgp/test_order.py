@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import serving, undoing
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import order
+from ansible_collections.onprem.lb.plugins.module_utils._shared.paths import GATE
 from support.plans.racks import VIP, plan, racks
 
 

@@ -136,7 +136,7 @@ def test_who_is_quiet_gets_its_settings_back_unless_somebody_has_changed_them(tm
 
     def ran(verb):
         for line in own.splitlines():
-            key, _, command = line.partition("=")
+            key, _equals, command = line.partition("=")
             if key == verb:
                 subprocess.run(shlex.split(command.lstrip("-")), check=True)
         return {name: (tmp_path / name).read_text().strip() for name in kernel}
