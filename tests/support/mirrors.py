@@ -33,7 +33,8 @@ ALSO_PLAYED: Dict[str, str] = {
     "playbooks/pods": "layout/forecast layout/validate ipi/pods",
     "playbooks/restore": "playbooks/rollback",
     "playbooks/rollback": """
-        layout/undo/heartbeat layout/undo/confirm layout/unlock layout/undo/abandon playbooks/tasks/read""",
+        layout/undo/heartbeat layout/undo/confirm layout/unlock layout/undo/abandon
+        playbooks/tasks/read playbooks/tasks/turn""",
     "playbooks/status": "pair/draft ipi/draft layout/members playbooks/tasks/begin",
     "playbooks/switchover": "playbooks/tasks/move playbooks/tasks/read",
     "roles/check_before_change": "layout/check haproxy/check keepalived/check agent/check",
@@ -60,7 +61,9 @@ ALSO_PLAYED: Dict[str, str] = {
     "roles/obstacles": """
         haproxy/preflight haproxy/configure packages/install keepalived/preflight
         agent/preflight""",
-    "roles/order": "layout/routers/wave layout/routers/prove layout/routers/start layout/routers/stop",
+    "roles/order": """
+        layout/routers/wave layout/routers/prove layout/routers/start layout/routers/stop
+        layout/routers/announce layout/routers/leave""",
     "roles/platforms": """
         packages/install haproxy/configure haproxy/selinux keepalived/configure keepalived/selinux""",
     "roles/proof": """

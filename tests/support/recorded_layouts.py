@@ -40,7 +40,7 @@ MEMBER = {
         "restricted_ports": [],
         "vrrp_peers": [],
         "interfaces": ["eth0"],
-        "keeps_others": False,
+        "keep": False,
     },
     **{name: {} for name in ("pods", "direct", "direct_server", "follow", "resolver", "replaced_router")},
     **dict.fromkeys(("replaces", "moves_from"), ""),

@@ -13,7 +13,7 @@ from unittest import mock
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.follow import config, groups, state
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import answered, facts, followed, host, member, pods
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import answered, beside, facts, followed, host, pods
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import follow
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
@@ -129,7 +129,7 @@ def _files_alone(files: Files, active: Iterable[str], listeners: Sequence[Dict[s
             (facts, "listeners", lambda: [*listeners]),
             (facts, "is_ours", lambda unit: unit in active),
             (host.records, "is_armed", lambda: False),
-            (member, "not_following", lambda _reader: []),
+            (beside, "not_following", lambda _reader: []),
             (pods, "running", lambda: dict.fromkeys(active)),
             (pods, "own", lambda names: [each for each in names if each in active]),
             (pods, "enabled", lambda names: [each for each in names if each in active]),

@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import host as metrics_of_host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import parts, writer
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct, follow, units
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct, follow
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
 from support.paths import GOLDEN, ROLES
 
@@ -48,7 +48,7 @@ def test_the_parts_are_looked_for_where_their_configurations_are_written():
         "direct": direct.CONFIG,
         "follow": follow.CONFIG,
         "resolver": resolver.CONFIG,
-        "anycast": units.ANYCAST,
-        "frr": units.ANYCAST,  # without which FRR announces nothing of ours
+        "anycast": paths.GATE_CONFIG,
+        "frr": paths.GATE_CONFIG,  # without which FRR announces nothing of ours
     }
     assert written == {part.name: part.config for part in parts.PARTS}

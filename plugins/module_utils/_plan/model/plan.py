@@ -88,7 +88,7 @@ class Firewall(NamedTuple):
     restricted_ports: List[Dict[str, Any]]  # ``{port, networks}``, with ``protocol`` where it is not TCP
     vrrp_peers: List[str]
     interfaces: List[str]
-    keeps_others: bool = False  # whether what an earlier run has let in still may
+    keep: bool = False  # whether what an earlier run has let in still may
 
     @property
     def every_port(self) -> List[int]:

@@ -55,7 +55,7 @@ def test_to_bgp_vrrp_stays_as_it_is_until_the_end():
     assert not (found.sole_router or found.leaving or found.joining or found.routers_together)
     for member in found.members.values():
         assert member.quiet and member.router.instances == [] and member.unused == ["keepalived"]
-        assert member.meanwhile.firewall.keeps_others and not member.firewall.keeps_others
+        assert member.meanwhile.firewall.keep and not member.firewall.keep
         assert member.expected.every_path and not member.expected.elects and member.expected.announced == [VIP]
         assert member.proof.units == [BALANCER, KEEPALIVED] and member.proof.sessions == member.proof.announced == []
         assert member.proof.elects and [vip.address for vip in member.proof.vips] == [VIP]
@@ -68,7 +68,7 @@ def test_back_the_routers_start_together_and_bgp_stays_until_the_end():
     assert found.order == [["lb1"], ["lb2"]] and found.routers_together
     for member in found.members.values():
         assert member.quiet and member.router.instances and member.bgp == {} and member.unused == ["frr"]
-        assert member.meanwhile.firewall.keeps_others and member.expected.elects and not member.expected.every_path
+        assert member.meanwhile.firewall.keep and member.expected.elects and not member.expected.every_path
         assert member.proof.units == [BALANCER] and member.proof.vips == []
         assert VIP not in [address for address, _port in member.proof.targets]
     assert found.undo.members == []
