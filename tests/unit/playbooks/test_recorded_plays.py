@@ -26,7 +26,7 @@ def test_a_run_has_its_own_options_whoever_has_used_ansible_before():
 
 def test_a_variable_is_evaluated_once_for_all_arguments_of_a_task_and_for_each_item():
     drawn = {"ansible.builtin.set_fact": {"one": "{{ drawn }}", "two": "{{ drawn }}"}}
-    drawn["vars"] = {"drawn": "{{ 10 ** 12 | random }}"}
+    drawn["vars"] = {"drawn": "{{ (10 ** 12) | random }}"}
     said = {"ansible.builtin.debug": {"msg": "{{ twice }}"}, "loop": [1, 2], "vars": {"twice": "{{ item * 2 }}"}}
     done = run([{"hosts": "all", "gather_facts": False, "tasks": [drawn, said]}], {"pair": {"lb1": {}, "lb2": {}}})
     assert done.code == 0, done.faults()

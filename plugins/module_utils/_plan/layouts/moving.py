@@ -28,9 +28,7 @@ def on_the_way(planned: Mapping[str, MemberPlan], move: Move) -> Dict[str, Membe
         if move.to:
             now = plan.meanwhile or Meanwhile(plan.balancer, plan.firewall)
             wanted = plan.expected._replace(every_path=bool(move.announcing))
-            plan = plan._replace(
-                meanwhile=now._replace(firewall=now.firewall._replace(keep=True)), expected=wanted
-            )
+            plan = plan._replace(meanwhile=now._replace(firewall=now.firewall._replace(keep=True)), expected=wanted)
         found[name] = plan._replace(quiet=quiet)
     return found
 
