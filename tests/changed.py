@@ -101,7 +101,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "tests/golden/": ("default",),  # haproxy and keepalived test these files there
 }
 PROSE = ".md"
-ENOUGH = 60  # files, which take sanity and ansible-lint a minute of a processor
+ENOUGH = 40  # files, which take sanity and ansible-lint a minute of a processor
 # What a killed run leaves depends on these. Each layout's interruptions go with the scenario that has both its engines.
 INTERRUPTED = ("playbooks/", "plugins/module_utils/_host/states/", "roles/", "tests/interruptions/")
 CYCLES = {

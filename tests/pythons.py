@@ -24,7 +24,7 @@ from support.scope import FULL
 VENVS = ROOT / ".cache" / "pythons"
 UNIT = ROOT / "tests" / "unit" / "plugins" / "module_utils"
 OLDEST = (3, 8)
-WORKERS = "4"  # the tests wait more than they compute
+WORKERS = "3"  # the tests wait more than they compute
 # The packages that the tests import; pip chooses versions for the interpreter.
 TOOLS = ("aiohttp", "dnspython", "hypothesis", "netaddr", "pytest", "pytest-xdist", "pyyaml", "scapy")
 # The folders of tests for code that runs on targets.

@@ -22,6 +22,8 @@ QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
 WORKERS = ("--numprocesses", "3", "--dist", "loadfile")  # these tests wait a third of their time
 # These wait most of it. In the order of tests/netns/conftest.py, which begins with the files that take longest.
 NETNS_WORKERS = ("--numprocesses", "6", "--dist", "loadfile", "--no-loadscope-reorder")
+PLAYED = "tests/unit/playbooks"
+NOT_ROOT = ("-m", "not root")
 ONCE = "--controller-only"  # without the tests that run under the oldest Python
 QUICK_CYCLES = ("pair:deployment", "pair:change", "pair:engine")  # a moment there, and one back
 CYCLES = (
@@ -101,25 +103,31 @@ def _gate(request: Request, name: str) -> Stage:
 
 def compiled(request: Request) -> List[Stage]:
     """What the tests import, compiled once: the workers of a stage begin together, and would each compile all of it."""
-    left_out = () if request.full else (ONCE,)
-    command = (str(request.programs / "pytest"), "--collect-only", "-qq", "-p", "no:cacheprovider", *left_out)
-    folders = ("tests/unit", "tests/netns")
-    return [Stage("compiled", (*command, *folders), counts="prepares", needs=("setup",), after=("packages",))]
+    folders = ("tests/unit", "tests/netns") if request.full else ("tests/netns",)  # those whose stage has workers
+    command = (str(request.programs / "pytest"), "--collect-only", "-qq", "-p", "no:cacheprovider", *folders)
+    return [Stage("compiled", command, counts="prepares", needs=("setup",), after=("packages",))]
 
 
-def unit(request: Request, *options: str) -> List[Stage]:
+def unit(request: Request) -> List[Stage]:
     """The tests that need no host. Without root, those that only root can run go through sudo."""
     if request.privilege == "root":
-        return [_pytest(request, "unit", "tests/unit", *options, *WORKERS)]
-    no_rights = "" if request.privilege in AS_ROOT else NO_RIGHTS
-    plain = _pytest(request, "unit", "tests/unit", *options, "-m", "not root", *WORKERS)
-    as_root = _as_root(request, _pytest(request, "unit-as-root", "tests/unit", "-m", "root", *WORKERS))
-    return [plain, replace(as_root, missing=no_rights)]
+        return [_pytest(request, "unit", "tests/unit", *WORKERS)]
+    return [_pytest(request, "unit", "tests/unit", *NOT_ROOT, *WORKERS), _root_of_unit(request)]
 
 
 def quick_unit(request: Request) -> List[Stage]:
-    """Those of them that do not run under the oldest Python: in the quick scope each runs once."""
-    return unit(request, ONCE)
+    """Those of them that do not run under the oldest Python: in the quick scope each runs once.
+
+    They are two stages of one process each, since each worker of one would collect all of them.
+    """
+    not_root, as_root = ((), ()) if request.privilege == "root" else (NOT_ROOT, (_root_of_unit(request),))
+    rest = _pytest(request, "unit", "tests/unit", f"--ignore={PLAYED}", ONCE, *not_root)
+    return [rest, _pytest(request, "playbooks", PLAYED, ONCE, *not_root), *as_root]
+
+
+def _root_of_unit(request: Request) -> Stage:
+    as_root = _as_root(request, _pytest(request, "unit-as-root", "tests/unit", "-m", "root", *WORKERS))
+    return replace(as_root, missing="" if request.privilege in AS_ROOT else NO_RIGHTS)
 
 
 def pythons(request: Request) -> List[Stage]:
@@ -280,8 +288,9 @@ def test(request: Request) -> List[Stage]:
 def quick_test(request: Request) -> List[Stage]:
     """All stages of the quick scope: what uses one core begins, and what uses every core ends, so that none is idle."""
     images, first, *others = molecule(request)
-    begin = [*compiled(request), images, first, *netns(request)]
-    return [*begin, *quick_check(request), *others, *quick_unit(request), *pythons(request)]
+    longest, *played = quick_unit(request)
+    begin = [*compiled(request), images, first, longest, *netns(request)]
+    return [*begin, *played, *others, *quick_check(request), *pythons(request)]
 
 
 GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {

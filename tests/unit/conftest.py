@@ -16,7 +16,7 @@ from support.scope import SCOPE
 # How many examples each property is tried with. "each line" is for Pythons under which it is enough that each line
 # runs; see tests/pythons.py.
 # On a machine that does other work, too, the time that an example takes says nothing about the tested code.
-for name, examples in (("each line", 20), ("quick", 50), ("full", 200)):
+for name, examples in (("each line", 20), ("quick", 30), ("full", 200)):
     settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(SCOPE)
 

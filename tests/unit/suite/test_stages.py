@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import stress
 from interruptions.operations import LAYOUTS
-from suite.stages import GROUPS, NO_RIGHTS, QUICK_RUNS, Request, for_group, read_runs
+from suite.stages import GROUPS, NO_RIGHTS, PLAYED, QUICK_RUNS, Request, for_group, read_runs
 from support.paths import ROOT
 from support.scenarios import EVERY, IMAGE_OF, IMAGES
 
@@ -45,9 +45,10 @@ def test_chosen_runs_may_be_scenarios_and_killed_ones():
     assert names("molecule", request(runs=runs[1:]))[2:] == ["images", "interruptions:pair:change"]
 
 
-def test_what_tests_import_is_compiled_before_workers_begin_together():
-    folders = stage("test", "compiled").command[-2:]
-    workers = [one for one in for_group("test", REQUEST) if "--numprocesses" in one.command]
+@pytest.mark.parametrize("full", [False, True])
+def test_what_tests_import_is_compiled_before_workers_begin_together(full):
+    folders = [name for name in stage("test", "compiled", request(full=full)).command if name.startswith("tests/")]
+    workers = [one for one in for_group("test", request(full=full)) if "--numprocesses" in one.command]
     assert {name for one in workers for name in one.command if name.startswith("tests/")} == {*folders}
     assert all("compiled" in one.after for one in workers)
 
@@ -67,7 +68,7 @@ def test_the_full_scope_has_every_scenario_on_every_image():
 
 def test_the_full_scope_has_the_slow_checks_and_the_random_tests():
     assert {"sanity", "ansible-lint", "docs", "simulate", "fuzz"} <= set(names("test", request(full=True)))
-    assert set(names("test")) < set(names("test", request(full=True)))
+    assert set(names("test")) - {"playbooks"} < set(names("test", request(full=True)))
 
 
 def killed(group, where):
@@ -140,9 +141,9 @@ def test_only_the_full_scope_measures_time_alone_and_after_what_computes():
 
 def test_the_quick_scope_begins_with_what_uses_one_core_and_ends_with_what_uses_every_core():
     ordered = names("test")
-    longest = [ordered.index(name) for name in (QUICK_RUNS[0], "netns")]
-    assert max(longest) < min(ordered.index(name) for name in ("lint", "sanity", "unit", QUICK_RUNS[1]))
-    assert ordered[-2:] == ["unit", "pythons"]
+    longest = [ordered.index(name) for name in (QUICK_RUNS[0], "unit", "netns")]
+    assert max(longest) < min(ordered.index(name) for name in ("lint", "sanity", "playbooks", QUICK_RUNS[1]))
+    assert ordered[-1] == "pythons"
 
 
 def marks(found):
@@ -162,7 +163,8 @@ def test_netns_runs_through_sudo_without_root(privilege, first):
 
 def test_each_unit_test_runs_once_in_the_quick_scope_and_under_every_python_in_the_full_one():
     full = request(full=True)
-    assert all("--controller-only" in stage("test", name).command for name in ("unit", "compiled"))
+    assert all("--controller-only" in stage("test", name).command for name in ("unit", "playbooks"))
+    assert PLAYED in stage("test", "playbooks").command and f"--ignore={PLAYED}" in stage("test", "unit").command
     every = [
         stage("test", "unit", full),
         stage("test", "compiled", full),

@@ -85,7 +85,7 @@ def play(world, until=None, pause_at=None, pause=0.0):
 
 def given_up(world):
     """Return which members served until they returned, and when they ceased."""
-    pairs = itertools.pairwise(world.history)
+    pairs = zip(world.history, world.history[1:])
     return [(at, who) for (_at, before, _who), (at, after, who) in pairs if before - after and "the return" in who]
 
 
