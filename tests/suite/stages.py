@@ -118,11 +118,12 @@ def unit(request: Request) -> List[Stage]:
 def quick_unit(request: Request) -> List[Stage]:
     """Those of them that do not run under the oldest Python: in the quick scope each runs once.
 
-    They are two stages of one process each, since each worker of one would collect all of them.
+    They are two stages of one process each, since each worker of one would collect and compile all of them.
     """
     not_root, as_root = ((), ()) if request.privilege == "root" else (NOT_ROOT, (_root_of_unit(request),))
     rest = _pytest(request, "unit", "tests/unit", f"--ignore={PLAYED}", ONCE, *not_root)
-    return [rest, _pytest(request, "playbooks", PLAYED, ONCE, *not_root), *as_root]
+    played = _pytest(request, "playbooks", PLAYED, ONCE, *not_root)
+    return [*(replace(stage, after=("packages",)) for stage in (rest, played)), *as_root]
 
 
 def _root_of_unit(request: Request) -> Stage:
