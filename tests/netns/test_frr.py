@@ -179,7 +179,7 @@ CHANGES = {
 }
 
 
-FEW = ("a VIP less", "a peer more", "BFD", "router ID")
+FEW = ("a peer more", "BFD", "router ID")
 STAYS = ("a VIP more", "a graceful shutdown", "communities", "a peer more", "other peers first")
 
 

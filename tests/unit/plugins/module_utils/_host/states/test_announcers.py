@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run is interrupted at each of its steps, and members that announce return: the last one that serves goes on.
 
-The steps are those of `roles/layout/tasks`. Each test plays many orders. A failure names the order.
+The steps are those of `roles/layout/tasks`. Each test plays many orders.
 """
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from support.announcers import CHANGES, CONNECTS_S, World
+from support.orders import in_each_order
 from support.states import announcing
 from support.undos import AFTER_S
 
@@ -20,25 +19,6 @@ STEP_S = 1.0
 BACK_S = 2.5 * AFTER_S
 OLD, NEW, OTHER_CHECK = "one", "two", "/run/other.down"
 EVERYWHERE = "*"
-
-
-def in_each_order(*axes):
-    """Make one test of a function that is called with a value of each axis."""
-
-    def decorate(judge):
-        def test(record_property):
-            orders = list(itertools.product(*axes))
-            record_property("orders", len(orders))
-            for order in orders:
-                try:
-                    judge(*order)
-                except AssertionError as error:
-                    error.add_note(f"The order: {order}")
-                    raise
-
-        return test
-
-    return decorate
 
 
 def heartbeat(world):

@@ -3,18 +3,16 @@
 """A run is interrupted at each of its steps, and the members return by themselves: never do two hold the VIP.
 
 The order of the steps is that of `roles/layout/tasks`: arm, announce, postpone, stop the routers of the others, change
-the first one, change and start the others, announce, postpone, verify, confirm. Each test plays many orders: all of
-them in the full scope, a tenth in the quick one. A failure names the order.
+the first one, change and start the others, announce, postpone, verify, confirm. Each test plays many orders.
 """
 
 from __future__ import annotations
 
-import itertools
-import random
+import functools
 from typing import NamedTuple
 
 from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
-from support.scope import FULL
+from support import orders
 from support.undos import AFTER_S, SECOND, VIPS, World
 
 # With another Virtual Router both engines begin anew, so that their worlds are the same.
@@ -49,21 +47,14 @@ CASES = [Case(change, engine, *run) for change, (_new, each) in CHANGES.items() 
 
 
 def in_each_order(*axes):
-    """Make one test of a function that is called with a world and an order: a value of each axis."""
+    """Make one test of a function that is called with a world of each case and an order."""
 
     def decorate(judge):
-        def test(record_property):
-            orders = list(itertools.product(CASES, *axes))
-            played = orders if FULL else random.Random(judge.__name__).sample(orders, -(-len(orders) // 10))
-            record_property("orders", len(played))
-            for case, *order in played:
-                try:
-                    judge(case.world(), *order)
-                except AssertionError as error:
-                    error.add_note(f"The order: {case}, {order}")
-                    raise
+        @functools.wraps(judge)
+        def in_a_world(case, *order):
+            judge(case.world(), *order)
 
-        return test
+        return orders.in_each_order(CASES, *axes)(in_a_world)
 
     return decorate
 
