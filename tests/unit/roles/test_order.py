@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import plan
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import verification
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change.order import Wave
 from support.roles import calls, tasks
 
@@ -127,6 +128,30 @@ def test_one_member_announces_at_a_time_and_is_verified_before_the_next_one():
     (loop,) = [task for task in configuring.values() if "move.announcing" in str(task.get("loop"))]
     order = [*configuring]
     assert order.index("Configure | Change the Backups, then each holder") < order.index(loop["name"])
+
+
+def test_frr_starts_once_each_vip_is_on_lo_and_none_that_only_begins_like_it():
+    known = {
+        "__layout_host": {"on_loopback": []},
+        "__layout_expected": {"announced": ["192.0.2.1"]},
+        "__layout_units": {"router": {"files": [], "units": []}},
+        "__layout_only_checks": False,
+    }
+    plans = [each["plan"] for each in moving("routers/announce.yml", "lb1", "lb1", [PROOF], **known)]
+    assert {key: plans[0][key] for key in ("vips", "services", "targets", "units")} == dict.fromkeys(
+        ("vips", "services", "targets", "units"), []
+    )
+    seen = {
+        "sessions": {},
+        "active_units": [],
+        "stale": [],
+        "down_file": "",
+        "in_fault": {},
+        "listeners": [],
+        "reached": [],
+    }
+    for on_lo, missing in (["192.0.2.10"], 1), (["192.0.2.10", "192.0.2.1"], 0):
+        assert len(verification.faults(plans[0], {**seen, "on_loopback": on_lo})) == missing
 
 
 def test_in_a_move_the_wave_leaves_the_gate_to_its_own_turn():
