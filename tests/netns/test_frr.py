@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 
 import pytest
@@ -179,6 +180,25 @@ CHANGES = {
 }
 
 
+@contextlib.contextmanager
+def routes_of(node, path):
+    """Have each change of a node's routes written to a file, between a first and a last route of our own."""
+
+    def is_written(route):
+        node.ip("route", "replace", "unreachable", route)
+        node.ip("route", "del", "unreachable", route)
+        return route in path.read_text()
+
+    watch = ["ip", "-n", node.namespace, "monitor", "route"]
+    with path.open("w") as file, subprocess.Popen(watch, stdout=file) as monitor:
+        try:
+            until(lambda: is_written("203.0.113.1"))
+            yield path
+            until(lambda: is_written("203.0.113.2"))
+        finally:
+            monitor.terminate()
+
+
 FEW = ("a peer more", "BFD", "router ID")
 STAYS = ("a VIP more", "a graceful shutdown", "communities", "a peer more", "other peers first")
 
@@ -205,7 +225,7 @@ def test_a_load_ends_no_session_but_those_that_it_names_and_can_be_taken_back(ne
 
 
 @pytest.mark.parametrize("name", STAYS if FULL else STAYS[:2])
-def test_a_vip_that_stays_is_not_withdrawn_meanwhile(network, name):
+def test_a_vip_that_stays_is_not_withdrawn_meanwhile(network, tmp_path, name):
     lo(network.link.lb1, "add", VIP, VIP6)
     until(lambda: network.seen() == {host_route(VIP), host_route(VIP6)})
 
@@ -213,16 +233,12 @@ def test_a_vip_that_stays_is_not_withdrawn_meanwhile(network, name):
         return network.link.client.output("ip", "route", "show", host_route(VIP))
 
     until(lambda: "proto bgp" in routes())
-    watch = ["ip", "-n", network.link.client.namespace, "monitor", "route"]
-    with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as monitor:
-        try:
-            network.member.load(frr(OWN, **CHANGES[name]))
-            network.member.load(text())
-            lo(network.link.lb1, "del", VIP)  # the one that is to be seen
-            until(lambda: "proto bgp" not in routes())
-        finally:
-            monitor.terminate()
-        gone = [line for line in monitor.stdout if line.startswith("Deleted") and VIP in line]
+    with routes_of(network.link.client, tmp_path / "routes") as seen:
+        network.member.load(frr(OWN, **CHANGES[name]))
+        network.member.load(text())
+        lo(network.link.lb1, "del", VIP)  # the one that is to be seen
+        until(lambda: "proto bgp" not in routes())
+    gone = [line for line in seen.read_text().splitlines() if line.startswith("Deleted") and VIP in line]
     assert len(gone) == 1
 
 

@@ -154,11 +154,11 @@ def in_processes(sought, known, look):
 
 def watch(path, sought):
     """Note what processes and open temporary files show, until the file that says so is deleted."""
-    found, known, since, begun, due = {}, {}, time.time(), f"{path}.begun", 0
+    found, known, begun, due = {}, {}, f"{path}.begun", 0
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    with open(begun, "w"):
-        pass
+    with open(begun, "w") as file:
+        since = os.fstat(file.fileno()).st_ctime  # the clock of inodes is some milliseconds behind that of time()
     for look in itertools.count():
         goes_on = os.path.exists(begun)  # the last look comes after its end
         for place, there in in_processes(sought, known, look).items():
