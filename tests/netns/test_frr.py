@@ -236,6 +236,8 @@ def test_a_vip_that_stays_is_not_withdrawn_meanwhile(network, tmp_path, name):
     with routes_of(network.link.client, tmp_path / "routes") as seen:
         network.member.load(frr(OWN, **CHANGES[name]))
         network.member.load(text())
+        network.settle()
+        until(lambda: "proto bgp" in routes())
         lo(network.link.lb1, "del", VIP)  # the one that is to be seen
         until(lambda: "proto bgp" not in routes())
     gone = [line for line in seen.read_text().splitlines() if line.startswith("Deleted") and VIP in line]
