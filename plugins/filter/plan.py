@@ -54,6 +54,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import (
     UNITS,
 )
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
+from ansible_collections.onprem.lb.plugins.plugin_utils.programs import hook_checksum
 
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SILENCE = 5  # seconds
@@ -236,7 +237,7 @@ def layout_reads(definition, record, configs, script_user):
     """
     (settings,) = (each["settings"] for each in _read([record]))
     of_pods = pods_to_read(settings.get("delivery"))
-    return reading.parameters(definition, settings, configs, script_user, pair_presets.NAMED, of_pods)
+    return reading.parameters(definition, settings, configs, script_user, hook_checksum(), pair_presets.NAMED, of_pods)
 
 
 def layout_outside(record, name, variables, of_play, prefix):

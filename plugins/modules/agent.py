@@ -12,7 +12,7 @@ version_added: 1.0.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
-  - Builds the agent on the host from the sources in this module's payload, and installs it with its configurations and
+  - Installs the agent, which the controller packs from the sources of this collection, with its configurations and
     systemd units. Nothing is downloaded.
   - The version to be installed checks both configurations before anything is changed.
   - A new configuration is loaded without dropping a connection or a VIP. A new version of the balancer takes over from
@@ -73,6 +73,9 @@ options:
     type: list
     elements: str
     default: []
+  content:
+    description: The agent as one file. The action plugin of this module sets it.
+    type: str
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
@@ -117,13 +120,13 @@ archive:
 
 import os
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment, embedded
+from ansible_collections.onprem.lb.plugins.module_utils._host import candidates, interpreter
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, programs
 
 OPTIONS = {
     "down_file": {"type": "str", "default": ""},
@@ -140,6 +143,7 @@ ARGUMENTS = {
     "replace": {"type": "list", "elements": "str", "choices": ["haproxy", "keepalived"], "default": []},
     "keep": {"type": "list", "elements": "str", "choices": ["vrrp", "proxy"], "default": []},
     "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
+    "content": {"type": "str"},
 }
 
 
@@ -159,12 +163,12 @@ def request_of(params):
 def main():
     module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
     reader = Reader.of(module)
-    agent = deployment.Deployment(Host(reader.run, reader.find), files.mover(module))
+    agent = deployment.Deployment(Host(reader.run, reader.find), candidates.mover(module))
     if os.geteuid() != 0:
         module.fail_json(msg="Only root may install the agent: use become.")
     try:
         if module.params["state"] == "present":
-            done = agent.present(request_of(module.params), embedded.build(), module.check_mode)
+            done = agent.present(request_of(module.params), programs.taken(module), module.check_mode)
         else:
             done = agent.absent(module.check_mode)
     except (Failed, files.Refused, OSError) as error:

@@ -194,6 +194,7 @@ unchecked:
   returned: success
 """
 
+from ansible_collections.onprem.lb.plugins.module_utils._host import candidates
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import config_files, files, units
@@ -232,7 +233,7 @@ def main():
         },
         supports_check_mode=True,
     )
-    reader, move = Reader.of(module), files.mover(module)
+    reader, move = Reader.of(module), candidates.mover(module)
     try:
         planned = config_files.plan(reader, module.params)
         checked = (config_files.check if module.check_mode else config_files.carry_out)(planned, reader, move)

@@ -116,6 +116,7 @@ unchecked:
   returned: success
 """
 
+from ansible_collections.onprem.lb.plugins.module_utils._host import candidates
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, frr, units
@@ -144,7 +145,7 @@ def main():
     texts = [file["content"] for file in module.params["files"] if file["check"] == frr.VTYSH]
     if len(texts) != 1:
         module.fail_json(msg=f"files has {len(texts)} with check=vtysh: exactly one is required.")
-    router, move = frr.Frr(Reader.of(module)), files.mover(module)
+    router, move = frr.Frr(Reader.of(module)), candidates.mover(module)
     try:
         planned = frr.plan(router, module.params["files"], module.params["set_aside"], texts[0])
         checked = frr.check(planned, router.reader, move) if module.check_mode else frr.carry_out(planned, router, move)

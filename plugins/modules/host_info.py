@@ -397,8 +397,6 @@ problems:
 
 import concurrent.futures
 
-from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core as firewall
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.system import Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.link import sniffer
@@ -457,11 +455,9 @@ def main():
     if unknown:
         module.fail_json(msg=f"layout has {', '.join(unknown)}: there are {', '.join(OF_LAYOUT)}.")
     params = {**OF_LAYOUT, **module.params, **module.params["layout"]}
-    wanted = [file["path"] for file in params["read_files"] if file.get("keepalived_hook")]
-    hooks = {path: keepalived_hook.build(interpreter.lasting()) for path in wanted}
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as background:
         heard = background.submit(capture, params)
-        result = {**host.read(params, reader, hooks), "firewall": firewall.may_refuse(Host(module))}
+        result = {**host.read(params, reader), "firewall": firewall.may_refuse(Host(module))}
         routers, problems = heard.result()
     result.update(heard=routers, problems=result["problems"] + problems)
     module.exit_json(**result)

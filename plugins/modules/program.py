@@ -12,7 +12,7 @@ version_added: 1.1.0
 author:
   - The onprem.lb authors (!UNKNOWN)
 description:
-  - Builds the program on the host from the sources in this module's payload. Nothing is downloaded or started.
+  - The controller packs the program from the sources of this collection. Nothing is downloaded or started.
 options:
   name:
     description:
@@ -37,6 +37,9 @@ options:
     description: The path of the program. The folder is created.
     type: path
     required: true
+  content:
+    description: The program. The action plugin of this module sets it.
+    type: str
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
 attributes:
@@ -81,22 +84,23 @@ checksum:
 """
 
 from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import embedded, keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
 
 ARGUMENTS = {
     "name": {"type": "str", "choices": ["agent", "keepalived_hook"], "default": "agent"},
     "path": {"type": "path", "required": True},
+    "content": {"type": "str"},
 }
 
 
 @ending_in_words
 def main():
     module = Module(argument_spec=ARGUMENTS, supports_check_mode=True)
-    is_agent, path = module.params["name"] == "agent", module.params["path"]
-    content = embedded.build() if is_agent else keepalived_hook.build(interpreter.lasting())
-    programs.keep(module, path, content, paths=[path], python=interpreter.lasting())
+    path, content, python = module.params["path"], programs.taken(module), interpreter.lasting()
+    if module.params["name"] == "keepalived_hook":
+        content = interpreter.run_by(python, content)
+    programs.keep(module, path, content, paths=[path], python=python)
 
 
 if __name__ == "__main__":

@@ -74,8 +74,8 @@ steps:
 """
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.resolver import files as resolv_conf
+from ansible_collections.onprem.lb.plugins.module_utils._host import candidates
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 
 # What a change means, for the end of a run.
 STEPS = {
@@ -96,7 +96,7 @@ def change(module):
         return kept, before if not resolv_conf.is_ours(path) and (kept is None or params["supersede"]) else kept
     if params["state"] == "present":
         if before != params["content"] and not module.check_mode:
-            resolv_conf.replace(path, params["content"], params["supersede"], files.mover(module))
+            resolv_conf.replace(path, params["content"], params["supersede"], candidates.mover(module))
         return before, params["content"]
     if not resolv_conf.has_kept(path) and not resolv_conf.is_ours(path):
         return before, before

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair.layout import ALIVE, DOWN
 from support import haproxies, rendering
+from support.hooks import hook
 from support.netns.links import Node
 from support.netns.namespaces import inside
 from support.paths import MODULE_UTILS
@@ -175,7 +175,7 @@ class Member:
         self.node, self.folder, self.name, self.plan, self.changed = node, folder, node.name, plan, changed
         folder.mkdir(parents=True)
         self.hook = folder / "hook"
-        self.hook.write_bytes(keepalived_hook.build(sys.executable))
+        self.hook.write_bytes(hook())
         self.hook.chmod(0o755)
         self.configure(plan, auth_pass)
         balancer, router = self._commands()

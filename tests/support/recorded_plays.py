@@ -369,7 +369,9 @@ class Recorded:
 def module_of(done: Play) -> Callable[..., Facts]:
     """Return what runs the module of an action that is real."""
 
-    def execute(action: Any, module_name: str, module_args: Facts, task_vars: Facts, **_given: Any) -> Facts:
-        return done.answer(call_of(action._task, task_vars, module_name.rpartition(".")[2], module_args))
+    def execute(action: Any, module_name: str = "", *given: Facts, **named: Any) -> Facts:
+        name = (module_name or action._task.action).rpartition(".")[2]
+        (arguments,) = given or (named["module_args"],)
+        return done.answer(call_of(action._task, named["task_vars"], name, arguments))
 
     return execute

@@ -7,7 +7,9 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from typing import IO, Iterator, NamedTuple, Optional
+from typing import IO, Any, Callable, Iterator, NamedTuple, Optional
+
+Move = Callable[[str, str], None]  # from a path to another, atomic
 
 
 class Candidate(NamedTuple):
@@ -36,3 +38,16 @@ def candidate_of(
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(candidate)
         raise OSError(error.errno, error.strerror, path) from None
+
+
+def mover(module: Any) -> Move:
+    """Return a move that keeps the destination's SELinux context, but not its permissions as AnsibleModule's does."""
+
+    def move(source: str, destination: str) -> None:
+        if module.selinux_enabled():
+            known = os.path.exists(destination)
+            context = module.selinux_context(destination) if known else module.selinux_default_context(destination)
+            module.set_context_if_different(source, context, False)
+        os.rename(source, destination)
+
+    return move

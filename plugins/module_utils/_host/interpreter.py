@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from typing import Any
@@ -22,3 +23,21 @@ def lasting(process: Any = sys) -> str:
     if not os.access(versioned, os.X_OK):
         return str(process.executable)
     return general if os.path.realpath(general) == os.path.realpath(versioned) else versioned
+
+
+def run_by(python: str, program: bytes) -> bytes:
+    """Return a program with a first line that names its Python.
+
+    :param python: its path; it runs isolated from its environment and without its site-packages
+    """
+    return f"#!{python} -IS\n".encode() + _body(program)
+
+
+def checksum(program: bytes) -> str:
+    """Return what tells a program from that of another release, whichever Python runs either."""
+    return hashlib.sha256(_body(program)).hexdigest()
+
+
+def _body(program: bytes) -> bytes:
+    """Return all but the first line. A zip file may begin with anything."""
+    return program.partition(b"\n")[2]

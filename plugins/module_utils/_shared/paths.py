@@ -63,10 +63,11 @@ def members_record(layout: str) -> str:
     return f"/etc/onprem-lb-{layout}-members.json"
 
 
-def of_programs(configs: Dict[str, str]) -> Sequence[Dict[str, object]]:
+def of_programs(configs: Dict[str, str], hook: str = "") -> Sequence[Dict[str, object]]:
     """Return the files of haproxy and keepalived as `host_info` reads them, with the unit that loads each.
 
     :param configs: of both, by program
+    :param hook: the checksum of keepalived's
     """
     return [
         {"path": configs[HAPROXY], "unit": UNITS[NATIVE].balancer},
@@ -74,5 +75,5 @@ def of_programs(configs: Dict[str, str]) -> Sequence[Dict[str, object]]:
         {"path": SYSCTL, "unit": "systemd-sysctl.service"},
         {"path": configs[KEEPALIVED], "unit": UNITS[NATIVE].router},
         {"path": drop_in(KEEPALIVED), "unit": UNITS[NATIVE].router},
-        {"path": HOOK, "keepalived_hook": True},
+        {"path": HOOK, "keepalived_hook": hook},
     ]

@@ -20,8 +20,7 @@ import subprocess
 import sys
 import time
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import keepalived_hook
-
+from support.hooks import hook
 from support.netns.links import Link, sh
 from support.netns.recorder import Recorder
 from support.rendering import keepalived as render
@@ -52,7 +51,7 @@ class Cluster:
         try:
             self.link.start()
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.hook.write_bytes(keepalived_hook.build(sys.executable))
+            self.hook.write_bytes(hook())
             self.hook.chmod(0o755)
             self.recorder = Recorder(self.link, self.aborted, **self.recording)
             for name in self.nodes:

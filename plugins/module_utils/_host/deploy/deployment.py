@@ -17,6 +17,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..._agent.proxy import config as proxy_config
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import DAEMONS, PROXY, VRRP, Daemon
+from .. import candidates
 from ..write import files
 from . import steps
 from .system import Failed, Host
@@ -57,7 +58,7 @@ class Result(NamedTuple):
 class Deployment:
     """One run."""
 
-    def __init__(self, host: Host, move: files.Move) -> None:
+    def __init__(self, host: Host, move: candidates.Move) -> None:
         """
         :param move: (source, destination), atomic
         """

@@ -10,11 +10,8 @@ it asks what a member must answer to hold a VIP, and writes a track file for eac
 
 from __future__ import annotations
 
-from ... import _agent
-from ..._agent.keepalived import answers as _answers  # noqa: F401  # so that Ansible packs it
-from ..._agent.keepalived import peers as _peers  # noqa: F401  # likewise
-from ..._agent.keepalived import predecessor as _predecessor  # noqa: F401  # likewise
-from ..._agent.keepalived import resignation as _resignation  # noqa: F401  # likewise
+from typing import Mapping
+
 from . import archive
 
 ENDED = (
@@ -77,12 +74,9 @@ sys.exit(main(*sys.argv[2:]))
 """
 
 
-def build(python: str) -> bytes:
-    """Return the program.
+def build(sources: Mapping[str, bytes]) -> bytes:
+    """Return the program, which any host's Python may run.
 
-    :param python: the path of the Python that runs it, isolated from its environment and without its site-packages
+    :param sources: of the agent
     """
-    carried = archive.carried(_agent)
-    return archive.pack(
-        {path: carried[path] for path in (*ENDED, *TAKEN_OVER, *YIELDED, *ASKING)}, START, f"#!{python} -IS\n".encode()
-    )
+    return archive.pack({path: sources[path] for path in (*ENDED, *TAKEN_OVER, *YIELDED, *ASKING)}, START)

@@ -43,11 +43,8 @@ Asked = Mapping[str, Any]
 Found = Dict[str, Any]
 
 
-def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
-    """Read a host. What keeps it from being a balancer is a problem, a sentence, and not an error.
-
-    :param hooks: the contents that keepalived's hooks among ``read_files`` are to have, by path
-    """
+def read(asked: Asked, reader: Reader) -> Found:
+    """Read a host. What keeps it from being a balancer is a problem, a sentence, and not an error."""
     addresses = reader.addresses()
     routers = _instances(asked, reader)
     members = facts.members(reader.text(asked["members_record"])) if asked["members_record"] else {}
@@ -69,7 +66,7 @@ def read(asked: Asked, reader: Reader, hooks: Mapping[str, bytes]) -> Found:
         "expiring": expiry.of_host(named_files.certificate_paths(asked["named"])),
         "resolved": server_names.resolved(asked["servers"]),
         "uncovered": _uncovered(asked),
-        "files": {path: file._asdict() for path, file in on_disk.read(reader, asked["read_files"], hooks).items()},
+        "files": {path: file._asdict() for path, file in on_disk.read(reader, asked["read_files"]).items()},
         "package_lists_fresh": reader.package_lists_are_fresh(),
         "instances": routers,
         "checks": checks(asked, reader),

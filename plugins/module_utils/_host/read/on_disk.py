@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
+from .. import interpreter
 from . import in_force, loaded_files
 from .reader import Reader, content
 
@@ -19,16 +20,23 @@ class OnDisk(NamedTuple):
     stale: List[str] = []  # why it is not in force, in sentences
 
 
-def read(reader: Reader, wanted: Iterable[Mapping[str, Any]], programs: Mapping[str, bytes]) -> Dict[str, OnDisk]:
+def read(reader: Reader, wanted: Iterable[Mapping[str, Any]]) -> Dict[str, OnDisk]:
     """Return each file by its path.
 
-    :param wanted: each with its ``path``, and the ``unit`` that loads it, if one does
-    :param programs: what those of the files are to have that a module brings along
+    :param wanted: each with its ``path``, and the ``unit`` that loads it, if one does; of keepalived's hook the
+        ``keepalived_hook`` is the checksum of this release's
     """
     files = [*wanted]
     stale = dict(in_force.stale_files(reader, [(item["unit"], item["path"]) for item in files if item.get("unit")]))
-    stale.update({path: [f"{path} is of another release."] for path in programs if content(path) != programs[path]})
+    hooks = {item["path"]: item["keepalived_hook"] for item in files if item.get("keepalived_hook")}
+    others = [path for path, checksum in hooks.items() if not _is_of_this_release(content(path), checksum)]
+    stale.update({path: [f"{path} is of another release."] for path in others})
     return {path: _read(path, stale.get(path, [])) for path in (item["path"] for item in files)}
+
+
+def _is_of_this_release(hook: bytes, checksum: str) -> bool:
+    """Whether a hook has this checksum, and the first line that a run would give it."""
+    return (interpreter.checksum(hook), hook) == (checksum, interpreter.run_by(interpreter.lasting(), hook))
 
 
 def _read(path: str, stale: List[str]) -> OnDisk:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
+from .. import candidates
 from ..read import in_force
 from ..read.reader import Reader
 from . import files, units
@@ -122,7 +123,7 @@ def _changed(
     return changed
 
 
-def carry_out(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
+def carry_out(planned: Plan, reader: Reader, move: candidates.Move) -> files.Checked:
     """Do what differs, unless a program refuses a file.
 
     :raises files.Refused: before the first file is touched
@@ -141,7 +142,7 @@ def carry_out(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
     return checked
 
 
-def check(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
+def check(planned: Plan, reader: Reader, move: candidates.Move) -> files.Checked:
     """Have the programs check the files, and change nothing.
 
     :raises files.Refused: by a program

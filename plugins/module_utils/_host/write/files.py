@@ -23,11 +23,10 @@ from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, 
 from ..._shared import mark
 from ..._shared.engines import HAPROXY
 from .. import masking, records
-from ..candidates import candidate_of
+from ..candidates import Move, candidate_of
 from ..read import expiry, keepalived_test, loaded_files, ownership
 from ..read.reader import Find, Run
 
-Move = Callable[[str, str], None]  # from a path to another, atomic
 # What haproxy says of lines that have no effect. A format of log lines has none where there is no log, as is usual.
 IGNORED = re.compile(r"(?<!log format )\bignored\b")
 
@@ -393,16 +392,3 @@ def restore(done: Sequence[Change], move: Move) -> None:
     """Take changes back that have been made, the last one first."""
     for change in reversed(done):
         _restore(change, move)
-
-
-def mover(module: Any) -> Move:
-    """Return a move that keeps the destination's SELinux context, but not its permissions as AnsibleModule's does."""
-
-    def move(source: str, destination: str) -> None:
-        if module.selinux_enabled():
-            known = os.path.exists(destination)
-            context = module.selinux_context(destination) if known else module.selinux_default_context(destination)
-            module.set_context_if_different(source, context, False)
-        os.rename(source, destination)
-
-    return move

@@ -17,7 +17,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._shared.engines import FRR_UNIT
-from .. import masking
+from .. import candidates, masking
 from ..read import bgp, frr_text, processes
 from ..read.reader import Reader
 from . import files, units
@@ -130,7 +130,7 @@ def _resets(text: str, running: Optional[str], how: str) -> List[str]:
     return frr_text.resets("" if how == RESTART else text, running)
 
 
-def check(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
+def check(planned: Plan, reader: Reader, move: candidates.Move) -> files.Checked:
     """Have vtysh check the file, and change nothing.
 
     :raises files.Refused: by vtysh
@@ -138,7 +138,7 @@ def check(planned: Plan, reader: Reader, move: files.Move) -> files.Checked:
     return files.replace_all(planned.pending, reader.find, reader.run, move, dry=True)
 
 
-def carry_out(planned: Plan, frr: Frr, move: files.Move) -> files.Checked:
+def carry_out(planned: Plan, frr: Frr, move: candidates.Move) -> files.Checked:
     """Do what differs.
 
     :raises files.Refused: before the first file is touched
@@ -177,7 +177,7 @@ def _failed(left: Sequence[str], said: str, text: str) -> str:
     return masking.hidden(sentence, text)
 
 
-def _return(planned: Plan, frr: Frr, move: files.Move) -> None:
+def _return(planned: Plan, frr: Frr, move: candidates.Move) -> None:
     """Put the files back, and have FRR run what it ran. Whatever fails now is said by the next run."""
     with contextlib.suppress(OSError):
         files.restore(planned.pending, move)

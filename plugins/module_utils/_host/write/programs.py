@@ -1,15 +1,29 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs that modules bring along, each in one file."""
+"""Programs that a run brings along, each in one file. The controller packs them: a module that carried their sources
+would have them compiled by each host, and searched by Ansible, in each run."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
+import zlib
 from typing import Any
 
-from ..candidates import candidate_of
-from . import files
+from ..candidates import Move, candidate_of, mover
+
+
+def handed(content: bytes) -> str:
+    """Return a program as an argument of a module."""
+    return base64.b64encode(zlib.compress(content)).decode()
+
+
+def taken(module: Any) -> bytes:
+    """Return the program that the action plugin has handed to its module."""
+    if not module.params["content"]:
+        module.fail_json(msg="content is missing: the action plugin of this module gives it, and was not run.")
+    return zlib.decompress(base64.b64decode(module.params["content"]))
 
 
 def keep(module: Any, path: str, content: bytes, **result: Any) -> None:
@@ -17,7 +31,7 @@ def keep(module: Any, path: str, content: bytes, **result: Any) -> None:
     try:
         changed = _differs(path, content)
         if changed and not module.check_mode:
-            _write(path, content, files.mover(module))
+            _write(path, content, mover(module))
     except OSError as error:
         module.fail_json(msg=f"{path} cannot be written: {error.strerror}.")
     module.exit_json(changed=changed, checksum=hashlib.sha256(content).hexdigest(), **result)
@@ -31,7 +45,7 @@ def _differs(path: str, content: bytes) -> bool:
         return True
 
 
-def _write(path: str, content: bytes, move: files.Move) -> None:
+def _write(path: str, content: bytes, move: Move) -> None:
     """Replace the file at once; a process that runs it goes on with the old one."""
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     with candidate_of(path) as candidate:

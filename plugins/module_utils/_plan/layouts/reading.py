@@ -24,6 +24,7 @@ def parameters(
     settings: Mapping[str, Any],
     configs: Dict[str, str],
     script_user: str,
+    hook: str,
     presets: Collection[str],
     of_pods: Sequence[Mapping[str, Any]],
 ) -> Dict[str, Any]:
@@ -33,12 +34,13 @@ def parameters(
     :param settings: its variables without their prefix
     :param configs: of haproxy and keepalived, by program
     :param script_user: who runs the checks and the notify programs
+    :param hook: the checksum of keepalived's
     :param presets: those with an API server, whose certificates are read
     :param of_pods: the files that a member's pods may have
     """
     in_pods = settings.get("delivery") == POD
     services = _without_addresses(settings.get("services") or [])
-    programs = paths.of_programs(configs)
+    programs = paths.of_programs(configs, hook)
     api = {"servers": settings.get("masters"), "names": _listed(settings.get("api_names"))}
     record = paths.members_record(definition["prefix"])
     down_file = settings["down_file"] if boolean(settings.get("track_events", True))[0] else ""

@@ -8,13 +8,25 @@ import grp
 import os
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files as _files
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
 from ansible_collections.onprem.lb.plugins.modules import agent
+from support import modules
 from support.agent.hosts import PROXY, VRRP, FakeHost
-from support.modules import refusal, run
+from support.paths import AGENT
 
 PASSWORD = VRRP["instances"][0]["auth_pass"]
 WANTED = {"vrrp": VRRP, "proxy": PROXY}
+CONTENT = programs.handed(archive.build(str(AGENT)))
+
+
+def run(module, given, **others):
+    return modules.run(module, {**given, "content": CONTENT}, **others)
+
+
+def refusal(module, given, **others):
+    return modules.refusal(module, {**given, "content": CONTENT}, **others)
 
 
 @pytest.fixture

@@ -10,11 +10,22 @@ import subprocess
 import sys
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
 from ansible_collections.onprem.lb.plugins.modules import program
-from support.modules import refusal, run
+from ansible_collections.onprem.lb.plugins.plugin_utils.programs import BUILD
+from support import modules
 from support.paths import COLLECTIONS
 
 NAMES = ("agent", "keepalived_hook")
+
+
+def with_content(given):
+    """Return the arguments as the action plugin completes them."""
+    return {**given, "content": programs.handed(BUILD[given.get("name", "agent")]())}
+
+
+def run(module, given, **others):
+    return modules.run(module, with_content(given), **others)
 
 
 @pytest.fixture
@@ -52,13 +63,18 @@ def test_another_version_is_replaced(path, name):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "lib").write_text("a file")
-    assert refusal(program, {"path": f"{tmp_path}/lib/agent.pyz"}) == (
+    assert modules.refusal(program, with_content({"path": f"{tmp_path}/lib/agent.pyz"})) == (
         f"{tmp_path}/lib/agent.pyz cannot be written: Not a directory."
     )
 
 
+def test_without_the_action_plugin_it_says_so():
+    said = "content is missing: the action plugin of this module gives it, and was not run."
+    assert modules.refusal(program, {"path": "/nowhere/agent.pyz"}) == said
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_all_of_it_travels_inside_the_module(path, tmp_path, name):
+def test_the_action_plugin_hands_it_over(path, tmp_path, name):
     pytest.importorskip("ansible.cli")
     (tmp_path / "ansible.cfg").touch()
     environ = {

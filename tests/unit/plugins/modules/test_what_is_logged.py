@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import pytest
 from ansible.module_utils import basic
+from ansible_collections.onprem.lb.plugins.module_utils._host import candidates
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
 from ansible_collections.onprem.lb.plugins.module_utils._shared import quoting
 from ansible_collections.onprem.lb.plugins.modules import agent, config_files, drill_event
 from support.modules import run
@@ -218,7 +218,7 @@ def test_a_crash_is_a_sentence_without_the_arguments(monkeypatch, module, given)
         raise KeyError(json.dumps(given))
 
     monkeypatch.setattr(drill_event, "run_event", crash)
-    monkeypatch.setattr(files, "mover", crash)
+    monkeypatch.setattr(candidates, "mover", crash)
     crashed = run(module, given)
     assert "KeyError" in crashed["exception"] and crashed["msg"].startswith("This is a bug in the collection: ")
     assert "Zq" not in json.dumps(crashed)

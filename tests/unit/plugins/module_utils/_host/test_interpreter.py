@@ -66,3 +66,13 @@ def test_any_other_one_stays_as_it_was_given(tmp_path):
 def test_nothing_on_a_host_is_started_with_another_one(path):
     """A drill's stranger is a source that stands alone, and ends with its event."""
     assert path.name == "stranger.py" or "sys.executable" not in path.read_text()
+
+
+def test_a_program_is_isolated_from_the_environment_of_who_starts_it():
+    assert interpreter.run_by("/usr/bin/python3", b"#!any\nPK") == b"#!/usr/bin/python3 -IS\nPK"
+
+
+def test_the_checksum_of_a_program_is_the_same_whichever_python_runs_it():
+    known = interpreter.checksum(b"#!any\nPK\nand more")
+    assert interpreter.checksum(interpreter.run_by("/usr/bin/python3", b"#!any\nPK\nand more")) == known
+    assert interpreter.checksum(b"#!any\nPK\nand other") != known

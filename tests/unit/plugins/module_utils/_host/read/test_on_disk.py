@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import on_disk
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
@@ -16,9 +18,9 @@ from support.programs import Programs
 OUTDATED = "ActiveState=active\nNeedDaemonReload=yes\nMainPID=7\nInvocationID=5e1f\n"
 
 
-def read(items, programs=None, systemctl=OUTDATED):
+def read(items, systemctl=OUTDATED):
     known = Programs({"systemctl": systemctl})
-    return on_disk.read(Reader(known.run, known.find), items, programs or {})
+    return on_disk.read(Reader(known.run, known.find), items)
 
 
 @pytest.mark.parametrize("mode, text", [("0640", "text ü\n"), ("0600", "raw \udcff byte\n"), ("0644", "")])
@@ -42,8 +44,18 @@ def test_a_part_of_a_unit_that_systemd_has_not_read_is_stale():
     assert found[path].stale == [f"systemd has not read {path} since it changed."]
 
 
-def test_a_program_of_another_release_is_stale(tmp_path):
-    path = tmp_path / "program"
-    path.write_bytes(b"old")
-    assert read([{"path": str(path)}], {str(path): b"new"})[str(path)].stale == [f"{path} is of another release."]
-    assert read([{"path": str(path)}], {str(path): b"old"})[str(path)].stale == []
+@pytest.mark.parametrize(
+    "python, body, is_stale",
+    [(sys.executable, b"this", False), (sys.executable, b"another", True), ("/usr/bin/another", b"this", True)],
+)
+def test_a_hook_of_another_release_or_of_another_python_is_stale(tmp_path, monkeypatch, python, body, is_stale):
+    monkeypatch.setattr(interpreter, "lasting", lambda: sys.executable)
+    path = tmp_path / "hook"
+    path.write_bytes(interpreter.run_by(python, b"#!\n" + body))
+    item = {"path": str(path), "keepalived_hook": interpreter.checksum(b"#!of the controller\nthis")}
+    assert read([item])[str(path)].stale == ([f"{path} is of another release."] if is_stale else [])
+
+
+def test_a_hook_that_is_not_there_is_stale(tmp_path):
+    item = {"path": str(tmp_path / "hook"), "keepalived_hook": interpreter.checksum(b"#!\nthis")}
+    assert read([item])[item["path"]].stale

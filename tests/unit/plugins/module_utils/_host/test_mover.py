@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.candidates import mover
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
-from ansible_collections.onprem.lb.plugins.module_utils._host.write.files import mover
 
 OWN = ["system_u", "object_r", "haproxy_etc_t", "s0"]
 DEFAULT = ["system_u", "object_r", "etc_t", "s0"]
