@@ -107,6 +107,8 @@ announcing:
       many C(seconds) that is so, and whether it C(announces), which is that it is established and has a VIP.
     - C(silent) says why FRR does not tell its sessions, and C(sessions_known) whether they are known all the same, as
       where bgpd does not run. C(drained) is whether FRR asks routers to prefer others. C(problems) are the gate's own.
+    - C(asn) is the AS number of FRR, 0 where it does not tell it. C(connections) are the TCP connections to the VIPs
+      that end here. C(direct) has each VIP and port at which direct return keeps connections that last.
   type: dict
   returned: success
   version_added: 1.1.0
