@@ -18,6 +18,7 @@ from .reader import Reader
 UNITS = (FRR_UNIT, paths.GATE)
 VERSION = re.compile(r"FRRouting (\d+(?:\.\d+)+)")
 DRAINED = re.compile(r"^\s*bgp graceful-shutdown$", re.MULTILINE)  # RFC 8326
+PAUSE = 0.5  # seconds between two looks at connections
 OWN_AS = re.compile(r"^router bgp (\d+)", re.MULTILINE)
 NO_BGPD = re.compile(r"is not running|failed to connect to any daemons|is not installed")  # why `bgp.ask` says nothing
 
@@ -122,6 +123,14 @@ def _direct(reader: Reader) -> List[Tuple[str, int]]:
         return []
     services = facts.agent_config(reader.text(paths.PLANE_CONFIG)).get("services", [])
     return [(vip, each["port"]) for each in services if "port" in each for vip in each.get("bind", [])]
+
+
+def wait_for_connections(reader: Reader, limit: float) -> None:
+    """Wait until no TCP connection to a VIP of this host is left, at most for so many seconds."""
+    vips = facts.vip_addresses(facts.agent_config(reader.text(paths.GATE_CONFIG)).get("vips", []))
+    end = time.monotonic() + limit
+    while facts.connections(vips) and time.monotonic() < end:
+        time.sleep(min(PAUSE, limit))
 
 
 def _frr(reader: Reader) -> Frr:

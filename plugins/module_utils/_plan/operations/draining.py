@@ -50,9 +50,8 @@ def last_one(layout: Layout, member: Member, proved: Sequence[str] = ()) -> List
 
     :param proved: the members that will have been proved before it leaves
     """
-    vips = announcing.due(layout, member)
     others = [other for other in layout.members if other is not member]
-    lacking = {vip: {other.name: _unproved(layout, other, vip, proved) for other in others} for vip in vips}
+    lacking = {vip: {other.name: _unproved(other, vip, proved) for other in others} for vip in _vips(member)}
     lacking = {vip: whys for vip, whys in lacking.items() if all(whys.values())}
     if not lacking:
         return []
@@ -61,10 +60,15 @@ def last_one(layout: Layout, member: Member, proved: Sequence[str] = ()) -> List
     return [f"{without} {' '.join(reasons)}"]
 
 
-def _unproved(layout: Layout, other: Member, vip: str, proved: Sequence[str]) -> List[str]:
+def _vips(member: Member) -> List[str]:
+    """Return the VIPs of its configuration, and those on its lo: a configuration may be damaged since it was loaded."""
+    return list(dict.fromkeys([*member.addresses, *member.held]))
+
+
+def _unproved(other: Member, vip: str, proved: Sequence[str]) -> List[str]:
     if other.name in proved:
         return []
-    if vip not in announcing.due(layout, other):
+    if not other.problem and vip not in other.addresses:
         return [f"It does not have {vip}."]
     return announcing.unproved(other, vip)
 
@@ -100,7 +104,17 @@ def lines(layout: Layout, member: Member, wait: int) -> List[str]:
     moved = f"; a router that does not hash resiliently moves some of those of {listed(others)}" if others[1:] else ""
     back = round(100 * len(others) / len(serving))
     later = f"When it is back, up to {back} % of the others' lasting ones are lost."
-    return [told, f"{lost}{moved}.", later, *_kept(member)]
+    return [told, f"{lost}{moved}.", later, *_kept(member), *_alone(layout, member)]
+
+
+def _alone(layout: Layout, member: Member) -> List[str]:
+    """Say which routers have no session with another member. In other subnets the same router has other addresses."""
+    peers = {each.name: {session["peer"] for session in each.announcing.get("sessions", [])} for each in layout.read}
+    own = peers.pop(member.name)
+    shared = own & set().union(*peers.values())
+    lone = sorted(own - shared) if shared else []
+    with_it = f"{listed(lone)} {'have' if lone[1:] else 'has'} a session with {member.name} alone"
+    return [f"{with_it}, and needs the VIPs from another router meanwhile."] if lone else []
 
 
 def _kept(member: Member) -> List[str]:
@@ -161,9 +175,9 @@ def record(during: str, layout: Layout, member: Member, **more: str) -> Dict[str
     return {"path": PATHS[during], "record": {"to": " and ".join(others), **more}}
 
 
-def not_announcing(member: Member, vips: Sequence[str]) -> List[str]:
+def not_announcing(member: Member) -> List[str]:
     """Say why not every router of a member has its path to each of its VIPs."""
-    return list(dict.fromkeys(why for vip in vips for why in announcing.unproved(member, vip)))
+    return list(dict.fromkeys(why for vip in _vips(member) for why in announcing.unproved(member, vip)))
 
 
 def place(layout: Layout, member: Member) -> Tuple[bool, bool, int]:

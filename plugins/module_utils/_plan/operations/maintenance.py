@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ..._shared.held_back import MAINTENANCE, PATHS
-from . import announcing, draining, steps
+from . import draining, steps
 from .firewalls import hearing
 from .members import BGP, Layout, Member, layouts, member_of
 from .status import vip_faults, words
@@ -229,7 +229,7 @@ def unproved(given: List[Dict[str, Any]], name: str, now: Dict[str, Any], takes_
         found.append("Its balancer finds none of its servers up.")
     found += _missing_as_server(name, before, now)
     if takes_part and layout.reach == BGP:
-        return [*found, *draining.not_announcing(before._replace(seen=now), announcing.due(layout, before))]
+        return [*found, *draining.not_announcing(before._replace(seen=now))]
     return [*found, *_not_ready(now)] if takes_part else found
 
 

@@ -212,6 +212,21 @@ def test_where_direct_return_keeps_connections(host, monkeypatch, tmp_path):
     assert host.read()["announcing"]["direct"] == []
 
 
+@pytest.mark.parametrize("left, looks", [([0], 1), ([3, 2, 0], 3), ([1] * 99, 6)], ids=["none", "some", "lasting"])
+def test_connections_are_waited_for_until_there_are_none_or_the_limit(host, monkeypatch, left, looks):
+    clock, seen, counts = [0.0], [], iter(left)
+
+    def connections(vips):
+        seen.append(vips)
+        return next(counts)
+
+    monkeypatch.setattr(facts, "connections", connections)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    announcing.wait_for_connections(Reader(None, None), 2.5)
+    assert seen == [[VIP, SIX]] * looks and clock[0] <= 2.5
+
+
 def test_its_own_as_number_is_that_of_its_bgp(host):
     for text, number in (("router bgp 4200000000\n bgp router-id 1.2.3.4\n", 4200000000), ("hostname lb1\n", 0)):
         host.said["show running-config"] = text

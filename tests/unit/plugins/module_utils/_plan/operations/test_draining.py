@@ -136,6 +136,24 @@ def test_a_lone_member_stays(leaving):
     assert leaving(announcer(1), names=["lb1"]).faults == ["lb1 is the only member: nobody would serve without it."]
 
 
+@BOTH
+def test_what_is_on_lo_counts_where_a_configuration_cannot_be_read(leaving):
+    damaged = announcer(1, vips=[])
+    (fault,) = leaving(damaged, announcer(2, {VIP: "failed"})).faults
+    assert fault.startswith(f"Without lb1 nobody is proved to serve {VIP}, so it stays.")
+    (fault,) = leaving(announcer(1), announcer(2, vips=[])).faults
+    assert fault.endswith(f"lb2: It does not have {VIP}.")
+
+
+@BOTH
+def test_a_node_that_carries_no_vip_leaves_and_comes_back_whatever_the_others_do(leaving):
+    worker = seen(1, instances=[], router="")
+    found = leaving(worker, announcer(2, {VIP: "failed"}), announcer(3, {VIP: "failed"}), names=THREE)
+    assert (found.faults, found.leave, any(found.frr.values())) == ([], "lb1", False)
+    given = of(worker, announcer(2), announcer(3), names=THREE)
+    assert maintenance.unproved(given, "lb1", worker, takes_part=True) == []
+
+
 @pytest.mark.parametrize(
     "given, why",
     [
@@ -178,6 +196,21 @@ def test_it_says_which_lasting_connections_it_costs(others, share, moved):
         f"Lasting connections through lb1 are lost (7 now, which are waited for up to 10 s){moved}.",
         f"When it is back, up to {share} % of the others' lasting ones are lost.",
     ]
+
+
+@pytest.mark.parametrize(
+    "peers, said",
+    [
+        (["192.0.2.1", "192.0.2.2"], []),
+        (["192.0.2.1"], ["192.0.2.2 has a session with lb1 alone, and needs the VIPs from another router meanwhile."]),
+        (["198.51.100.1"], []),
+    ],
+    ids=["the same", "one less", "in another subnet"],
+)
+def test_a_router_that_knows_no_other_member_is_named_where_that_is_known(peers, said):
+    first = announcer(1, sessions=[session(), session(peer="192.0.2.2")])
+    found = from_lb1(first, announcer(2, sessions=[session(peer=peer) for peer in peers]))
+    assert [line for line in found.lines if "alone" in line] == said
 
 
 def test_direct_return_keeps_its_connections():
