@@ -11,8 +11,10 @@ from __future__ import annotations
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import playbooks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
     backup,
+    draining,
     locking,
     maintenance,
+    members,
     outside,
     rollback,
     status,
@@ -40,13 +42,15 @@ def status_asked(given, plans, heard):
     return outside.asked(plans, status.questions(given, plans)["targets"], heard)
 
 
-def switchover_steps(given, to="", back=False):
-    """Return ``{faults, lines, stop, hold, start, expected, probe}`` of a planned handover.
+def switchover_steps(given, to="", back=False, leaving="", wait=0):
+    """Return ``{faults, lines, stop, hold, start, expected, probe, leave, frr, announce}`` of a planned handover.
 
     :param to: the member that is to hold the VIPs; the second in priority when empty
     :param back: whether an earlier switchover ends
+    :param leaving: the member that is to announce its VIPs by BGP no more
+    :param wait: for how many seconds at most its connections are waited for
     """
-    return switchover.steps(given, to, back)._asdict()
+    return switchover.steps(given, to, back, leaving, int(wait))._asdict()
 
 
 def rollback_steps(given, to="", only_list=False):
@@ -102,14 +106,20 @@ def maintenance_plan(given, wanted, work):
     return maintenance.plan(given, wanted, work)._asdict()
 
 
-def maintenance_drain(given, name, work, done, proved=()):
+def maintenance_drain(given, name, settings, done, proved=()):
     """Return the steps that drain a member, as `switchover_steps` does.
 
-    :param work: what is done to each member, in words
+    :param settings: as `maintenance_settings` returns them
     :param done: the members that this maintenance has finished
     :param proved: those that a dry run takes for proved
     """
-    return maintenance.drain(given, name, work, done, proved)._asdict()
+    return maintenance.drain(given, name, settings["work"], done, proved, settings["wait"])._asdict()
+
+
+def last_one_that_announces(given, name):
+    """Say which VIPs nobody would be known to serve if a member left now; [] if there are none."""
+    layout, member = members.member_of(members.layouts(given), name)
+    return draining.last_one(layout, member)
 
 
 def layouts_among(groups, pair, ipi):
@@ -131,7 +141,9 @@ class FilterModule:
     def filters(self):
         return {
             "backup_contents": backup_contents,
+            "has_not_left": draining.has_not_left,
             "heartbeat_timeout": locking.heartbeat_timeout,
+            "last_one_that_announces": last_one_that_announces,
             "layouts_among": layouts_among,
             "lock_refusals": locking.refusals,
             "lock_waits": locking.waits,

@@ -38,6 +38,12 @@ options:
     type: bool
     default: false
     version_added: 1.1.0
+  connections_wait:
+    description: For how many seconds at most to wait, before anything is read, until no connection to a VIP that this
+      host announces is left.
+    type: float
+    default: 0
+    version_added: 1.1.0
 extends_documentation_fragment:
   - onprem.lb.attributes.reads_only
 seealso:
@@ -107,6 +113,8 @@ announcing:
       many C(seconds) that is so, and whether it C(announces), which is that it is established and has a VIP.
     - C(silent) says why FRR does not tell its sessions, and C(sessions_known) whether they are known all the same, as
       where bgpd does not run. C(drained) is whether FRR asks routers to prefer others. C(problems) are the gate's own.
+    - C(asn) is the AS number of FRR, 0 where it does not tell it. C(connections) are the TCP connections to the VIPs
+      that end here. C(direct) has each VIP and port at which direct return keeps connections that last.
   type: dict
   returned: success
   version_added: 1.1.0
@@ -232,7 +240,7 @@ reboot:
 """
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import member, reboot
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import announcing, member, reboot
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 
 
@@ -245,11 +253,13 @@ def main():
             "asks_reboot": {"type": "bool", "default": False},
             "asks_start": {"type": "bool", "default": False},
             "asks_firewall": {"type": "bool", "default": False},
+            "connections_wait": {"type": "float", "default": 0},
         },
         supports_check_mode=True,
     )
     reader = Reader.of(module)
     given = module.params
+    announcing.wait_for_connections(reader, given["connections_wait"])
     try:
         asks = [given["asks_start"], given["asks_firewall"]]
         found = member.read(reader, given["vips"], given["members_record"] or "", *asks)

@@ -72,6 +72,9 @@ def announcer(number: int, reasons: Any = (), sessions: Any = (), **values: Any)
     announcing = {
         "vips": vips,
         "sessions": list(sessions or [session()]),
+        "asn": 64512,
+        "connections": 0,
+        "direct": [],
         "drained": False,
         "silent": "",
         "sessions_known": True,

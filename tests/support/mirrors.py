@@ -22,6 +22,9 @@ ALSO_PLAYED: Dict[str, str] = {
         playbooks/layouts/pair playbooks/layouts/ipi layout/forecast pair/forecast ipi/forecast layout/validate""",
     "playbooks/inputs": """
         playbooks/site playbooks/ipi pair/main ipi/main layout/members variables/main""",
+    "playbooks/leave": """
+        playbooks/tasks/leave playbooks/tasks/announce playbooks/tasks/move playbooks/tasks/prove
+        playbooks/maintenance playbooks/switchover""",
     "playbooks/maintenance": """
         playbooks/tasks/maintain playbooks/tasks/work playbooks/tasks/update playbooks/tasks/prove
         playbooks/tasks/proved playbooks/tasks/read playbooks/tasks/move""",

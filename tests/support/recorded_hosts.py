@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Dict
+import json
+from typing import Any, Callable, Dict, List, Sequence, Set
 
 from support import members
 from support.recorded_plays import Call
@@ -140,6 +141,82 @@ def seen(call: Call, **values: Any) -> Facts:
     """Return what member_info returns on a member of a pair that works, of which lb1 holds the VIP."""
     number = number_of(call.on)
     return {**members.seen(number, ["192.0.2.10"] if number == 1 else []), "router": "keepalived.service", **values}
+
+
+class Announcers:
+    """Members that announce a VIP by BGP, of which FRR, the health gate and the record do what a run asks for.
+
+    :ivar serving: who served after each call that may have changed that
+    :ivar lost: who lost its VIPs while routers still sent to it
+    """
+
+    def __init__(self, names: Sequence[str] = ("lb1", "lb2")) -> None:
+        self.shutdown: Set[str] = set()  # graceful shutdown is on
+        self.withdrawn: Set[str] = set()
+        self.records: Dict[str, Dict[str, str]] = {name: {} for name in names}  # by their paths
+        self.down: Set[str] = set()  # whose router has no session
+        self.stubborn: Set[str] = set()  # whose gate does not follow the record
+        self.refusing: Set[str] = set()  # whose FRR refuses commands
+        self.serving: List[Set[str]] = []
+        self.lost: List[str] = []
+        self.left = -1  # after how many more calls the controller is gone; -1 for never
+
+    def answers(self, **others: Any) -> Dict[str, Any]:
+        usual = {"member_lock": locked, "member_info": self.seen, "command": self.told, "config_files": self.wrote}
+        answers = {**usual, "wait_for": {}, "reboot": {"changed": True}, **others}
+        return {module: self._until_cut(answer) for module, answer in answers.items()}
+
+    def _until_cut(self, answer: Any) -> Callable[[Call], Facts]:
+        def called(call: Call) -> Facts:
+            if self.left == 0:
+                return {"unreachable": True, "msg": "the controller is gone"}
+            self.left -= self.left > 0 and call.module in ("command", "config_files", "reboot")
+            found = answer(call) if callable(answer) else answer
+            self.serving.append(self.announcing())
+            return dict(found)
+
+        return called
+
+    def on_lo(self) -> Set[str]:
+        return {name for name, records in self.records.items() if not records or name in self.stubborn}
+
+    def announcing(self) -> Set[str]:
+        return self.on_lo() - self.withdrawn - self.down
+
+    def seen(self, call: Call) -> Facts:
+        name = call.on
+        here, out = name in self.on_lo(), name in self.announcing()
+        state = "Active" if name in self.down else "Established"
+        sessions = [members.session(state, sent=int(out), announces=out)]
+        drained, records = name in self.shutdown, self.records[name].values()
+        found = members.announcer(number_of(name), {members.VIP: "serves" if here else "held_back"}, sessions)
+        found["announcing"].update(drained=drained)
+        return {**found, "reboot": "", "held_back": next(iter(records), {})}
+
+    def told(self, call: Call) -> Facts:
+        """Have FRR do the commands of vtysh."""
+        lines = call.given["argv"][2::2]
+        if call.on in self.refusing:
+            return {"failed": True, "msg": "non-zero return code"}
+        for line in [] if call.check else lines:
+            words = line.removeprefix("no ")
+            kind = self.shutdown if words == "bgp graceful-shutdown" else self.withdrawn
+            adds = line.startswith("no ") == (kind is self.withdrawn)
+            if words.startswith(("bgp graceful-shutdown", "redistribute connected")):
+                (kind.add if adds else kind.discard)(call.on)
+        return {"changed": True}
+
+    def wrote(self, call: Call) -> Facts:
+        """Write or remove the record."""
+        for file in [] if call.check else call.given["files"]:
+            during = "maintenance" if "maintenance" in file["path"] else "switchover"
+            if file.get("state") == "absent":
+                self.records[call.on].pop(file["path"], None)
+            else:
+                self.lost += {call.on} & self.announcing() - self.stubborn
+                record = {"work": "", "done": "", **json.loads(file["content"]), "during": during}
+                self.records[call.on][file["path"]] = record
+        return {"changed": True}
 
 
 class Living:

@@ -32,6 +32,7 @@ AUTOMATIONS = [
     "A switchover",
     "The start of a router that a switchover holds back",
     "A maintenance",
+    "A member that announces by BGP leaves",
     "Follow, which gives a balancer the nodes of its cluster",
     "The resolver",
     "Direct return",

@@ -53,6 +53,14 @@ MAINTAINED = [
     "plugins/module_utils/_plan/operations/test_maintenance.py::test_the_same_maintenance_goes_on_with_the_member_that_it_holds_back"
 ]
 DRY = ["playbooks/test_pair.py::test_a_dry_run_changes_nothing_and_says_what_to_run_next"]
+DRAINED = [
+    "plugins/module_utils/_host/write/test_frr.py::test_a_file_that_is_as_wanted_and_was_not_loaded_is_loaded",
+    "plugins/module_utils/_plan/layouts/test_units.py::"
+    "test_a_member_that_announces_is_let_go_with_its_gate_because_it_is_proved_before_the_next_one",
+]
+LEFT = [
+    "playbooks/test_leave.py::test_wherever_a_run_is_cut_off_somebody_serves_it_is_said_and_the_next_run_brings_all_back"
+]
 BACK = ["playbooks/test_switchover.py::test_the_way_back_needs_nobody_else"]
 # By the end of a place, and the command that it names.
 CASES = {
@@ -64,6 +72,11 @@ CASES = {
     ("states/arming.py", SITE): RETURNED,
     ("states/undo.py", SITE): RETURNED,
     ("states/fallback.py", SITE): HELD_BACK,
+    ("operations/announcing.py", SITE): DRAINED,
+    ("operations/announcing.py", "onprem.lb.switchover -e switchover_back=true"): LEFT,
+    ("operations/draining.py", SITE): FRESH,
+    ("operations/draining.py", "onprem.lb.status"): LEFT,
+    ("operations/draining.py", "onprem.lb.switchover -e switchover_back=true"): LEFT,
     ("operations/maintenance.py", SITE): HELD_BACK,
     ("operations/rollback.py", SITE): [*MIGRATES, *FRESH, *RESOLVED, *DEPARTED],
     ("operations/steps.py", SITE): [*DEPARTED, *FRESH],

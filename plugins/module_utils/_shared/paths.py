@@ -19,6 +19,7 @@ GUARD = "onprem-lb-machine-config.service"
 QUIET = "onprem-lb-quiet.service"
 FOLLOWING, PLANE, SERVER = (Daemon(name).unit for name in (FOLLOW, DIRECT, f"{DIRECT}-server"))
 GATE, GATE_CONFIG = Daemon(ANYCAST).unit, "/etc/onprem-lb-agent/anycast.json"
+PLANE_CONFIG = "/etc/onprem-lb-direct/direct.json"
 # Those of the layout itself, without the engines' and the API's guard.
 HELPERS = (WATCH, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE, GATE, QUIET)
 EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *HELPERS, *pods.NAMES)
@@ -31,7 +32,6 @@ STATES = f"{STATE}/states"  # to which it can return
 FOLLOW_STATE = "/var/lib/onprem-lb-follow"
 PACKAGES = "/etc/onprem-lb-packages.json"  # those that this collection has installed
 SYSCTL = "/etc/sysctl.d/90-onprem-lb.conf"
-GATE_CONFIG = "/etc/onprem-lb-agent/anycast.json"
 DEFAULTS = {program: CONFIGS[unit] for program, unit in zip((HAPROXY, KEEPALIVED), UNITS[NATIVE])}
 
 

@@ -8,14 +8,19 @@ import pytest
 from support.recorded_hosts import CLUSTER, CLUSTER_VARIABLES, PAIR, PAIR_VARIABLES, deployment
 from support.recorded_plays import run
 
-REFUSED = ("switchover", "maintenance")  # and the drill, once it has its probe
+REFUSED = {
+    ("drill", "bgp"): "announces its VIPs by BGP, and onprem.lb.drill knows VRRP alone yet: ",
+    ("drill", "both"): "announces its VIPs by BGP, and onprem.lb.drill knows VRRP alone yet: ",
+    ("switchover", "both"): "BGP beside VRRP, and onprem.lb.switchover knows one of them at a time yet: ",
+    ("maintenance", "both"): "BGP beside VRRP, and onprem.lb.maintenance knows one of them at a time yet: ",
+}
+PROBED = {**PAIR, "probe": {"client": {}}}
 
 
-@pytest.mark.parametrize("playbook", REFUSED)
-def test_members_that_announce_are_refused_before_anything_is_asked_of_them(playbook):
-    play = run(playbook, PAIR, deployment(), **PAIR_VARIABLES, pair_reach="bgp")
-    said = f"lb1 announces its VIPs by BGP, and onprem.lb.{playbook} knows VRRP alone yet: "
-    assert play.code != 0 and said in str(play.faults())
+@pytest.mark.parametrize("playbook, reach", REFUSED)
+def test_members_that_announce_are_refused_before_anything_is_asked_of_them(playbook, reach):
+    play = run(playbook, PROBED, deployment(), **PAIR_VARIABLES, pair_reach=reach)
+    assert play.code != 0 and REFUSED[playbook, reach] in str(play.faults())
     assert play.did("member_info") == play.did("member_lock") == play.did("host_info") == []
 
 

@@ -179,7 +179,7 @@ MEANT = {
     "site": ("pair_vip_list", "pair_vips"),
     "status": ("status_file", "status_timeout"),
     "survey": ("survey_duration", "survey_seconds"),
-    "switchover": ("switchover_target", "switchover_to"),
+    "switchover": ("switchover_too", "switchover_to"),
 }
 CLUSTER = """
 [ipi_masters]

@@ -8,7 +8,7 @@ import socket
 import sys
 
 TABLES = ("net/tcp", "net/tcp6")  # in /proc
-TIME_WAIT, LISTEN = "06", "0A"  # states, of <net/tcp_states.h>
+ESTABLISHED, TIME_WAIT, LISTEN = "01", "06", "0A"  # states, of <net/tcp_states.h>
 WORD = 4  # bytes
 MAPPED = bytes(10) + b"\xff\xff"  # what an IPv4 address has before it in IPv6 (RFC 4291, 2.5.5.2)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._agent.metrics.sessions import Session
 from ..._agent.runtime.text_table import problems
@@ -18,6 +18,8 @@ from .reader import Reader
 UNITS = (FRR_UNIT, paths.GATE)
 VERSION = re.compile(r"FRRouting (\d+(?:\.\d+)+)")
 DRAINED = re.compile(r"^\s*bgp graceful-shutdown$", re.MULTILINE)  # RFC 8326
+PAUSE = 0.5  # seconds between two looks at connections
+OWN_AS = re.compile(r"^router bgp (\d+)", re.MULTILINE)
 NO_BGPD = re.compile(r"is not running|failed to connect to any daemons|is not installed")  # why `bgp.ask` says nothing
 
 
@@ -31,6 +33,7 @@ class Frr(NamedTuple):
     version: str = ""
     sessions: Sequence[Session] = ()
     is_drained: bool = False
+    asn: int = 0
     silent: str = ""
     knows: bool = True
 
@@ -41,6 +44,7 @@ class Announcing(NamedTuple):
     :ivar said: the VIPs, as the report of its gate has them; what it does not say is missing
     :ivar failing: the checks that fail, but those of files, and why each does
     :ivar track_files: those that its checks read
+    :ivar direct: each VIP and port at which direct return keeps lasting connections, whichever member gets them
     """
 
     vips: List[str]
@@ -49,6 +53,7 @@ class Announcing(NamedTuple):
     problems: List[str]
     failing: Dict[str, str]
     track_files: List[str]
+    direct: List[Tuple[str, int]]
     frr: Frr
 
     @property
@@ -67,6 +72,9 @@ class Announcing(NamedTuple):
         return {
             "vips": [_shown_vip(vip, self.said.get(vip, {})) for vip in self.vips],
             "sessions": [_shown_session(session, time.time()) for session in self.frr.sessions],
+            "asn": self.frr.asn,
+            "connections": facts.connections(self.vips),
+            "direct": self.direct,
             "drained": self.frr.is_drained,
             "silent": self.frr.silent,
             "sessions_known": self.frr.knows,
@@ -105,8 +113,24 @@ def read(reader: Reader) -> Announcing:
         problems=problems(report) if report else [],
         failing={check["name"]: check.get("detail") or "it failed" for check in checks},
         track_files=[check["file"] for check in config.get("checks", []) if "file" in check],
+        direct=_direct(reader),
         frr=_frr(reader),
     )
+
+
+def _direct(reader: Reader) -> List[Tuple[str, int]]:
+    if not facts.is_ours(paths.PLANE):
+        return []
+    services = facts.agent_config(reader.text(paths.PLANE_CONFIG)).get("services", [])
+    return [(vip, each["port"]) for each in services if "port" in each for vip in each.get("bind", [])]
+
+
+def wait_for_connections(reader: Reader, limit: float) -> None:
+    """Wait until no TCP connection to a VIP of this host is left, at most for so many seconds."""
+    vips = facts.vip_addresses(facts.agent_config(reader.text(paths.GATE_CONFIG)).get("vips", []))
+    end = time.monotonic() + limit
+    while facts.connections(vips) and time.monotonic() < end:
+        time.sleep(min(PAUSE, limit))
 
 
 def _frr(reader: Reader) -> Frr:
@@ -115,7 +139,8 @@ def _frr(reader: Reader) -> Frr:
     except bgp.NoAnswer as error:
         return Frr(silent=str(error), knows=bool(NO_BGPD.search(str(error))))
     version, running = VERSION.search(_said(reader, "show version")), _said(reader, "show running-config")
-    return Frr(version[1] if version else "", sessions, bool(DRAINED.search(running)))
+    own = OWN_AS.search(running)
+    return Frr(version[1] if version else "", sessions, bool(DRAINED.search(running)), int(own[1]) if own else 0)
 
 
 def _said(reader: Reader, command: str) -> str:

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import ipaddress
+import itertools
 import json
 import os
 import socket
 import threading
 import time
-from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..._agent.net import socket_tables
 from . import processes
@@ -126,6 +128,21 @@ def listeners(root: str = "/proc") -> List[Dict[str, Any]]:
             {"address": item["address"], "port": item["port"], "program": program, "pid": pid, "runs_in": where}
         )
     return sorted(found, key=lambda item: (item["port"], item["address"]))
+
+
+def connections(addresses: Collection[str], root: str = "/proc") -> int:
+    """Return how many TCP connections are established at some addresses of this host."""
+    count = 0
+    for name in socket_tables.TABLES:
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(root, name), encoding="ascii") as table:
+            count += sum(_is_at(line.split(), addresses) for line in itertools.islice(table, 1, None))
+    return count
+
+
+def _is_at(fields: List[str], addresses: Collection[str]) -> bool:
+    if len(fields) < 4 or fields[3] != socket_tables.ESTABLISHED:
+        return False
+    return socket_tables.unmapped_address(fields[1].partition(":")[0]) in addresses
 
 
 def _owners(root: str, inodes: Any) -> Dict[str, Any]:

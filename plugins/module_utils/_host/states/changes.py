@@ -176,7 +176,7 @@ def _of_direct(name: str, is_part: bool, changed: Sequence[str]) -> List[List[st
     """Return the command for the direct plane, whose table stays."""
     if is_part or any(path.startswith("/usr/local/lib/onprem-lb-direct/") for path in changed):
         return [[*SIGNALLED, "--signal=USR2", name]]
-    return [["systemctl", "reload", name]] if "/etc/onprem-lb-direct/direct.json" in changed else []
+    return [["systemctl", "reload", name]] if paths.PLANE_CONFIG in changed else []
 
 
 def _of_gate(is_part: bool, changed: Sequence[str]) -> List[List[str]]:

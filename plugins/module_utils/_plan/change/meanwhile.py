@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Mapping, Tuple
 
-from ..._shared import held_back
+from ..._shared import held_back, paths
 from ..forecast.forecast import SWITCH_MS
 from ..members.hosts import carried
 from ..model.plan import MemberPlan
@@ -100,9 +100,12 @@ def members_let_go(members: List[Dict[str, Any]]) -> List[str]:
 
     :param members: as in `planner`
     """
-    return [
-        f"{member['name']}: {held_back.why(member['host']['held_back'])} "
-        + ("--limit leaves it so." if member.get("outside_limit") else "It is started, and takes over what it prefers.")
-        for member in members
-        if member["host"].get("held_back")
-    ]
+    return [_let_go(member) for member in members if member["host"].get("held_back")]
+
+
+def _let_go(member: Dict[str, Any]) -> str:
+    record = member["host"]["held_back"]
+    announces = paths.GATE in member["host"].get("existing_units", [])
+    why = held_back.off_lo(record) if announces else held_back.why(record)
+    becomes = "It announces its VIPs again." if announces else "It is started, and takes over what it prefers."
+    return f"{member['name']}: {why} {'--limit leaves it so.' if member.get('outside_limit') else becomes}"

@@ -26,7 +26,7 @@ PROXY, DIRECT, DRAINING = PLANES = ("proxy", "direct", "draining")
 NEW_CONNECTIONS = {DIRECT: "servers", DRAINING: "host"}
 DOWN = "direct_down"  # the track file that the plane writes
 UNIT = paths.PLANE
-CONFIG = "/etc/onprem-lb-direct/direct.json"
+CONFIG = paths.PLANE_CONFIG
 DOWN_FILE = Settings._field_defaults["down_file"]
 LONGEST_PAUSE = 60  # seconds, in the plane's configuration
 LOWEST = 1  # of the priorities

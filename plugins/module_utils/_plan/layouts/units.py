@@ -302,12 +302,13 @@ def by_stage(about: About) -> Dict[str, Any]:
     late = [unit for unit in there if unit not in (made.watch, *gate, *quiet) and unit not in outdated]
     late = [unit for unit in late if unit is not made.shutdown or unit.is_wanted]
     released = list(held_back.PATHS.values()) if about.host["held_back"] else []
+    by_gate = released if made.gate.is_wanted else []  # it is proved that it announces before the next one changes
     is_new = about.dry and about.host["missing_packages"]  # nothing serves here yet
     left = [] if about.balances else list(filter(None, [about.settings["down_file"]]))
     return {
         "first": _work([*watch, *quiet], [record]),
-        "router": _work(gate),
-        "last": _work(late, [] if is_new else alive, released),
+        "router": _work(gate, absent=by_gate),
+        "last": _work(late, [] if is_new else alive, [] if by_gate else released),
         "unused": _work([*no_watch, *outdated, *ended], absent=left),
         "compared": {
             "files": [record, *alive, *_work(compared).files],

@@ -26,6 +26,7 @@ def _id(value: Any) -> Tuple[Any, Optional[str]]:
     return None, "the ID of a state is required, such as 20260131T120000Z; -e rollback_list=true lists them."
 
 
+WAIT = Field(integer(0, DAY, "a number of seconds"), 10)  # for the connections of a member that leaves by BGP
 MAINTENANCE = {
     "members": Field(values.words, []),
     "packages": Field(_packages, []),
@@ -33,6 +34,7 @@ MAINTENANCE = {
     "reboot_timeout": Field(integer(1, DAY, "a number of seconds"), 600),
     "tasks": Field(text, ""),
     "pause": Field(integer(0, DAY, "a number of seconds"), 0),
+    "wait": WAIT,
     "break_lock": Field(boolean, False),
 }
 RETURN = {
@@ -64,7 +66,7 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
         **dict.fromkeys(("output", "timeout"), Field(anything, "")),
     },
     "survey": dict.fromkeys(("hosts", "interface", "seconds"), Field(anything, "")),
-    "switchover": dict.fromkeys(("to", "back", "break_lock"), Field(anything, "")),
+    "switchover": {**dict.fromkeys(("to", "from", "back", "break_lock"), Field(anything, "")), "wait": WAIT},
 }
 
 

@@ -22,7 +22,10 @@ SESSIONS = ["member", "router", "family", "state", "for", "VIPs out", "BFD"]
 HEARD = "routers"  # what a firewall has to let in beside clients
 CAPABLE = "could_serve"
 MEMBER_KEYS = ("held", "announcing")
-DRAINED = "FRR drains it (bgp graceful-shutdown), so that routers prefer the other members."
+DRAINED = (
+    "FRR drains it (bgp graceful-shutdown), so that routers prefer the other members: onprem.lb.switchover -e "
+    "switchover_back=true or onprem.lb.site ends that."
+)
 
 
 def announces(member: Member, vip: str) -> Optional[bool]:
@@ -119,6 +122,24 @@ def _partly(member: Member) -> Iterator[str]:
         here = [vip for vip in member.held if family_of(vip) == session["family"]]
         if session["announces"] and session["sent"] < len(here):
             yield f"FRR has sent {session['peer']} {session['sent']} of {len(here)} VIPs."
+
+
+def unproved(member: Member, vip: str) -> List[str]:
+    """Return why not every router of a member is known to send it what is for a VIP; [] if each of them may."""
+    if member.problem:
+        return [f"It {member.problem}"]
+    drained = [DRAINED] * bool(member.announcing.get("drained"))
+    if not announces(member, vip):
+        why = [*member.unable, *drained, *_why(member, vip)]
+        return why or [f"It does not announce {vip}."]
+    own, here = _sessions(member, vip), [each for each in member.held if family_of(each) == family_of(vip)]
+    down = [f"No session with {each['peer']} ({each['state']})." for each in own if each["state"] != ESTABLISHED]
+    short = [
+        f"FRR has sent {each['peer']} {each['sent']} of {len(here)} VIPs."
+        for each in own
+        if each["state"] == ESTABLISHED and each["sent"] < len(here)
+    ]
+    return [*member.unable, *drained, *down, *short]
 
 
 def _why(member: Member, vip: str) -> Iterator[str]:

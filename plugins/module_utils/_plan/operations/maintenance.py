@@ -3,7 +3,8 @@
 """The maintenance of members, one after the other: which comes when, and whether it may take part again. Pure.
 
 A member is drained: its router stops, is disabled, and so stays stopped after a reboot. Once the member is proved, its
-router starts again. Until then another member must be able to hold each VIP.
+router starts again. Until then another member must be able to hold each VIP. One that announces its VIPs by BGP leaves,
+and announces them again, as `draining` has it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ..._shared.held_back import MAINTENANCE, PATHS
-from . import steps
+from . import draining, steps
 from .firewalls import hearing
-from .members import Layout, Member, layouts, member_of
-from .status import vip_faults
+from .members import BGP, Layout, Member, layouts, member_of
+from .status import vip_faults, words
 from .steps import Steps
 
 WHAT = "A maintenance"
@@ -51,14 +52,25 @@ def plan(given: List[Dict[str, Any]], wanted: List[str], work: str) -> Plan:
 
 
 def _faults(layout: Layout, wanted: List[str], work: str) -> List[str]:
-    faults = steps.unfit(layout, WHAT) or vip_faults(layout)
+    faults = _unfit(layout) or vip_faults(layout)
     if faults:
         return faults
-    left_out = [member for member in layout.members if member.held_back and wanted and member.name not in wanted]
+    left_out = [member for member in layout.members if draining.is_away(member) and wanted]
+    left_out = [member for member in left_out if member.name not in wanted]
     if left_out:
-        return [f"{member.fault} Do that first, or add it to maintenance_members." for member in left_out]
+        away = [words(layout).member_fault(layout, member) for member in left_out]
+        return [f"{fault} Do that first, or add it to maintenance_members." for fault in away]
     chosen, proved = _chosen(layout, wanted, work), _proved_first(layout)
-    return [fault for member in chosen for fault in _irreplaceable(layout, member, proved)]
+    return [fault for member in chosen for fault in _last_one(layout, member, proved)]
+
+
+def _unfit(layout: Layout) -> List[str]:
+    return draining.unfit(layout, WHAT) if layout.reach == BGP else steps.unfit(layout, WHAT)
+
+
+def _last_one(layout: Layout, member: Member, proved: Sequence[str]) -> List[str]:
+    last_one = draining.last_one if layout.reach == BGP else _irreplaceable
+    return last_one(layout, member, proved)
 
 
 def _chosen(layout: Layout, wanted: List[str], work: str) -> List[Member]:
@@ -70,7 +82,7 @@ def _chosen(layout: Layout, wanted: List[str], work: str) -> List[Member]:
 
 def _proved_first(layout: Layout) -> List[str]:
     """Return the members that are held back: they come first, and the others only once these are proved."""
-    return [member.name for member in layout.members if member.held_back]
+    return [member.name for member in layout.members if draining.is_away(member)]
 
 
 def _irreplaceable(layout: Layout, member: Member, proved: Sequence[str] = ()) -> List[str]:
@@ -123,6 +135,8 @@ def _done(layout: Layout, work: str) -> List[str]:
 
 def _place(layout: Layout, member: Member) -> Tuple[bool, bool, int]:
     """Return where a member comes: first one that is held back, then Backups from the last on, then the holder."""
+    if layout.reach == BGP:
+        return draining.place(layout, member)
     orders = [order for order in map(layout.by_priority, layout.configured) if member.name in order]
     rank = max((order.index(member.name) for order in orders), default=0)
     return not member.held_back, bool(_will_hold(layout, member)), -rank
@@ -136,6 +150,9 @@ def _will_hold(layout: Layout, member: Member) -> List[str]:
 
 
 def _line(layout: Layout, member: Member, work: str) -> str:
+    if layout.reach == BGP:
+        begin = "announces no VIP already" if member.held_back else f"leaves, and {_others(layout, member)}"
+        return f"{member.name}: {begin}; {work}; once verified, it announces its VIPs again."
     held = [] if member.held_back else _will_hold(layout, member)
     proved = _proved_first(layout)
     moves = [f"{vip} moves to {' or '.join(_next(layout, member, vip, proved))}" for vip in held]
@@ -143,13 +160,24 @@ def _line(layout: Layout, member: Member, work: str) -> str:
     return f"{member.name}: {', '.join([begin, *moves])}; {work}; once verified, it returns to service."
 
 
-def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str], proved: Sequence[str] = ()) -> Steps:
+def _others(layout: Layout, member: Member) -> str:
+    names = [other.name for other in layout.members if other is not member]
+    return f"{' and '.join(names)} {'serve' if names[1:] else 'serves'}"
+
+
+def drain(
+    given: List[Dict[str, Any]], name: str, work: str, done: List[str], proved: Sequence[str] = (), wait: int = 0
+) -> Steps:
     """Return the steps that drain a member, or why it must not be drained now.
 
     :param done: the members that this maintenance has finished
     :param proved: those that a dry run takes for proved, because it has not changed them
+    :param wait: for how many seconds at most the connections of a member that leaves by BGP are waited for
     """
     layout, member = member_of(hearing(given), name)
+    if layout.reach == BGP:
+        found = draining.leave(layout, member, WHAT, wait, proved)
+        return found._replace(**draining.record(MAINTENANCE, layout, member, work=work, done=",".join(done)))
     faults = steps.unfit(layout, WHAT) or vip_faults(layout) or _irreplaceable(layout, member, proved)
     if faults:
         return Steps(faults)
@@ -177,6 +205,8 @@ def drain(given: List[Dict[str, Any]], name: str, work: str, done: List[str], pr
 def give_back(given: List[Dict[str, Any]], name: str) -> Steps:
     """Return the steps after which a member takes part again; it is proved after them, wherever the VIPs are then."""
     layout, member = member_of(hearing(given), name)
+    if layout.reach == BGP:
+        return draining.back([member])
     return steps.give_back(layout, [member])._replace(expected={})
 
 
@@ -198,6 +228,8 @@ def unproved(given: List[Dict[str, Any]], name: str, now: Dict[str, Any], takes_
     if before.seen["servers"]["up"] and not now["servers"]["up"]:
         found.append("Its balancer finds none of its servers up.")
     found += _missing_as_server(name, before, now)
+    if takes_part and layout.reach == BGP:
+        return [*found, *draining.not_announcing(before._replace(seen=now))]
     return [*found, *_not_ready(now)] if takes_part else found
 
 
@@ -233,11 +265,12 @@ def _not_ready(now: Dict[str, Any]) -> List[str]:
 
 def stopped(given: List[Dict[str, Any]], name: str, fault: str, done: List[str]) -> str:
     """Say that a maintenance has stopped at a member, what is held back, and how to go on."""
-    names = next(layout.names for layout in layouts(given) if name in layout.names)
-    others = [each for each in names if each != name]
+    layout = next(layout for layout in layouts(given) if name in layout.names)
+    others = [each for each in layout.names if each != name]
+    how = "it announces no VIP" if layout.reach == BGP else "its router stays stopped"
     finished = f" and leaves {' and '.join(done)} alone, which it has finished" if done else ""
     return (
-        f"The maintenance stops at {name}. {fault} {name} is held back: its router stays stopped, and "
+        f"The maintenance stops at {name}. {fault} {name} is held back: {how}, and "
         f"{' and '.join(others)} {'serve' if others[1:] else 'serves'} without it. Fix that and repeat the run, "
         f"which continues with {name}{finished}. onprem.lb.site brings it back at once."
     )

@@ -54,9 +54,10 @@ class Member(NamedTuple):
     def unable(self) -> List[str]:
         """Why it could not take over now, as far as it was read."""
         record = self.held_back
-        mend = f"{held_back.why(record)} {held_back.mend(record, self.silent)}" if record else ""
-        stopped = [held_back.off_lo(record) if self.announcing else mend] if record else []
-        return [*stopped, *self.seen.get("unable", [])]
+        if not record:
+            return list(self.seen.get("unable", []))
+        why = held_back.off_lo(record) if self.announcing else held_back.why(record)
+        return [f"{why} {held_back.mend(record, self.silent)}", *self.seen.get("unable", [])]
 
     @property
     def reasons(self) -> List[str]:

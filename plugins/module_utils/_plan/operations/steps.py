@@ -29,6 +29,10 @@ class Steps(NamedTuple):
     path: str = ""  # of the record on a member that is held back
     record: Dict[str, str] = {}  # what it has, besides since when and by whom
     lasts: bool = False  # whether the routers stay stopped after a reboot
+    leave: str = ""  # the member that announces its VIPs by BGP no more
+    wait: int = 0  # for how many seconds at most its connections are waited for
+    frr: Dict[str, List[str]] = {}  # the commands for its FRR, as `draining.commands` has them
+    announce: Dict[str, Dict[str, List[str]]] = {}  # those for the members that announce theirs again
 
 
 def give_back(layout: Layout, held_back: List[Member]) -> Steps:
@@ -133,13 +137,16 @@ def several(every: Sequence[Layout]) -> str:
 
 def incomplete(layout: Layout, what: str) -> List[str]:
     """Say which members are missing for what needs all of them, and which the inventory lacks."""
+    return missing(layout, what) or [*(f"{name} {FORMER}" for name in layout.former), *_strange(layout)]
+
+
+def missing(layout: Layout, what: str) -> List[str]:
+    """Say which members are missing for what needs all of them."""
     if layout.left_out:
         names = ", ".join(layout.left_out)
         return [f"{names} is outside --limit, and {what.lower()} needs all members: run it without --limit."]
     unread = [member.fault for member in layout.members if member.problem]
-    if unread:
-        return [f"{what} needs all members. {' '.join(unread)}"]
-    return [*(f"{name} {FORMER}" for name in layout.former), *_strange(layout)]
+    return [f"{what} needs all members. {' '.join(unread)}"] if unread else []
 
 
 def _strange(layout: Layout) -> List[str]:

@@ -6,6 +6,8 @@ A router that stops resigns, and the next in priority takes over at once. With p
 priority would take the VIPs back as soon as its router ran again, so it is held back: its router stays stopped. Without
 preemption it starts again and becomes Backup. A router has all VIPs of its host. So in a cluster, where members carry
 different VIPs, others than those that are handed over may move as well.
+
+Where all members announce the VIPs by BGP there is none to hand them over to: one of them leaves, and the others serve.
 """
 
 from __future__ import annotations
@@ -13,36 +15,63 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..._shared.held_back import PATHS, SWITCHOVER
+from . import draining
 from .firewalls import hearing
-from .members import Layout, Member
+from .members import BGP, Layout, Member
 from .steps import Steps, delays, give_back, holder, holders_after, probe, several, unable, unfit
 
+WHAT = "A switchover"
 BACK = "-e switchover_back=true, the next run of onprem.lb.site, or a reboot of it"
 
 
-def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False) -> Steps:
+def steps(given: List[Dict[str, Any]], to: str = "", back: bool = False, leaving: str = "", wait: int = 0) -> Steps:
     """Return the steps of a switchover.
 
     :param given: the hosts of the play, as `members` describes them
     :param to: the member that is to hold the VIPs; '' for the second in priority
     :param back: end an earlier switchover instead
+    :param leaving: the member that is to announce its VIPs by BGP no more
+    :param wait: for how many seconds at most its connections are waited for
     """
     every = hearing(given)
-    if back and to:
-        return Steps([f"switchover_back and switchover_to ({to}) are both set: leave one of them out."])
+    wanted = {"switchover_back": back, f"switchover_to ({to})": to, f"switchover_from ({leaving})": leaving}
+    chosen = [name for name, is_set in wanted.items() if is_set]
+    if len(chosen) > 1:
+        return Steps([f"{' and '.join(chosen[:2])} are both set: leave one of them out."])
     if back:
         return _merged([_give_back(layout) for layout in every])
-    choice = [layout for layout in every if to in layout.names] if to else every
+    name = to or leaving
+    choice = [layout for layout in every if name in layout.names] if name else every
     if not choice:
         known = ", ".join(name for layout in every for name in layout.names)
-        return Steps([f"switchover_to is {to!r}, which is not a member: choose one of {known}."])
+        variable = "switchover_to" if to else "switchover_from"
+        return Steps([f"{variable} is {name!r}, which is not a member: choose one of {known}."])
     if len(choice) > 1:
         return Steps([f"There are {several(choice)}: name the member that takes over with -e switchover_to."])
+    if choice[0].reach == BGP:
+        return _leave(choice[0], leaving, wait)
+    if leaving:
+        return Steps([f"{leaving} has its VIPs by VRRP: name the member that takes over with -e switchover_to."])
     return _hand_over(choice[0], to)
 
 
+def _leave(layout: Layout, name: str, wait: int) -> Steps:
+    if not name:
+        names = ", ".join(layout.names)
+        return Steps([f"Each of {names} announces its VIPs: name the one that leaves with -e switchover_from."])
+    faults = draining.unfit(layout, WHAT)
+    if faults:
+        return Steps(faults)
+    member = next(each for each in layout.members if each.name == name)
+    if member.held_back:
+        return Steps([], [f"{name} is held back already: nothing to do."])
+    found = draining.leave(layout, member, WHAT, wait)
+    found = found._replace(**draining.record(SWITCHOVER, layout, member))
+    return found._replace(lines=[*found.lines, f"{name} is held back until {BACK} ends that."] if found.leave else [])
+
+
 def _hand_over(layout: Layout, to: str) -> Steps:
-    faults = unfit(layout, "A switchover")
+    faults = unfit(layout, WHAT)
     target = None if faults else _target(layout, to, faults)
     if target is None:
         return Steps(faults)
@@ -135,10 +164,11 @@ def _give_back(layout: Layout) -> Steps:
     """Return the steps that end an earlier switchover, for the members that can be reached."""
     others = [f"{member.fault} If it is held back, it stays so." for member in layout.members if member.problem]
     others += [f"{name} is outside --limit. If it is held back, it stays so." for name in layout.left_out]
-    held_back = [member for member in layout.read if member.held_back]
+    held_back = [member for member in layout.read if draining.is_away(member)]
     if not held_back:
         return Steps([], [f"No member of {', '.join(layout.names)} is held back: nothing to do.", *others])
-    found = give_back(layout, held_back)
+    by_bgp = layout.reach == BGP
+    found = draining.back(held_back) if by_bgp else give_back(layout, held_back)
     return found._replace(lines=[*found.lines, *others])
 
 
@@ -149,6 +179,7 @@ def _merged(every: List[Steps]) -> Steps:
         start=[name for each in every for name in each.start],
         expected={name: vips for each in every for name, vips in each.expected.items()},
         probe=next((each.probe for each in every if each.probe), {}),
+        announce={name: commands for each in every for name, commands in each.announce.items()},
     )
 
 

@@ -109,6 +109,7 @@ def host(tmp_path, monkeypatch, engine):
     made = Host(tmp_path, engine)
     reports = {
         "onprem-lb-anycast": lambda: made.gate,
+        "onprem-lb-direct": dict,
         "onprem-lb-proxy": lambda: {"version": "1.0.0", "services": [{"name": "web", "servers": []}]},
     }
     monkeypatch.setattr(paths, "GATE_CONFIG", str(made.config))
@@ -164,6 +165,9 @@ def test_what_it_announces(host):
                 "announces": False,
             },
         ],
+        "asn": 1,
+        "connections": 0,
+        "direct": [],
         "drained": False,
         "silent": "",
         "sessions_known": True,
@@ -193,6 +197,40 @@ def test_a_bgpd_that_does_not_run_has_no_session_and_of_one_that_hangs_nobody_kn
     assert found["announcing"]["silent"].startswith("FRR does not answer")
     assert (found["announcing"]["sessions"], found["announcing"]["sessions_known"]) == ([], is_known)
     assert found["held"] == [{"address": VIP, "seconds": 60}] and "frr" not in found["versions"]
+
+
+def test_where_direct_return_keeps_connections(host, monkeypatch, tmp_path):
+    config = tmp_path / "direct.json"
+    monkeypatch.setattr(paths, "PLANE_CONFIG", str(config))
+    services = [{"name": "web", "bind": [VIP, SIX], "port": 443}, {"bind": [VIP]}, {"port": 80}]
+    config.write_text(json.dumps({"services": services}))
+    assert host.read()["announcing"]["direct"] == [], "the plane is not set up here"
+    usual = facts.is_ours
+    monkeypatch.setattr(facts, "is_ours", lambda unit: unit == paths.PLANE or usual(unit))
+    assert host.read()["announcing"]["direct"] == [(VIP, 443), (SIX, 443)]
+    config.write_text("{")
+    assert host.read()["announcing"]["direct"] == []
+
+
+@pytest.mark.parametrize("left, looks", [([0], 1), ([3, 2, 0], 3), ([1] * 99, 6)], ids=["none", "some", "lasting"])
+def test_connections_are_waited_for_until_there_are_none_or_the_limit(host, monkeypatch, left, looks):
+    clock, seen, counts = [0.0], [], iter(left)
+
+    def connections(vips):
+        seen.append(vips)
+        return next(counts)
+
+    monkeypatch.setattr(facts, "connections", connections)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    announcing.wait_for_connections(Reader(None, None), 2.5)
+    assert seen == [[VIP, SIX]] * looks and clock[0] <= 2.5
+
+
+def test_its_own_as_number_is_that_of_its_bgp(host):
+    for text, number in (("router bgp 4200000000\n bgp router-id 1.2.3.4\n", 4200000000), ("hostname lb1\n", 0)):
+        host.said["show running-config"] = text
+        assert host.read()["announcing"]["asn"] == number
 
 
 def test_without_vtysh_there_is_no_session(host, monkeypatch):

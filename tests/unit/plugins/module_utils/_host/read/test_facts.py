@@ -71,6 +71,20 @@ def test_ipv6_listeners_are_read_in_the_kernels_byte_order():
     assert facts.listening_sockets(table) == [{"address": "2001:db8::1", "port": 8080, "inode": "77"}]
 
 
+def test_connections_are_those_that_are_established_at_an_address_of_either_family(tmp_path):
+    (tmp_path / "net").mkdir()
+    head = "  sl  local_address rem_address   st\n"
+    four = [("0A0200C0:0050", "01"), ("0A0200C0:0050", "06"), ("0A0200C0:0050", "0A"), ("010200C0:0050", "01")]
+    mapped, six = f"{'0' * 16}FFFF00000A0200C0:0050", "B80D0120000000000000000010000000:0050"
+    rows = [f"{at}: {local} 0200007F:1234 {state} 0:0\n" for at, (local, state) in enumerate(four)]
+    (tmp_path / "net/tcp").write_text(head + "".join(rows))
+    assert facts.connections(["192.0.2.10", "2001:db8::10"], str(tmp_path)) == 1, "a host may have no IPv6"
+    rows = [f"{at}: {each} 0:0 01 0:0\n" for at, each in enumerate([mapped, six])]
+    (tmp_path / "net/tcp6").write_text(head + "".join(rows))
+    assert facts.connections(["192.0.2.10", "2001:db8::10"], str(tmp_path)) == 3
+    assert facts.connections(["192.0.2.99"], str(tmp_path)) == 0
+
+
 def test_only_open_ports_count_as_reached():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

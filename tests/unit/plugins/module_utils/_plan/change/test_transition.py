@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf as keepalived_conf
+from ansible_collections.onprem.lb.plugins.module_utils._plan.change.meanwhile import members_let_go
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._shared.paths import GATE
 from support.members import RECORD
 from support.plans import clusters
 from support.plans.pairs import pair, running
@@ -313,6 +315,14 @@ def test_a_run_announces_that_it_ends_a_switchover_or_a_maintenance(outside, end
     members[1]["host"]["held_back"] = {**RECORD, "to": "lb1"}
     assert _pair.plan(members).warnings == [
         f"lb2: its router is stopped since 2026-01-31 12:00 UTC, when anna handed the VIPs over to lb1. {end}"
+    ]
+
+
+def test_of_one_that_announces_it_says_that_its_vips_are_held_back():
+    host = {"held_back": {**RECORD, "during": "switchover"}, "existing_units": [GATE]}
+    assert members_let_go([{"name": "lb2", "host": host}]) == [
+        "lb2: it is held back since 2026-01-31 12:00 UTC by anna, as long as /run/onprem-lb-switchover.json is there. "
+        "It announces its VIPs again."
     ]
 
 

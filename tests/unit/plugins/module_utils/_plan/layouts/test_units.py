@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import config as anycast
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import units
-from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, paths
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, held_back, paths
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
 
 METRICS, DOWN = "/var/lib/prometheus/node-exporter/onprem-lb.prom", "/run/lb.down"
@@ -37,6 +37,7 @@ GATE = {
 }
 WANTED[paths.GATE] = ({"bgp": {"anycast": GATE}}, {})
 WANTED[paths.QUIET] = ({"quiet": "always"}, {})
+STAGES = ("first", "router", "last")
 LATE = [name for name in WANTED if name not in (paths.WATCH, paths.QUIET)]
 
 
@@ -219,6 +220,13 @@ def test_a_member_without_a_router_has_no_metrics():
 def test_the_down_file_is_corrected_unless_nothing_is_installed_yet(dry, missing, corrected):
     files = units.by_stage(about(host={"missing_packages": missing}, dry=dry))["last"].files
     assert files.count({"path": DOWN, "content": "0\n"}) == corrected
+
+
+def test_a_member_that_announces_is_let_go_with_its_gate_because_it_is_proved_before_the_next_one():
+    stages = units.by_stage(about({"bgp": {"anycast": GATE}}, {"held_back": {"to": "lb2"}}))
+    gone = {stage: [file["path"] for file in stages[stage].files if file.get("state") == "absent"] for stage in STAGES}
+    records = [*held_back.PATHS.values()]
+    assert gone["router"] == records and not {*records} & {*gone["first"], *gone["last"]}
 
 
 @pytest.mark.parametrize("held_back, gone", [({"to": "lb2"}, 2), ({}, 0)])

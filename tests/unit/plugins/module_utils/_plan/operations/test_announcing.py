@@ -63,7 +63,8 @@ def test_a_pair_that_does_well_is_one_screen():
         (announcer(2, {VIP: "held_back"}), "held back by anna."),
         (
             announcer(2, {VIP: "held_back"}, held_back=MAINTAINED),
-            f"it is held back since 2026-01-31 12:00 UTC by anna, as long as {RECORD_FILE} is there.",
+            f"it is held back since 2026-01-31 12:00 UTC by anna, as long as {RECORD_FILE} is there. "
+            "onprem.lb.maintenance goes on with it, and onprem.lb.site brings it back at once.",
         ),
         (announcer(2, {VIP: "not_known"}), "Nothing is added while something is not known: haproxy_answers."),
         (announcer(2, {VIP: ""}), GATE_SILENT),
@@ -158,7 +159,11 @@ def test_a_router_that_is_gone_is_told_where_another_one_is_left():
         ),
         ({"unable": ["onprem-lb-anycast.service does not run."]}, "onprem-lb-anycast.service does not run."),
         ({"reasons": {VIP: ""}, "held": [{"address": VIP, "seconds": None}]}, GATE_SILENT),
-        ({"drained": True}, "FRR drains it (bgp graceful-shutdown), so that routers prefer the other members."),
+        (
+            {"drained": True},
+            "FRR drains it (bgp graceful-shutdown), so that routers prefer the other members: onprem.lb.switchover -e "
+            "switchover_back=true or onprem.lb.site ends that.",
+        ),
         ({"problems": ["The last change was refused."]}, "The last change was refused."),
     ],
 )
