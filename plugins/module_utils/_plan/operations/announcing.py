@@ -8,13 +8,13 @@ hangs nobody knows.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ..._agent.metrics.sessions import ESTABLISHED, family_of
 from ..._shared import markdown
 from ..._shared.engines import FRR_UNIT
 from ..._shared.paths import GATE
-from .members import Layout, Member
+from .members import Layout, Member, problem
 from .outside import SYMPTOMS, duration, listed
 
 HEAD = ["member", "engine", "versions", "VIPs announced", "could serve", "servers up"]
@@ -157,6 +157,21 @@ def _of_sessions(member: Member, vip: str) -> Iterator[str]:
         yield f"FRR sends no VIP to {listed(unsent)}."
     else:
         yield f"No session is established ({'; '.join(without)})."
+
+
+def unannounced(vip: str, answers: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Return a sentence for each member that does not announce a VIP, or of which nobody knows.
+
+    :param answers: what `member_info` returned of each, which is its ``item``
+    """
+    found = []
+    for seen in answers:
+        wrong = problem(dict(seen), "unable")
+        member = Member(seen["item"], "", {} if wrong else dict(seen), wrong)
+        if not announces(member, vip):
+            why = [wrong] if wrong else [f"does not announce {vip}:", *_of_member(member), *_why(member, vip)]
+            found.append(" ".join([member.name, *why]))
+    return found
 
 
 def lines(layout: Layout) -> List[str]:
