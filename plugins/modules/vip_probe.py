@@ -224,6 +224,10 @@ lasting:
   contains:
     held: {description: How many could be opened., type: int}
     lost: {description: How many of these ended before the end., type: int}
+    closed:
+      description: How many of those the other side has closed in order, as a server does that waits no longer. A
+        host that has never heard of a connection resets it.
+      type: int
 timeline:
   description:
     - Who held the address, from RV(timeline[].at_ms) on, starting at 0.

@@ -17,7 +17,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set
 
 from ..._shared import events
 
-LASTING_S = 4.0  # until a lasting connection knows that it has ended: its kernel asks every second
+LASTING_S = 3.0  # until a lasting connection knows that it has ended: its kernel asks every second
+BALANCER_ENDS = (events.HAPROXY_KILLED, events.HAPROXY_STOPPED)  # whose kernel closes its connections then
 SPARE_S = 7.0  # by which the probe may start later, and for which it waits for late answers, before the revert
 GONE_S = 5.0  # after a path is withdrawn, until the probe opens its lasting connections, for one that comes back
 AT_ONCE_S = 0.2
@@ -129,14 +130,24 @@ def unrouted(plans: Sequence[Plan], tried: Sequence[Mapping[str, Any]]) -> List[
 
 
 def _failed(item: Item) -> int:
-    """Return how many new connections were not answered in time, from the first of them to the last."""
-    seen = item["seen"]["impaired"]
-    return int(seen["late"] + seen["failed"] + seen["open"])
+    """Return how many new connections were not answered in time, from the first of them to the last.
+
+    One that is being opened as a path goes or comes is lost as one that lasts.
+    """
+    line, seen = item["forecast"], item["seen"]["impaired"]
+    opening = seen["open"] if line["share"] or not line["lost_at_most"] else 0
+    return int(seen["late"] + seen["failed"] + opening)
+
+
+def _lost(item: Item) -> int:
+    """Return how many lasting connections were lost, without those that a balancer ended because they were silent."""
+    lasting = item["seen"]["lasting"]
+    return int(lasting["lost"] - (0 if item["event"] in BALANCER_ENDS else lasting.get("closed", 0)))
 
 
 def is_met(item: Item) -> bool:
     """Whether the probe's connections met the member: routers that hash by addresses alone send them all to one."""
-    return bool(_failed(item) or item["seen"]["lasting"]["lost"] or not item["forecast"]["share"])
+    return bool(_failed(item) or _lost(item) or not item["forecast"]["share"])
 
 
 def lasting_limit(line: Mapping[str, Any]) -> int:
@@ -148,16 +159,16 @@ def lasting_limit(line: Mapping[str, Any]) -> int:
 def fault(item: Item) -> str:
     """Say in which way clients saw more of it than is forecast; nothing where they did not."""
     line, seen, failed = item["forecast"], item["seen"]["impaired"], _failed(item)
-    limit, lasting = lasting_limit(line), item["seen"]["lasting"]
+    limit, lost, held = lasting_limit(line), _lost(item), item["seen"]["lasting"]["held"]
     if failed and not line["share"]:
         return f"{failed} new connections failed, the plan says none."
-    if seen["window_ms"] > line["outage_ms"] + item["interval_ms"]:
+    if failed and seen["window_ms"] > line["outage_ms"] + item["interval_ms"]:
         return f"new connections failed for {seen['window_ms']:g} ms, the plan says at most {line['outage_ms']} ms."
     # The first and the last one have failed by definition.
     if _is_more(failed - 2, seen["attempts"] - 2, line["share"]):
         return f"{failed} of {seen['attempts']} new connections failed, the plan says {line['share']} %."
-    if _is_more(lasting["lost"], lasting["held"], limit):
-        return f"{lasting['lost']} of {lasting['held']} lasting connections were lost, the plan says {limit} % at most."
+    if _is_more(lost, held, limit):
+        return f"{lost} of {held} lasting connections were lost, the plan says {limit} % at most."
     return ""
 
 
@@ -170,10 +181,10 @@ def _is_more(found: int, tried: int, percent: float) -> bool:
 def new_words(items: Sequence[Item]) -> str:
     """Return the share of new connections that failed while some did, and what is forecast; nothing without BGP."""
     rounds = [item for item in items if of(item)]
-    tried = sum(item["seen"]["impaired"]["attempts"] for item in rounds)
+    failed, tried = sum(map(_failed, rounds)), sum(item["seen"]["impaired"]["attempts"] for item in rounds)
     if not rounds:
         return ""
-    found = "none" if not tried else f"{100 * sum(map(_failed, rounds)) / tried:.0f} %"
+    found = f"{100 * failed / tried:.0f} %" if failed else "none"
     met = "" if all(map(is_met, rounds)) else ": the probe met other members"
     return f"{found} ({rounds[0]['forecast']['share']} %){met}"
 
@@ -181,7 +192,7 @@ def new_words(items: Sequence[Item]) -> str:
 def lasting_words(items: Sequence[Item]) -> str:
     """Return the share of lasting connections that was lost, and what is forecast; nothing without BGP."""
     rounds = [item for item in items if of(item)]
-    held, lost = (sum(item["seen"]["lasting"][key] for item in rounds) for key in ("held", "lost"))
+    held, lost = sum(item["seen"]["lasting"]["held"] for item in rounds), sum(map(_lost, rounds))
     if not rounds:
         return ""
     found = "none held" if not held else f"{100 * lost / held:.0f} %"

@@ -176,19 +176,19 @@ def test_the_probe_must_be_behind_a_router():
     assert "This host holds the address." in own[0]
 
 
-def seen(failed=0, attempts=0, window=0.0, lost=0, held=20, late=0):
+def seen(failed=0, attempts=0, window=0.0, lost=0, held=20, late=0, closed=0, opening=0):
     return {
         **simulated()[-1]["seen"],
         "impaired": {
             "late": late,
             "failed": failed,
-            "open": 0,
+            "open": opening,
             "window_ms": window,
             "attempts": attempts,
             "worst_ms": 300.0,
             "usual_ms": 2.0,
         },
-        "lasting": {"held": held, "lost": lost},
+        "lasting": {"held": held, "lost": lost, "closed": closed},
         "tried": 2000,
         "failed_attempts": failed + late,
         "holders_known": False,
@@ -238,6 +238,24 @@ def test_what_is_longer_or_more_than_planned_is_a_fault():
     assert faults(events.BFD_LOST, seen(1, 1, 0.0, 9)) == ["1 new connections failed, the plan says none."]
     assert faults(events.PATH_BACK, seen(lost=9)) == []
     assert faults(events.PATH_BACK, seen(late=1, attempts=1)) != []
+
+
+def test_what_a_balancer_has_closed_itself_is_not_lost_unless_the_balancer_was_what_failed():
+    """haproxy ends a connection that has asked nothing for 10 s."""
+    assert faults(events.PATH_BACK, seen(lost=20, closed=11)) == []
+    assert judged(events.PATH_BACK, seen(lost=20, closed=11))["lasting_share"] == "45 % (50 %)"
+    assert judged(events.HOST_CUT, seen(lost=20, closed=20))["outage_ms"] is None  # nobody met the member
+    for event in (events.HAPROXY_KILLED, events.HAPROXY_STOPPED):
+        assert judged(event, seen(15, 31, 150.0, lost=9, closed=9))["lasting_share"].startswith("45 %")
+
+
+def test_a_connection_that_was_being_opened_counts_as_one_that_lasts():
+    """Its first packets went to another member than the later ones."""
+    assert faults(events.PATH_BACK, seen(opening=1, attempts=1, lost=9)) == []
+    assert judged(events.PATH_BACK, seen(opening=1, attempts=1, lost=9))["new_failed"] == "none (0 %)"
+    assert faults(events.PATH_BACK, seen(opening=1, failed=1, attempts=9, lost=9)) != []
+    assert faults(events.HAPROXY_RELOADED, seen(opening=1, attempts=1)) != []
+    assert judged(events.PATH_WITHDRAWN, seen(14, 31, 150.0, 9, opening=1))["new_failed"] == "48 % (50 %)"
 
 
 def test_what_ends_by_itself_may_cost_what_a_return_costs_too():
