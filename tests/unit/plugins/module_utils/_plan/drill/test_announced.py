@@ -16,9 +16,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import (
     report,
     rounds,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as _ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
-from ansible_collections.onprem.lb.plugins.module_utils._shared import events
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines, events
 from support.drills import ASKED, simulated
+from support.plans.clusters import cluster
 from support.plans.racks import ROUTER_ASN, VIP, VIP6, plan, racks, router
 
 EVERY = list(events.EVENTS)
@@ -57,6 +59,22 @@ def test_every_event_that_the_forecast_has_is_drilled_on_the_member_that_it_name
     for each in found:
         assert each["on"] == outages[each["event"]]["member"] and each["holder"] == ""
         assert sorted(each["targets"]) == [f"lb{at}" for at in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("engine", [engines.NATIVE, engines.AGENT])
+def test_each_vip_of_a_cluster_is_drilled_on_one_of_its_own_members(engine):
+    vips = {"api_vips": [VIP], "ingress_vips": ["203.0.113.11"]}
+    nodes = cluster(
+        reach="bgp", engine=engine, bgp={"asn": 64512, "peers": [{"address": "10.0.0.1", "asn": ROUTER_ASN}]}, **vips
+    )
+    made = _ipi.plan(nodes)
+    assert made.faults == []
+    orders = {vip.address: vip.order for vip in made.vips}
+    found = rounds.rounds([as_data(made)], nodes, [events.PATH_WITHDRAWN, events.PATH_BACK], 1)
+    assert sorted({each["vip"] for each in found}) == sorted(orders)
+    for each in found:
+        assert each["on"] in orders[each["vip"]] and sorted(each["targets"]) == sorted(orders[each["vip"]])
+        assert {target["engine"] for target in each["targets"].values()} == {engine}
 
 
 def test_one_member_is_asked_for_each_event_and_the_router_that_is_gone_is_named():
