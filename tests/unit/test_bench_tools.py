@@ -17,14 +17,6 @@ INSTALLED = {name for file in TOOLS for need in runpy.run_path(str(ROOT / file))
 PRESENT = {"sh", "ss", "ansible-playbook"}  # in every Debian, in the package of ip, in the virtual environment
 # Words before an option that are no program.
 SUBCOMMANDS = {"anycast", "proxy", "vrrp", "up", "down", "install", "pair"}
-    "anycast",
-    "proxy",
-    "vrrp",
-    "up",
-    "down",
-    "install",
-    "pair",
-}  # words before an option that are no program
 
 
 def texts(node):
