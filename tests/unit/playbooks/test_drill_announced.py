@@ -95,6 +95,18 @@ def lacking(seen, name="lb2"):
             ),
             "FRR hangs.",
         ),
+        (
+            members.announcer(
+                2,
+                sessions=[members.session(), members.session("Active", "192.0.2.9")],
+                held=[{"address": VIP, "seconds": 1}],
+            ),
+            f"does not announce {VIP} to 192.0.2.9 (Active), whose clients may have no other path.",
+        ),
+        (
+            members.announcer(2, drained=True, held=[{"address": VIP, "seconds": 1}]),
+            f"announces {VIP} as the last choice: FRR drains it",
+        ),
         (members.seen(2, [VIP]), f"does not announce {VIP}:"),  # which VRRP has set up
     ],
 )

@@ -160,7 +160,7 @@ def _of_sessions(member: Member, vip: str) -> Iterator[str]:
 
 
 def unannounced(vip: str, answers: Sequence[Mapping[str, Any]]) -> List[str]:
-    """Return a sentence for each member that does not announce a VIP, or of which nobody knows.
+    """Return a sentence for each member that does not announce a VIP to each of its routers, or of which nobody knows.
 
     :param answers: what `member_info` returned of each, which is its ``item``
     """
@@ -168,10 +168,20 @@ def unannounced(vip: str, answers: Sequence[Mapping[str, Any]]) -> List[str]:
     for seen in answers:
         wrong = problem(dict(seen), "unable")
         member = Member(seen["item"], "", {} if wrong else dict(seen), wrong)
-        if not announces(member, vip):
-            why = [wrong] if wrong else [f"does not announce {vip}:", *_of_member(member), *_why(member, vip)]
-            found.append(" ".join([member.name, *why]))
+        why = [wrong] if wrong else [*_not_everywhere(member, vip)]
+        found += [" ".join([member.name, *why])] if why else []
     return found
+
+
+def _not_everywhere(member: Member, vip: str) -> Iterator[str]:
+    """Yield why some router would not send to a member what another one no longer gets."""
+    silent = [f"{each['peer']} ({each['state']})" for each in _sessions(member, vip) if not each["announces"]]
+    if not announces(member, vip):
+        yield from [f"does not announce {vip}:", *_of_member(member), *_why(member, vip)]
+    elif member.announcing.get("drained"):
+        yield from [f"announces {vip} as the last choice:", DRAINED]
+    elif silent:
+        yield f"does not announce {vip} to {listed(silent)}, whose clients may have no other path."
 
 
 def lines(layout: Layout) -> List[str]:
