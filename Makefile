@@ -162,6 +162,7 @@ bench: setup packages ## side by side with keepalived, haproxy, other roles and 
 	python bench/direct.py
 	python bench/endurance.py
 	python bench/lost.py
+	python bench/bgp.py
 	$(PYTHON) bench/deploy.py
 
 .PHONY: build

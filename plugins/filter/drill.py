@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import (
+    announced,
     history,
     lost_servers,
     page,
@@ -14,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import (
     rounds,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import announcing
 
 
 def drill_history(given, about, kept):
@@ -47,6 +49,7 @@ class FilterModule:
             "drill_asked": rounds.asked,
             "drill_history": drill_history,
             "drill_held_back": rounds.held_back,
+            "drill_kept_members": announced.refusals,
             "drill_kept_servers": lost_servers.refusals,
             "drill_not_returned": returns.differences,
             "drill_page": drill_page,
@@ -55,4 +58,6 @@ class FilterModule:
             "drill_report": report.report,
             "drill_rounds": rounds.rounds,
             "drill_sent": questions.sent,
+            "drill_unannounced": announcing.unannounced,
+            "drill_unrouted": announced.unrouted,
         }

@@ -31,6 +31,14 @@ options:
         C(netdev onprem_lb_drill). Needs the package nftables and Linux 5.16 or later.
       - V(vrrp_lost) drops the VRRP Advertisements that leave O(interface), so that the other members take over while
         this one still holds its addresses. Reverted like V(host_cut), and needs the same.
+      - V(path_withdrawn) stops the health gate of a host that announces its VIPs by BGP, which takes them off lo, while
+        the balancer goes on. V(path_back) does the same, and what is measured is the return. Reverting starts the gate.
+      - V(router_gone) makes this host and O(router) deaf to each other, and drops what that router sends to O(vip).
+        Neither the router nor the other hosts are touched. Reverted like V(host_cut), and needs the same.
+      - V(bgp_killed) kills FRR's bgpd with SIGKILL, which its watchdog starts again. Reverting restarts FRR if it has
+        not.
+      - V(bfd_lost) drops the packets of BFD, coming and going, so that routers take the path out of a host that serves.
+        Reverted like V(slow_backend).
       - V(port_down) sets O(interface) down, as a switch does whose port goes down. Reverting sets it up, waits for its
         link, and puts back the routes over gateways. The IPv6 addresses are kept.
       - V(link_flapping) does the same every O(flap_seconds), and sets it up in between.
@@ -93,8 +101,13 @@ options:
     elements: path
     default: [/run]
   vip:
-    description: For O(event=stranger_with_vip), the address that the stranger has.
+    description: For O(event=stranger_with_vip), the address that the stranger has. For O(event=router_gone), the one
+      that the router does not reach on this host.
     type: str
+  router:
+    description: For O(event=router_gone), the address of a router on a link of this host.
+    type: str
+    version_added: 1.1.0
   server:
     description: For O(event=server_cut), O(event=server_ended) and O(event=server_hung), the server that is lost.
     type: dict
@@ -187,14 +200,17 @@ commands:
 import os
 import time
 
-from ansible_collections.onprem.lb.plugins.module_utils._host.drill import backend, disk, faults, ports
+from ansible_collections.onprem.lb.plugins.module_utils._host.drill import announced, backend, disk, faults, ports
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, member
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import announcing, facts, member
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import UNITS
 from ansible_collections.onprem.lb.plugins.module_utils._shared.events import (
+    BGP_KILLED,
     DISK_FULL,
+    HOST_REBOOTED,
     ON_SERVER,
+    ROUTER_GONE,
     SLOW_BACKEND,
     STRANGER_WITH_VIP,
 )
@@ -213,6 +229,13 @@ def target_of(module):
         target = target._replace(uids=backend.users(UNITS[target.engine].balancer))
     if params["event"] in ON_SERVER:
         target = target._replace(server=params["server"], known=member.servers(Reader.of(module)))
+    if params["event"] == ROUTER_GONE:
+        address = faults.checked_address(ROUTER_GONE, params["router"], "router")
+        target = target._replace(router=announced.neighbour(address, run))
+    if params["event"] == BGP_KILLED:
+        announced.refuse_without_bgpd()
+    if params["event"] == HOST_REBOOTED:
+        target = target._replace(announces=announcing.is_here())
     if params["event"] == DISK_FULL:
         target = target._replace(disks=disk.read(params["folders"], run, disk.available_memory))
     return target
@@ -260,6 +283,7 @@ def main():
             "interface": {"type": "str", "no_log": False},
             "flap_seconds": {"type": "float", "default": 1},
             "vip": {"type": "str", "no_log": False},
+            "router": {"type": "str", "no_log": False},
             "folders": {"type": "list", "elements": "path", "default": ["/run"]},
             "server": {
                 "type": "dict",
@@ -273,6 +297,7 @@ def main():
         required_if=[
             *(("event", event, ["interface"]) for event in faults.ON_INTERFACE),
             ("event", STRANGER_WITH_VIP, ["vip"]),
+            ("event", ROUTER_GONE, ["vip", "router"]),
             *(("event", event, ["server"]) for event in ON_SERVER),
         ],
         supports_check_mode=True,

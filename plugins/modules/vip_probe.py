@@ -224,6 +224,10 @@ lasting:
   contains:
     held: {description: How many could be opened., type: int}
     lost: {description: How many of these ended before the end., type: int}
+    closed:
+      description: How many of those the other side has closed in order, as a server does that waits no longer. A
+        host that has never heard of a connection resets it.
+      type: int
 timeline:
   description:
     - Who held the address, from RV(timeline[].at_ms) on, starting at 0.
@@ -262,6 +266,12 @@ reason:
   description: Why this host could not find out who holds the address. Empty if it could.
   returned: success
   type: str
+router:
+  description: The router through which this host sends to the address. Empty where it is on a link of this host, or
+    where that is not known.
+  returned: success
+  type: str
+  version_added: 1.1.0
 settled:
   description: Whether the condition of O(until) held at the end. False without O(until).
   returned: success
@@ -360,7 +370,7 @@ def settings_of(params):
 
 
 def neighbour_prober(module):
-    """Return the prober that finds the holders, and '', or None and why there is none."""
+    """Return the prober that finds the holders, '', and no router; or None, why there is none, and the router."""
     address, interface = module.params["address"], module.params["interface"]
     version = ipaddress.ip_address(address).version
     if not interface:
@@ -369,17 +379,18 @@ def neighbour_prober(module):
             return (
                 None,
                 f"Nobody can be asked who holds {address}: the command ip is missing (package iproute2).",
+                "",
             )
         _rc, out, _err = module.run_command([command, "-json", "route", "get", address])
-        interface, reason = neighbours.link_to(out)
+        interface, reason, router = neighbours.link_to(out)
         if reason:
-            return None, f"Nobody can be asked who holds {address}: {reason}."
+            return None, f"Nobody can be asked who holds {address}: {reason}.", router
     try:
-        return neighbours.NeighbourProber(interface, version), ""
+        return neighbours.NeighbourProber(interface, version), "", ""
     except PermissionError:
-        return None, f"To ask who holds {address} takes root, or CAP_NET_RAW."
+        return None, f"To ask who holds {address} takes root, or CAP_NET_RAW.", ""
     except (OSError, ValueError) as error:
-        return None, f"Nobody can be asked on {interface} who holds {address}: {error}."
+        return None, f"Nobody can be asked on {interface} who holds {address}: {error}.", ""
 
 
 @ending_in_words
@@ -389,7 +400,7 @@ def main():
     refusal = prober.refusal(settings)
     if refusal:
         module.fail_json(msg=refusal)
-    holders, reason = neighbour_prober(module)
+    holders, reason, router = neighbour_prober(module)
     if settings.settle and settings.settle.holder and holders is None:
         module.fail_json(msg=f"{reason} So it cannot be waited for that {settings.settle.holder} does.")
     try:
@@ -399,7 +410,7 @@ def main():
     finally:
         if holders is not None:
             holders.close()
-    module.exit_json(changed=False, reason=reason, **seen)
+    module.exit_json(changed=False, reason=reason, router=router, **seen)
 
 
 if __name__ == "__main__":

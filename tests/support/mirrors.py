@@ -13,6 +13,7 @@ UNIT = "tests/unit"
 # roles/layout/tasks/undo/arm.yml is layout/undo/arm.
 ALSO_PLAYED: Dict[str, str] = {
     "playbooks/backup": "playbooks/tasks/begin",
+    "playbooks/drill_announced": "drill/main drill/round drill/announced",
     "playbooks/drill_report": "drill/report",
     "playbooks/drill_rounds": "drill/main drill/rounds drill/round drill/rebooted drill/report",
     "playbooks/first_contact": """

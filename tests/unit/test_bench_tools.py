@@ -15,7 +15,8 @@ COMPARISONS = sorted(ROOT.glob("bench/*.py"))
 TOOLS = ("bench/tools.py", "tests/netns/tools.py", "tests/unit/tools.py")
 INSTALLED = {name for file in TOOLS for need in runpy.run_path(str(ROOT / file))["NEEDS"] for name in need.found_as}
 PRESENT = {"sh", "ss", "ansible-playbook"}  # in every Debian, in the package of ip, in the virtual environment
-SUBCOMMANDS = {"proxy", "vrrp", "up", "down", "install", "pair"}  # words before an option that are no program
+# Words before an option that are no program.
+SUBCOMMANDS = {"anycast", "proxy", "vrrp", "up", "down", "install", "pair"}
 
 
 def texts(node):

@@ -11,7 +11,9 @@ from . import pods
 
 VRRP, PROXY, FOLLOW, DIRECT, ANYCAST = "vrrp", "proxy", "follow", "direct", "anycast"  # the agent's daemons
 HAPROXY, KEEPALIVED = "haproxy", "keepalived"  # the programs of the native engine
-FRR, FRR_UNIT = "frr", "frr.service"
+FRR, FRR_UNIT, BGPD_PID = "frr", "frr.service", "/run/frr/bgpd.pid"
+# RFC 5881, section 4, its Echo packets, and RFC 5883, section 5, for a peer that is further away.
+BFD_PORT, BFD_ECHO_PORT, BFD_MULTIHOP_PORT = 3784, 3785, 4784
 
 
 class Daemon(NamedTuple):

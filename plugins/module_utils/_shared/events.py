@@ -19,6 +19,9 @@ PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
 SLOW_BACKEND, CONNTRACK_FULL, DISK_FULL = "slow_backend", "conntrack_full", "disk_full"
 STRANGER_WITH_VIP = "stranger_with_vip"
 SERVER_CUT, SERVER_ENDED, SERVER_HUNG = "server_cut", "server_ended", "server_hung"
+PATH_WITHDRAWN, PATH_BACK, ROUTER_GONE = "path_withdrawn", "path_back", "router_gone"
+BGP_KILLED, BFD_LOST = "bgp_killed", "bfd_lost"
+OF_BGP = (PATH_WITHDRAWN, PATH_BACK, ROUTER_GONE, BGP_KILLED, BFD_LOST)  # where BGP carries the VIPs, and nowhere else
 ON_SERVER = (SERVER_CUT, SERVER_ENDED, SERVER_HUNG)  # one server is lost for the balancer of the holder
 API_FAILING = "api_failing"  # of a cluster, by commands of the user
 
@@ -48,6 +51,11 @@ ROWS = (
     Event(KEEPALIVED_STOPPED),
     Event(BOTH_RELOADED),
     Event(HOST_CUT),
+    Event(PATH_WITHDRAWN),
+    Event(PATH_BACK),
+    Event(ROUTER_GONE, "only a member with a router on a link of its own has what fails"),
+    Event(BGP_KILLED),
+    Event(BFD_LOST),
     Event(PORT_DOWN, _MANAGED),
     Event(LINK_FLAPPING, _MANAGED),
     Event(VRRP_LOST, _SPLIT),

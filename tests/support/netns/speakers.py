@@ -32,7 +32,10 @@ class Speaker:
         self.folder = Path(tempfile.mkdtemp(prefix="onpremlb-frr-"))  # its user cannot enter the tests' own folder
         shutil.chown(self.folder, USER, USER)
         self.folder.chmod(0o755)
-        self.running = {name: self.spawn(name) for name in DAEMONS}
+        first, *others = DAEMONS
+        self.running = {first: self.spawn(first)}
+        until((self.folder / "zserv.api").exists, "zebra does not start")  # the others would ask again after 10 s
+        self.running.update((name, self.spawn(name)) for name in others)
         until(lambda: all((self.folder / f"{name}.vty").exists() for name in DAEMONS), "FRR does not start")
 
     def spawn(self, name):

@@ -24,6 +24,13 @@ def test_members_that_announce_are_refused_before_anything_is_asked_of_them(play
     assert play.did("member_info") == play.did("member_lock") == play.did("host_info") == []
 
 
+@pytest.mark.parametrize("reach, is_refused", [("bgp", False), ("both", True), ("vrrp", False)])
+def test_a_drill_has_one_probe_and_is_of_one_kind_of_reach(reach, is_refused):
+    play = run("drill", {**PAIR, "probe": {"client": {}}}, deployment(), **PAIR_VARIABLES, pair_reach=reach)
+    assert ("onprem.lb.drill knows one of VRRP and BGP at a time" in str(play.faults())) == is_refused
+    assert not is_refused or play.did("member_info", "member_lock", "host_info") == []
+
+
 @pytest.mark.parametrize("layout, groups", [("pair", PAIR), ("ipi", CLUSTER)])
 @pytest.mark.parametrize("reach, is_said", [("bgp", True), ("vrrp", False)])
 def test_a_survey_says_that_it_hears_vrrp_alone(layout, groups, reach, is_said):

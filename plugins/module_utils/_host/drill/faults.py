@@ -25,13 +25,14 @@ from ..._shared.events import (
     LINK_FLAPPING,
     ON_SERVER,
     PORT_DOWN,
+    ROUTER_GONE,
     SLOW_BACKEND,
     STRANGER_WITH_VIP,
     VRRP_LOST,
 )
 from ..read.balancer import Server
 from ..read.reader import Run, show
-from . import backend, conntrack, disk, lost_server, ports, stranger
+from . import announced, backend, conntrack, disk, lost_server, ports, stranger
 from .script import Refused, Script, first_line
 
 INJECT = "onprem-lb-drill-inject"
@@ -77,6 +78,8 @@ class Target(NamedTuple):
     :ivar disks: the file systems that are full
     :ivar server: the one that is lost, as `lost_server.lost` takes it
     :ivar known: the servers of the balancer
+    :ivar router: the one that is gone
+    :ivar announces: whether BGP carries the VIPs, so that no router of VRRP runs
     """
 
     interface: str = ""
@@ -88,6 +91,14 @@ class Target(NamedTuple):
     disks: Sequence[disk.Disk] = ()
     server: Mapping[str, Any] = {}
     known: Sequence[Server] = ()
+    router: announced.Router = announced.Router("", "", "")
+    announces: bool = False
+
+    @property
+    def units(self) -> Sequence[str]:
+        """Those that have to start at boot."""
+        units = UNITS[self.engine]
+        return (units.balancer, *announced.FOR_BGP) if self.announces else units
 
 
 NOWHERE = Target()
@@ -105,7 +116,11 @@ def script_for(event: str, target: Target = NOWHERE, own: Optional[Dict[str, str
     if event in ON_INTERFACE:
         return _on_interface(event, target)
     if event == HOST_REBOOTED:
-        return Script(UNITS[target.engine], "systemctl reboot", "", boots=True)
+        return Script(target.units, "systemctl reboot", "", boots=True)
+    if event == ROUTER_GONE:
+        return announced.router_gone(target.router, checked_address(event, target.vip), TABLE, DELETE_TABLE)
+    if event in announced.SIMPLE:
+        return announced.SIMPLE[event]()
     if event == SLOW_BACKEND:
         return backend.slow(UNITS[target.engine].balancer, target.uids)
     if event in ON_SERVER:
@@ -123,15 +138,15 @@ def refuse_name(event: str, interface: str) -> None:
         raise Refused(f"{event} needs an interface, and {interface!r} is not the name of one.")
 
 
-def checked_address(event: str, vip: str) -> str:
+def checked_address(event: str, address: str, what: str = "vip") -> str:
     """Return an address as it is written in a command.
 
     :raises Refused: it is none
     """
     try:
-        return str(ipaddress.ip_address(vip))
+        return str(ipaddress.ip_address(address))
     except ValueError:
-        raise Refused(f"{event} needs vip, and {vip!r} is not an address.") from None
+        raise Refused(f"{event} needs {what}, and {address!r} is not an address.") from None
 
 
 def _on_interface(event: str, target: Target) -> Script:

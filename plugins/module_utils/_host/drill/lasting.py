@@ -18,7 +18,9 @@ CONNECT_LIMIT_S = 1.0
 # takes longer than any failure of a drill.
 KEEPALIVE = {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_KEEPCNT: 120}
 UNANSWERED = 2  # questions: the answer to the last one may be on its way
-PROBES_AT = 3  # the place of tcpi_probes in struct tcp_info, linux/tcp.h
+STATE_AT, PROBES_AT = 0, 3  # the places of tcpi_state and tcpi_probes in struct tcp_info, linux/tcp.h
+CLOSE_WAIT = 8  # linux/tcp_states.h: the other side has closed, and nobody has reset it since
+LOST, CLOSED = "lost", "closed"
 READ_SIZE = 65536
 
 
@@ -36,11 +38,11 @@ class Lasting(NamedTuple):
         return cls(found)
 
     def close(self) -> Dict[str, int]:
-        """Close the connections; return how many there were, and how many of them had ended before."""
-        lost = sum(_has_ended(sock) for sock in self.sockets)
+        """Close the connections; return how many there were, how many had ended before, and of these were closed."""
+        ends = [_end_of(sock) for sock in self.sockets]
         for sock in self.sockets:
             sock.close()
-        return {"held": len(self.sockets), "lost": lost}
+        return {"held": len(ends), "lost": len([end for end in ends if end]), "closed": ends.count(CLOSED)}
 
 
 def _connected(address: str, port: int) -> Any:
@@ -52,14 +54,15 @@ def _connected(address: str, port: int) -> Any:
     return sock
 
 
-def _has_ended(sock: Any) -> bool:
-    """Return whether a connection has ended, or nobody answers for it. What a server has sent says nothing."""
+def _end_of(sock: Any) -> str:
+    """Return how a connection has ended, or that nobody answers for it; '' if it has not. What a server has sent says
+    nothing. One that the other side closed in order may still be reset, by a host that does not know it."""
+    info: bytes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, PROBES_AT + 1)
     try:
         while sock.recv(READ_SIZE):
             pass
-        return True
+        return CLOSED if info[STATE_AT] == CLOSE_WAIT else LOST
     except BlockingIOError:
-        info: bytes = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, PROBES_AT + 1)
-        return info[PROBES_AT] >= UNANSWERED
+        return LOST if info[PROBES_AT] >= UNANSWERED else ""
     except OSError:
-        return True
+        return LOST

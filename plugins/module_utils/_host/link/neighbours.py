@@ -17,10 +17,14 @@ from ..._agent.net.neighbours import NeighbourProber
 
 
 class Link(NamedTuple):
-    """How the kernel would send to an address: the interface, or why it cannot be probed from here."""
+    """How the kernel would send to an address: the interface, or why it cannot be probed from here.
+
+    :ivar router: through which it sends
+    """
 
     interface: str
     reason: str
+    router: str = ""
 
 
 def link_to(route: str) -> Link:
@@ -36,7 +40,7 @@ def link_to(route: str) -> Link:
         return Link("", "this host holds the address itself")
     via = found.get("gateway") or (found.get("via") or {}).get("host")
     if via:
-        return Link("", f"it is not on a link of this host, but behind the router {via}")
+        return Link("", f"it is not on a link of this host, but behind the router {via}", str(via))
     return Link(device, "")
 
 

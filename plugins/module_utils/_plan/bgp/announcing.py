@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults
 from ..._shared import platforms
-from ..._shared.engines import ANYCAST, Daemon
+from ..._shared.engines import ANYCAST, BFD_ECHO_PORT, BFD_MULTIHOP_PORT, BFD_PORT, Daemon
 from ..members.hosts import Member
 from ..members.subnets import Placement
 from ..model.bgp_values import BFD_DEFAULTS
@@ -21,8 +21,6 @@ from .settings import BGP_PORT, BOTH, VRRP, announces
 
 Watched = Dict[str, Dict[str, Any]]
 UNIT = "frr.service"
-# RFC 5881, section 4, its Echo packets, and RFC 5883, section 5, for a peer that is further away.
-BFD_PORT, BFD_ECHO_PORT, BFD_MULTIHOP_PORT = 3784, 3785, 4784
 SLOWEST_SAFE_BFD_MS = 150  # 10 ms x 3 had 9 false downs in 98 s under load, 50 ms x 3 none
 NO_ROUTER = Router([], [], [])
 

@@ -22,9 +22,7 @@ from .gate import noticed_ms
 # Measured with FRR 8.4 on both sides, loaded with connections on two cores, at most:
 WITHDRAW_MS = 200  # from the event to the router's kernel, 143 to 184
 BFD_LATE_MS = 100  # beyond interval x multiplier: 50 x 3 in 204 to 216, 100 x 3 in 281 to 348, 300 x 3 in 805 to 979
-# Events that only a forecast of BGP knows.
-DRAINED, PATH_WITHDRAWN = "drained", "path_withdrawn"
-BGP_KILLED, BFD_LOST = "bgp_killed", "bfd_lost"
+DRAINED = "drained"  # which is planned, and no drill injects it
 UNKNOWN_TO_BGP = (events.BOTH_RELOADED, events.SLOW_BACKEND)  # the second is told of each service
 
 
@@ -34,7 +32,8 @@ class Forecast(NamedTuple):
     :ivar outages: a line for each VIP and event, at the member where it is worst: ``{event, vip, member, before, left,
         share, outage_ms, lost, lost_at_most, back_lost}``: the members that announce it before and while it lasts, the
         share of new connections that fail and for how long, how much of the lasting ones is lost at least and at most,
-        and at most of those of the others when the path is back; shares are in percent
+        and at most of those of the others when the path is back; shares are in percent. ``router`` is the one that is
+        gone
     """
 
     faults: Faults
@@ -70,9 +69,10 @@ class Member(NamedTuple):
     @property
     def silence_ms(self) -> int:
         """How long routers keep the path of a host that is silent, until the last of them has noticed."""
-        return max((self._silence_ms(peer) for peer in self.peers), default=0)
+        return max((self.silence_of(peer) for peer in self.peers), default=0)
 
-    def _silence_ms(self, peer: Mapping[str, Any]) -> int:
+    def silence_of(self, peer: Mapping[str, Any]) -> int:
+        """How long one router keeps the path of a host that it does not hear."""
         of_bfd = self.bfd["interval"] * self.bfd["multiplier"] + BFD_LATE_MS
         return min(of_bfd, 1000 * peer["hold_time"]) if peer["bfd"] else 1000 * peer["hold_time"]
 
@@ -105,6 +105,7 @@ def forecast(plan: Plan, lasting: Mapping[str, str]) -> Forecast:
         members = members_of(plan, vip)
         programs = [*_of_programs(plan.watched, vip, members, faults)]
         outages += [_line(vip, members, *each) for each in (*programs, *_of_hosts(members))]
+        outages += [_returning(vip, members), *_without_a_router(vip, members)]
     return Forecast(faults, outages, table(plan, outages, lasting))
 
 
@@ -144,12 +145,12 @@ def _of_hosts(members: Sequence[Member]) -> Iterator[Case]:
     for event in (events.HOST_CUT, events.PORT_DOWN):
         yield (event, silent.name, True, silent.silence_ms, True)
     yield (events.HOST_REBOOTED, first, True, WITHDRAW_MS, True)
-    yield (PATH_WITHDRAWN, first, True, WITHDRAW_MS, True)
+    yield (events.PATH_WITHDRAWN, first, True, WITHDRAW_MS, True)
     yield (DRAINED, first, False, 0, True)
-    yield (BGP_KILLED, first, False, 0, True)
+    yield (events.BGP_KILLED, first, False, 0, True)
     watched = [member.name for member in members if member.has_bfd]
     if watched:
-        yield (BFD_LOST, watched[0], False, 0, True)
+        yield (events.BFD_LOST, watched[0], False, 0, True)
 
 
 def _line(
@@ -172,6 +173,22 @@ def _line(
     }
 
 
+def _returning(vip: Vip, members: Sequence[Member]) -> Dict[str, Any]:
+    """Return the line of a path that comes back: what lasts is of the others until then."""
+    line = _line(vip, members, events.PATH_BACK, members[0].name, False, 0, True)
+    lost = {"lost": min(line["lost"], line["back_lost"]), "lost_at_most": line["back_lost"], "back_lost": 0}
+    return {**line, "before": line["left"], "left": line["before"], **lost}
+
+
+def _without_a_router(vip: Vip, members: Sequence[Member]) -> Iterator[Dict[str, Any]]:
+    """Yield the line of the router, on a link of a member, that is the slowest to notice that it does not hear it."""
+    near = [(member, peer) for member in members for peer in member.peers if not peer.get("multihop")]
+    for member, peer in [max(near, key=lambda pair: pair[0].silence_of(pair[1]))] if near else []:
+        line = _line(vip, members, events.ROUTER_GONE, member.name, True, member.silence_of(peer), True)
+        left = line["before"] if len(member.peers) > 1 else line["left"]  # other routers have its path
+        yield {**line, "left": left, "router": peer["address"]}
+
+
 def table(plan: Plan, outages: Sequence[Mapping[str, Any]], lasting: Mapping[str, str]) -> List[str]:
     """Return the forecast in lines: each VIP with what each failure costs, and what its routers must do."""
     lines = []
@@ -191,7 +208,8 @@ def _text(line: Mapping[str, Any], noun: str) -> str:
         return f"{text}   {noun} go on"
     least = f"{line['lost']} to " if line["lost"] < line["lost_at_most"] else ""
     lost = f"{least}{line['lost_at_most']} %"
-    return f"{text}   {lost} of {noun} are lost, and up to {line['back_lost']} % when the path is back"
+    back = f", and up to {line['back_lost']} % when the path is back" if line["back_lost"] else ""
+    return f"{text}   {lost} of {noun} are lost{back}"
 
 
 def routers(plan: Plan) -> List[str]:

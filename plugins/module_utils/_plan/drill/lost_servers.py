@@ -14,11 +14,12 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..forecast import servers
 from ..model.services import backends
-from . import questions
+from . import announced, questions
 
 FORECAST_AS = {event: name for name, event in servers.DRILLED_AS.items()}
 BEYOND_MS = 2500  # that a server stays lost after the last connection that may be late, so that it would be seen
 PATIENCE_MS = 500  # for which an answer is waited for beyond what is forecast
+EVERYWHERE = "all members that announce it have balancers of their own, and the forecast is of one that has all clients"
 SLACK_MS = 60  # of an answer: what takes time beside what is forecast
 
 Plan = Mapping[str, Any]
@@ -56,8 +57,10 @@ def refusals(plans: Sequence[Plan], members: Members, wanted: Sequence[str], sen
 
 def _chances(plan: Plan, members: Members, wanted: Sequence[str], send: str, seen: Seen) -> List[Chance]:
     asked = [event for event in FORECAST_AS if event in wanted]
-    holders = {line["vip"]: line["before"] for line in plan["outages"]} if asked else {}
-    found = []
+    outages = plan["outages"] if asked else []
+    holders = {line["vip"]: line["before"] for line in outages if not announced.is_line(line)}
+    of_bgp = dict.fromkeys(line["vip"] for line in outages if announced.is_line(line))
+    found = [Chance(event, vip, {}, EVERYWHERE) for vip in of_bgp for event in asked]
     for vip, holder in holders.items():
         service = _serving(questions.service_of(plan, vip, send), holder, seen)
         why = _unfit(plan["members"][holder], service)

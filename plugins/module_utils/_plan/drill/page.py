@@ -185,10 +185,15 @@ def _words(row: Dict[str, Any], results: Sequence[Dict[str, Any]]) -> List[str]:
     """Say what happened: who held the VIP, who took over, and what it cost."""
     before, after = (" or ".join(row[key]) or "an unknown member" for key in ("before", "after"))
     moved = f"{before} kept the VIP" if before == after else f"{after} took over from {before}"
-    gone = f"was gone for {exact(row['outage_ms'])}" if row["outage_ms"] else "was served throughout"
-    gone = "may have been gone: that was not measured" if row["outage_ms"] is None else gone
+    gone = f"The VIP was gone for {exact(row['outage_ms'])}" if row["outage_ms"] else "The VIP was served throughout"
+    gone = "The VIP may have been gone: that was not measured" if row["outage_ms"] is None else gone
+    if row["new_failed"]:
+        moved = f"{', '.join(row['before'])} announced the VIP before, and by the plan {', '.join(row['after'])} after"
+        lasts = "was not measured" if row["outage_ms"] is None else f"went on for {exact(row['outage_ms'])}"
+        gone = f"Of new connections {row['new_failed']} failed, which {lasts}; of lasting ones {row['lasting_share']}"
+        gone += " ended"
     words = [
-        f"{moved}. The VIP {gone}; the plan allows {exact(row['limit_ms'])}. Probe: {row['asks']}.",
+        f"{moved}. {gone}; the plan allows {exact(row['limit_ms'])}. Probe: {row['asks']}.",
         f"Of {row['tried']} connections {row['failed'] or 'none'} failed.",
     ]
     lasting = [item["seen"]["lasting"] for item in results if item["seen"].get("lasting")]

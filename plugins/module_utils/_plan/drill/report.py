@@ -12,7 +12,7 @@ import statistics
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ..._shared import events, markdown
-from . import budgets, lost_servers
+from . import announced, budgets, lost_servers
 
 # A response gap includes the probe's own interval and the way to the server and back, an outage does not.
 SLACK_MS = 15.0
@@ -34,6 +34,8 @@ COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
     "longest gap": lambda row: _ms(row["response_gap_ms"]),
     "worst": lambda row: _ms(row["worst_ms"]),
     "allowed": lambda row: f"{row['limit_ms']} ms",
+    "new ones failed (plan)": lambda row: row["new_failed"],
+    "lasting lost (plan)": lambda row: row["lasting_share"],
     "clients": lambda row: row["clients"],
     "failback": lambda row: f"{row['failback_ms']:.0f} ms",
     "failed connections": lambda row: f"{row['failed']} of {row['tried']}",
@@ -46,7 +48,11 @@ COLUMNS: Dict[str, Callable[[Dict[str, Any]], str]] = {
 
 
 # Columns that are left out where no row has anything at this key.
-OPTIONAL = {"clients": ("clients",), "repeated": ("extra rounds", "reason")}
+OPTIONAL = {
+    "new_failed": ("new ones failed (plan)", "lasting lost (plan)"),
+    "clients": ("clients",),
+    "repeated": ("extra rounds", "reason"),
+}
 
 
 def _ms(value: Optional[float]) -> str:
@@ -115,8 +121,7 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "service": group[0]["forecast"].get("service", ""),
         "asks": group[0]["question"]["words"],
         "members": {name: target["engine"] for name, target in group[0]["targets"].items()},
-        "before": sorted({item["holder_before"] for item in seen if item["holder_before"]}),
-        "after": sorted({holder for holder in map(_successor, seen) if holder}),
+        **_holders(group),
         "outage_ms": _median(outages),
         "outages_ms": outages,
         "took_ms": took,
@@ -124,6 +129,8 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
         "unserved_ms": round(max(map(_unserved, group)), 1) if measured else None,
         "limit_ms": group[0]["forecast"]["outage_ms"],
         "response_gap_ms": _median([item["takeover"]["response_gap_ms"] for item in seen] if measured else []),
+        "new_failed": announced.new_words(group),
+        "lasting_share": announced.lasting_words(group),
         "clients": lost_servers.words(group),
         "failback_ms": round(statistics.median(item["failback"]["outage_ms"] for item in seen), 1),
         "tried": sum(item["tried"] for item in seen),
@@ -143,9 +150,29 @@ def _row(results: List[Dict[str, Any]]) -> Dict[str, Any]:
     }
 
 
+def _holders(group: List[Dict[str, Any]]) -> Dict[str, List[str]]:
+    """Return which members had the VIP before and after: those that were seen, or where BGP carries it those planned.
+
+    That all of these announced it before was read from them.
+    """
+    if announced.of(group[0]):
+        return {"before": group[0]["forecast"]["before"], "after": group[0]["forecast"]["left"]}
+    seen = [item["seen"] for item in group]
+    return {
+        "before": sorted({item["holder_before"] for item in seen if item["holder_before"]}),
+        "after": sorted({holder for holder in map(_successor, seen) if holder}),
+    }
+
+
+def _of_a_part(item: Dict[str, Any]) -> Any:
+    """Return what knows rounds of this kind, in which only a part of the connections is concerned; None for others."""
+    return next((kind for kind in (lost_servers, announced) if kind.of(item)), None)
+
+
 def _is_measured(item: Dict[str, Any]) -> bool:
     """Whether the attempts of a round show what it cost: where the probe connects only, some failures let it."""
-    return bool(item["measured"]) and (not lost_servers.of(item) or lost_servers.is_met(item))
+    kind = _of_a_part(item)
+    return bool(item["measured"]) and (kind is None or kind.is_met(item))
 
 
 def _median(values: List[float]) -> Optional[float]:
@@ -153,8 +180,8 @@ def _median(values: List[float]) -> Optional[float]:
 
 
 def _outage(item: Dict[str, Any]) -> float:
-    """Return for how long the VIP was gone, or clients saw that a server was lost."""
-    return lost_servers.window(item) if lost_servers.of(item) else float(item["seen"]["takeover"]["outage_ms"])
+    """Return for how long the VIP was gone, or a part of the connections was late or failed."""
+    return lost_servers.window(item) if _of_a_part(item) else float(item["seen"]["takeover"]["outage_ms"])
 
 
 def _took(item: Dict[str, Any]) -> float:
@@ -162,7 +189,7 @@ def _took(item: Dict[str, Any]) -> float:
 
     A former holder may hold connections back and forward them later: none failed, and none was served in time.
     """
-    if lost_servers.of(item):
+    if _of_a_part(item):
         return _outage(item)
     takeover = item["seen"]["takeover"]
     waited = takeover["response_gap_ms"] - SLACK_MS if item["forecast"]["outage_ms"] else 0.0
@@ -176,7 +203,7 @@ def _lasting(seen: Dict[str, Any]) -> Dict[str, int]:
 
 def _unserved(item: Dict[str, Any]) -> float:
     """Return for how long the VIP was not served at most, its return included; or not for all clients, or late."""
-    if lost_servers.of(item):
+    if _of_a_part(item):
         return _outage(item)
     takeover, failback = item["seen"]["takeover"], item["seen"]["failback"]
     return max(takeover["outage_ms"], takeover["response_gap_ms"] - SLACK_MS, failback["outage_ms"])
@@ -215,8 +242,9 @@ def _outage_fault(item: Dict[str, Any]) -> str:
     takeover, limit = item["seen"]["takeover"], item["forecast"]["outage_ms"]
     if not _is_measured(item):
         return ""
-    if lost_servers.of(item):
-        return lost_servers.fault(item)
+    kind = _of_a_part(item)
+    if kind:
+        return str(kind.fault(item))
     if _took(item) <= limit:
         return ""
     if takeover["outage_ms"] > limit:

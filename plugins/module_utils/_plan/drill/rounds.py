@@ -12,6 +12,7 @@ from typing import Any, Dict, List
 
 from ..._shared import events as known
 from ..._shared.held_back import mend, why
+from . import announced as by_bgp
 from . import lost_servers
 
 START_DELAY = 3.0  # seconds between arming an event and the failure, in which the probe starts
@@ -42,7 +43,7 @@ def rounds(
     every = [
         (line, plan)
         for plan in plans
-        for line in (*plan["outages"], *lost_servers.lines(plan, members, events, send, seen))
+        for line in (*_of_plan(plan, members), *lost_servers.lines(plan, members, events, send, seen))
     ]
     served = {address for plan in plans for address, _port in plan["targets"]}
     return [
@@ -54,21 +55,26 @@ def rounds(
     ]
 
 
+def _of_plan(plan: Dict[str, Any], members: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    by_vrrp = [line for line in plan["outages"] if not by_bgp.is_line(line)]
+    return [*by_vrrp, *by_bgp.lines(plan, members)]
+
+
 def asked(rounds_of_drill: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Return which members may have which event, and what `drill_event` needs to know of each: ``{member, ...}``."""
-    keys = ("event", "flap_seconds", "vip", "server")
+    keys = ("event", "flap_seconds", "vip", "server", "router")
     found = {
         (round_["event"], name): {**{key: round_[key] for key in keys}, "member": name, **target}
         for round_ in rounds_of_drill
         for name, target in round_["targets"].items()
-        if round_["holder"] in ("", name)
+        if (round_["on"] or round_["holder"]) in ("", name)
     }
     return list(found.values())
 
 
 def announced(rounds_of_drill: List[Dict[str, Any]]) -> List[str]:
     """Return what a dry run says: nothing is injected, so there is nothing to measure or to compare with the plan."""
-    counted = Counter((round_["event"], round_["holder"], round_["vip"]) for round_ in rounds_of_drill)
+    counted = Counter((round_["event"], round_["on"] or round_["holder"], round_["vip"]) for round_ in rounds_of_drill)
     return [
         "Nothing is injected with --check. Without it there would be:",
         *(
@@ -104,7 +110,46 @@ def held_back(members: List[Dict[str, Any]]) -> List[str]:
 
 
 def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
-    """Return one event on one VIP: how long it lasts, how long it is watched, and what the plan forecasts."""
+    """Return one event on one VIP: how long it lasts, how long it is watched, and what the plan forecasts.
+
+    It happens ``on`` a member, or on the ``holder`` of the VIP; ``waits`` is for how long the probe begins later.
+    """
+    late_ms = lost_servers.late_ms(line, LATE_MS)
+    boots_for = BOOT_TIMEOUT if line["event"] == known.HOST_REBOOTED else 0
+    special = _of_member(line, plan, boots_for) if by_bgp.is_line(line) else _of_holder(line, plan, boots_for)
+    return {
+        "event": line["event"],
+        "vip": line["vip"],
+        "forecast": line,
+        "boots_for": boots_for,
+        "late_ms": late_ms,
+        "apart_ms": late_ms / MOST_OPEN,
+        "server": line.get("server"),
+        "router": line.get("router"),
+        "flap_seconds": known.flap_seconds(plan["advert_interval"]),
+        **special,
+    }
+
+
+def _of_member(line: Dict[str, Any], plan: Dict[str, Any], boots_for: float) -> Dict[str, Any]:
+    """Return what is special of an event on one of the members that serve a VIP at the same time."""
+    timing = by_bgp.timing(line, MARGIN, START_DELAY)
+    every = dict.fromkeys([*line["before"], *line["left"]])
+    return {
+        **timing,
+        "on": line["member"],
+        "holder": "",
+        "settle": 2 * RETURN_TIMEOUT,
+        "revert_after": boots_for or timing["revert_after"],
+        "duration": timing["minimum"] + RETURN_TIMEOUT + boots_for,
+        "targets": {
+            name: {"engine": plan["members"][name]["engine"], "interface": line["interface"]} for name in every
+        },
+    }
+
+
+def _of_holder(line: Dict[str, Any], plan: Dict[str, Any], boots_for: float) -> Dict[str, Any]:
+    """Return what is special of an event on the member that holds a VIP."""
     routers = [member["router"] for member in plan["members"].values()]
     delays = [instance["preempt_delay"] for router in routers for instance in router["instances"]]
     lasts = line.get("lasts_ms", 0) / 1000
@@ -114,25 +159,17 @@ def _round(line: Dict[str, Any], plan: Dict[str, Any]) -> Dict[str, Any]:
     minimum = START_DELAY + revert_after + 0.5
     # The outage of a failure that lasts may be longer than the failure.
     longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays) + (line["outage_ms"] / 1000 if lasts else 0)
-    late_ms = lost_servers.late_ms(line, LATE_MS)
-    boots_for = BOOT_TIMEOUT if line["event"] == known.HOST_REBOOTED else 0
     return {
-        "event": line["event"],
-        "vip": line["vip"],
-        "forecast": line,
         # Without preemption any member may hold the VIP, and the event is injected on the one that does. After some
         # failures the first holder has it again even so: a VIP returns only if it does after each of them.
+        "on": "",
+        "waits": 0,
         "holder": line["before"] if _always_returns(line["vip"], plan) else "",
         "settle": 2 * longest,
         "revert_after": boots_for or revert_after,
         "after": START_DELAY,
         "minimum": minimum,
         "duration": minimum + longest + boots_for,
-        "boots_for": boots_for,
-        "late_ms": late_ms,
-        "apart_ms": late_ms / MOST_OPEN,
-        "server": line.get("server"),
-        "flap_seconds": known.flap_seconds(plan["advert_interval"]),
         "targets": _targets(line["vip"], plan),
     }
 

@@ -8,13 +8,13 @@ hangs nobody knows.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from ..._agent.metrics.sessions import ESTABLISHED, family_of
 from ..._shared import markdown
 from ..._shared.engines import FRR_UNIT
 from ..._shared.paths import GATE
-from .members import Layout, Member
+from .members import Layout, Member, problem
 from .outside import SYMPTOMS, duration, listed
 
 HEAD = ["member", "engine", "versions", "VIPs announced", "could serve", "servers up"]
@@ -178,6 +178,31 @@ def _of_sessions(member: Member, vip: str) -> Iterator[str]:
         yield f"FRR sends no VIP to {listed(unsent)}."
     else:
         yield f"No session is established ({'; '.join(without)})."
+
+
+def unannounced(vip: str, answers: Sequence[Mapping[str, Any]]) -> List[str]:
+    """Return a sentence for each member that does not announce a VIP to each of its routers, or of which nobody knows.
+
+    :param answers: what `member_info` returned of each, which is its ``item``
+    """
+    found = []
+    for seen in answers:
+        wrong = problem(dict(seen), "unable")
+        member = Member(seen["item"], "", {} if wrong else dict(seen), wrong)
+        why = [wrong] if wrong else [*_not_everywhere(member, vip)]
+        found += [" ".join([member.name, *why])] if why else []
+    return found
+
+
+def _not_everywhere(member: Member, vip: str) -> Iterator[str]:
+    """Yield why some router would not send to a member what another one no longer gets."""
+    silent = [f"{each['peer']} ({each['state']})" for each in _sessions(member, vip) if not each["announces"]]
+    if not announces(member, vip):
+        yield from [f"does not announce {vip}:", *_of_member(member), *_why(member, vip)]
+    elif member.announcing.get("drained"):
+        yield from [f"announces {vip} as the last choice:", DRAINED]
+    elif silent:
+        yield f"does not announce {vip} to {listed(silent)}, whose clients may have no other path."
 
 
 def lines(layout: Layout) -> List[str]:

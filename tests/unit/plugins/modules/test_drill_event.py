@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import facts, member
 from ansible_collections.onprem.lb.plugins.modules import drill_event
@@ -45,6 +47,9 @@ class Host(Programs):
         return 0, "Type Avail Mounted on\next4 1048576 /\n", ""
 
     def _ip(self, words):
+        if "neighbour" in words:
+            found = [{"dev": "eth1", "lladdr": "02:00:00:00:00:01"}] if words[-1] == "192.0.2.1" else []
+            return 0, json.dumps(found), ""
         if "route" in words:
             return 0, "default via 192.0.2.1\n" if words[1] == "-4" else "", ""
         return 0, f"2: {words[-1]}: <BROADCAST,UP,LOWER_UP>", ""
@@ -87,6 +92,20 @@ def systemd(monkeypatch, tmp_path):
             "disk_full cannot fill /none: df: /none: No such file or directory",
         ),
         ({"event": "server_cut"}, "event is server_cut but all of the following are missing: server"),
+        ({"event": "router_gone", "vip": "192.0.2.10"}, "all of the following are missing: router"),
+        (
+            {"event": "router_gone", "vip": "192.0.2.10", "router": "r1"},
+            "router_gone needs router, and 'r1' is not an address.",
+        ),
+        (
+            {"event": "router_gone", "vip": "no; reboot", "router": "192.0.2.1"},
+            "router_gone needs vip, and 'no; reboot' is not an address.",
+        ),
+        (
+            {"event": "router_gone", "vip": "192.0.2.10", "router": "192.0.2.9"},
+            "the kernel has no neighbour 192.0.2.9.",
+        ),
+        ({"event": "bgp_killed"}, "There is no /run/frr/bgpd.pid, so bgp_killed does not know"),
         ({"event": "haproxy_killed", "when": "now"}, "module: when. Supported parameters include"),
     ],
 )
@@ -114,6 +133,9 @@ def test_a_failure_is_armed_after_its_revert():
         {"event": "port_down", "interface": "eth0"},
         {"event": "link_flapping", "interface": "eth0"},
         {"event": "host_rebooted"},
+        {"event": "path_withdrawn"},
+        {"event": "bfd_lost"},
+        {"event": "router_gone", "vip": "192.0.2.10", "router": "192.0.2.1"},
         {"event": "disk_full", "folders": ["/var"]},
         {"event": "own", "command": {"inject": "touch /tmp/x", "revert": "rm /tmp/x"}},
         {"event": "none"},

@@ -85,14 +85,15 @@ def test_by_default_nothing_is_sent_and_any_answer_counts(world):
 
 
 @pytest.mark.parametrize(
-    "programs, reason",
+    "programs, reason, router",
     [
-        ({}, f"Nobody can be asked who holds {VIP}: the command ip is missing (package iproute2)."),
-        (ROUTED, f"Nobody can be asked who holds {VIP}: {BEHIND}."),
+        ({}, f"Nobody can be asked who holds {VIP}: the command ip is missing (package iproute2).", ""),
+        (ROUTED, f"Nobody can be asked who holds {VIP}: {BEHIND}.", "192.0.2.254"),
     ],
 )
-def test_without_neighbour_probes_the_reason_is_returned_and_the_address_still_probed(world, programs, reason):
+def test_without_neighbour_probes_the_reason_is_returned_and_the_address_still_probed(world, programs, reason, router):
     found = run(vip_probe, GIVEN, Programs(programs))
+    assert found["router"] == router
     assert (found["reason"], found["tried"]) == (reason, 7) and world["holders"] is None
 
 

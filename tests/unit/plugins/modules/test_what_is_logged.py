@@ -42,7 +42,20 @@ HARMLESS = {
         "macs",
     ),
     *("members", "mode", "name", "networks", "packages", "port", "ports", "program", "programs", "purpose", "removes"),
-    *("address", "event", "run", "server", "take_over_variable", "unit", "units", "user", "vip", "vips", "vrrp_peers"),
+    *(
+        "address",
+        "event",
+        "router",
+        "run",
+        "server",
+        "take_over_variable",
+        "unit",
+        "units",
+        "user",
+        "vip",
+        "vips",
+        "vrrp_peers",
+    ),
     *("setting", "with_auth_pass", "owner", "group"),
 }
 # Each way to write a text into a file; a shell script is quoted by whoever writes the script.

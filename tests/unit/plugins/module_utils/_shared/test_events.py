@@ -13,7 +13,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout
 from ansible_collections.onprem.lb.plugins.module_utils._shared import events
 from support.documents import row
 from support.paths import MODULES, ROLES
-from support.plans import pairs
+from support.plans import pairs, racks
 
 SERVER = {"address": "192.0.2.21", "port": 8443, "services": {"web": ["a"]}}
 WHERE = faults.Target("eth0", vip="192.0.2.10", server=SERVER, known=[("web", "a", "up"), ("web", "b", "up")])
@@ -43,8 +43,16 @@ def test_the_module_says_what_it_does_and_how_that_is_reverted(event):
 @functools.lru_cache(maxsize=None)
 def forecast():
     found = pair.plan(pairs.pair(services=[DIRECT]))
-    assert found.faults == []
-    return {line["event"] for line in found.outages}
+    by_bgp = racks.plan(racks.racks())
+    assert found.faults == by_bgp.faults == []
+    return {line["event"] for line in [*found.outages, *by_bgp.outages]}
+
+
+def test_what_is_of_bgp_alone_is_forecast_there_and_by_default_where_each_member_has_it():
+    by_vrrp = {line["event"] for line in pair.plan(pairs.pair(services=[DIRECT])).outages}
+    by_bgp = {line["event"] for line in racks.plan(racks.racks()).outages}
+    assert set(events.OF_BGP) == (by_bgp - by_vrrp) & set(events.EVENTS)
+    assert set(events.OF_BGP) & set(events.ON_REQUEST) == {events.ROUTER_GONE}
 
 
 @EACH

@@ -15,18 +15,18 @@ OTHER = "52:54:00:00:00:02"
 
 
 @pytest.mark.parametrize(
-    ("route", "interface", "why"),
+    ("route", "interface", "why", "router"),
     [
-        ([{"dst": "192.0.2.1", "dev": "eth0", "flags": []}], "eth0", ""),
-        ([{"dst": "192.0.2.1", "dev": "eth0", "gateway": "10.0.0.1"}], "", "behind the router 10.0.0.1"),
-        ([{"dst": "192.0.2.1", "dev": "eth0", "via": {"host": "fe80::1"}}], "", "behind the router fe80::1"),
-        ([{"type": "local", "dst": "192.0.2.1", "dev": "lo"}], "", "holds the address itself"),
-        ([], "", "no route"),
+        ([{"dst": "192.0.2.1", "dev": "eth0", "flags": []}], "eth0", "", ""),
+        ([{"dst": "192.0.2.1", "dev": "eth0", "gateway": "10.0.0.1"}], "", "behind the router 10.0.0.1", "10.0.0.1"),
+        ([{"dst": "192.0.2.1", "dev": "eth0", "via": {"host": "fe80::1"}}], "", "behind the router fe80::1", "fe80::1"),
+        ([{"type": "local", "dst": "192.0.2.1", "dev": "lo"}], "", "holds the address itself", ""),
+        ([], "", "no route", ""),
     ],
 )
-def test_only_who_is_on_the_link_can_be_asked(route, interface, why):
+def test_only_who_is_on_the_link_can_be_asked(route, interface, why, router):
     link = neighbours.link_to(json.dumps(route))
-    assert link.interface == interface
+    assert (link.interface, link.router) == (interface, router)
     assert why in link.reason
 
 

@@ -25,7 +25,7 @@ def test_what_each_failure_costs_two_members():
     assert costs(found[events.HAPROXY_HUNG]) == (50, 2700, 50, 50, 50)
     assert costs(found[events.HOST_CUT]) == (50, 250, 50, 50, 50)
     assert costs(found[_forecast.DRAINED]) == (0, 0, 50, 50, 50)
-    assert costs(found[_forecast.BGP_KILLED]) == (0, 0, 50, 50, 50)
+    assert costs(found[events.BGP_KILLED]) == (0, 0, 50, 50, 50)
     assert costs(found[events.HAPROXY_RELOADED]) == (0, 0, 0, 0, 0)
 
 
@@ -59,7 +59,7 @@ def test_a_silent_host_keeps_its_path_until_bfd_or_the_hold_time_is_over(bfd, ho
         del each["settings"]["bgp"]["peers"][0]["bfd"]
     found = outages(members)
     assert found[events.HOST_CUT]["outage_ms"] == expected == found[events.PORT_DOWN]["outage_ms"]
-    assert (_forecast.BFD_LOST in found) == bool(bfd)
+    assert (events.BFD_LOST in found) == bool(bfd)
 
 
 def test_the_slowest_router_of_the_slowest_member_counts():
