@@ -36,8 +36,8 @@ END
         )
         # systemd-resolved, which is installed and does not run, brings a resolvconf, which NetworkManager would call.
         printf '[main]\nrc-manager=file\n' >/etc/NetworkManager/conf.d/10-lab.conf
-        # It manages a link once udev has initialized it, as on any other host. No udev runs in a container: one is known by
-        # its /sys, which nobody can write.
+        # On an ordinary host it manages a link that udev has initialized. No udev runs here, and it expects none where /sys cannot
+        # be written.
         mkdir -p /etc/systemd/system/NetworkManager.service.d
         printf '[Service]\nReadOnlyPaths=/sys\n' >/etc/systemd/system/NetworkManager.service.d/lab.conf
         systemctl daemon-reload
