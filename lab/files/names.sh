@@ -36,6 +36,11 @@ END
         )
         # systemd-resolved, which is installed and does not run, brings a resolvconf, which NetworkManager would call.
         printf '[main]\nrc-manager=file\n' >/etc/NetworkManager/conf.d/10-lab.conf
+        # On an ordinary host it manages a link that udev has initialized. No udev runs here, and it expects none where /sys cannot
+        # be written.
+        mkdir -p /etc/systemd/system/NetworkManager.service.d
+        printf '[Service]\nReadOnlyPaths=/sys\n' >/etc/systemd/system/NetworkManager.service.d/lab.conf
+        systemctl daemon-reload
         systemctl enable --now --quiet NetworkManager.service
         nm-online --wait-for-startup --quiet --timeout=30
         nmcli --wait 20 connection up lab >/dev/null

@@ -24,7 +24,7 @@ def sentence(trouble: Trouble, api: Api, expired: bool) -> str:
     if isinstance(outcome, Refused):
         return f"{_refused(url, outcome, api, expired)} {KEPT}"
     if isinstance(outcome, Failed):
-        return f"{url}: {outcome.detail}. {KEPT}"
+        return f"{url}: {outcome.detail.rstrip('.')}. {KEPT}"
     if isinstance(outcome, Silent):
         return f"{url} has sent no line for {outcome.seconds:.0f} s, not even a bookmark: does it hang? {KEPT}"
     return f"{url} has ended the watch after {outcome.lasted:.0f} s. {KEPT}"

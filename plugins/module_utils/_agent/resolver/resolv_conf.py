@@ -9,6 +9,7 @@ last one keeps its place, for the moment in which the resolver does not run, and
 
 from __future__ import annotations
 
+import ipaddress
 from typing import List, NamedTuple, Sequence, Tuple
 
 PATH = "/etc/resolv.conf"
@@ -41,8 +42,9 @@ class Carried(NamedTuple):
 
 
 def nameservers(text: str) -> List[str]:
-    """Return the name servers that a file names, each once."""
-    return list(dict.fromkeys(words[1] for words in _words(text) if len(words) > 1 and words[0] == "nameserver"))
+    """Return the name servers that a file names, each once. What is no address of a host is none."""
+    named = [_address(words[1]) for words in _words(text) if len(words) > 1 and words[0] == "nameserver"]
+    return list(dict.fromkeys(filter(None, named)))
 
 
 def carried(source: str) -> Carried:
@@ -91,6 +93,16 @@ def upstreams(servers: Sequence[str]) -> str:
 def is_generated(text: str) -> bool:
     """Whether NetworkManager has written it, and will write it again."""
     return text.startswith(GENERATED)
+
+
+def _address(text: str) -> str:
+    """Return an address in its shortest form, so that equal ones are equal texts; '' if it is none of a host."""
+    address, percent, scope = text.partition("%")
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    return "" if ip.is_unspecified else f"{ip}{percent}{scope}"  # to a program that is the host itself
 
 
 def _words(text: str) -> List[Tuple[str, ...]]:

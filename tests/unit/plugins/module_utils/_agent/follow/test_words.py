@@ -25,6 +25,7 @@ def said(outcome, expired=False, **api):
     "outcome, sentence",
     [
         (Failed("connection refused"), ": connection refused."),
+        (Failed("IP address mismatch, it is not valid for 'a'."), ": IP address mismatch, it is not valid for 'a'."),
         (Ended(2.4), "has ended the watch after 2 s."),
         (Refused(404), "knows no nodes (404): is it the API server of a cluster? Correct api.servers."),
         (Refused(500, "etcd is away."), "refuses (500: etcd is away)."),

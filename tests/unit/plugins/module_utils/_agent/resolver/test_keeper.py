@@ -125,7 +125,7 @@ def test_an_older_run_has_named_no_list_of_the_resolver_s(path, names):
     assert keeping(path, names, upstreams="").look()["problem"] == "" and not asked(path).exists()
 
 
-@pytest.mark.parametrize("text", ["", "search lease.example\n", f"nameserver {OWN}\n"])
+@pytest.mark.parametrize("text", ["", "search lease.example\n", f"nameserver {OWN}\n", "nameserver dns.example\n"])
 def test_one_who_names_nobody_takes_no_server_away(path, names, text):
     path.write_text(text)
     keeping(path, names).look()

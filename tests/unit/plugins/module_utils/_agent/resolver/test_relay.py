@@ -23,9 +23,9 @@ def reply(number, rcode):
     return struct.pack("!6H", number, 0x8180 | rcode, 1, 0, 0, 0) + QUESTION
 
 
-def bound():
-    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    found.bind(("127.0.0.1", 0))
+def bound(address="127.0.0.1"):
+    found = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    found.bind((address, 0))
     found.settimeout(LIMIT_S)
     return found
 
@@ -33,10 +33,10 @@ def bound():
 class Between:
     """A relay between a client and a name server, each of which speaks when it is told to."""
 
-    def __init__(self):
+    def __init__(self, address):
         self.relay = relay.Relay("127.0.0.1", 0)
-        self.server, self.client = bound(), bound()
-        self.relay.upstream = f"127.0.0.1#{self.server.getsockname()[1]}"
+        self.server, self.client = bound(address), bound()
+        self.relay.upstream = f"{address}#{self.server.getsockname()[1]}"
         self.client.connect(self.relay._in.getsockname())
 
     def ask(self, number):
@@ -57,9 +57,9 @@ class Between:
             return None
 
 
-@pytest.fixture
-def between():
-    found = Between()
+@pytest.fixture(params=["127.0.0.1", "::1"])
+def between(request):
+    found = Between(request.param)
     yield found
     for each in (found.server, found.client, found.relay._in, found.relay._out):
         if each:

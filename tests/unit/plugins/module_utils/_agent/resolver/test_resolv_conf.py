@@ -58,3 +58,15 @@ def test_each_name_server_is_named_once():
     assert resolv_conf.nameservers("nameserver 192.0.2.1\n#nameserver 192.0.2.9\nnameserver 192.0.2.1\n") == [
         "192.0.2.1"
     ]
+
+
+@pytest.mark.parametrize(
+    "written, read",
+    [
+        ("2001:DB8:0::7", ["2001:db8::7"]),
+        ("fe80:0::1%eth0", ["fe80::1%eth0"]),
+        *((wrong, []) for wrong in ("dns.example", "192.0.2", "192.0.2.1#54", "%eth0", "0.0.0.0", "")),
+    ],
+)
+def test_a_name_server_is_an_address_and_compared_as_one(written, read):
+    assert resolv_conf.nameservers(f"nameserver {written}\nnameserver {written}\n") == read
