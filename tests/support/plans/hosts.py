@@ -114,7 +114,7 @@ def read(
     every = [unit for one in (*UNITS.values(), PODS) for unit in one]
     asked.update(units=every, members_record=RECORD, with_auth_pass=True)
     with _files_alone(files, active, listeners):
-        found = host.read(asked, _Reader(files, active, addresses), {})
+        found = host.read(asked, _Reader(files, active, addresses))
     return {**found, "keepalived_version": KEEPALIVED, "problems": []}
 
 

@@ -18,8 +18,7 @@ import pytest
 import yaml
 from ansible.module_utils import basic
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import schema
-from ansible_collections.onprem.lb.plugins.module_utils._host import masking, module
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
+from ansible_collections.onprem.lb.plugins.module_utils._host import candidates, masking, module
 from ansible_collections.onprem.lb.plugins.modules import config_files
 from support.modules import run as run_module
 from support.paths import PLAYBOOKS, ROLES
@@ -109,7 +108,7 @@ def said_of(tmp_path, before="", content="mode http\n", printed="", crash=False,
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(basic, "has_journal", False))
         stack.enter_context(mock.patch.object(basic.syslog, "syslog", lambda _level, line: logged.append(line)))
-        stack.enter_context(mock.patch.object(files, "mover", fails) if crash else contextlib.nullcontext())
+        stack.enter_context(mock.patch.object(candidates, "mover", fails) if crash else contextlib.nullcontext())
         said = run_module(config_files, files_given, programs)
     return json.dumps([said, logged], ensure_ascii=False)
 

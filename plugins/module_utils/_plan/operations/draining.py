@@ -147,7 +147,7 @@ def _redistribution(families: Sequence[str], line: str) -> List[str]:
 
 def _vtysh(asn: int, configuration: Sequence[str]) -> List[str]:
     every = ["configure terminal", f"router bgp {asn}", *configuration]
-    return ["vtysh", *(word for line in every for word in ("-c", line))]
+    return ["/usr/bin/vtysh", *(word for line in every for word in ("-c", line))]
 
 
 def has_not_left(name: str, why: str) -> List[str]:
