@@ -49,7 +49,8 @@ def test_it_leaves_in_this_order(leaving):
         "no bgp graceful-shutdown",
     ]
     assert all(
-        command[:5] == ["/usr/bin/vtysh", "-c", "configure terminal", "-c", "router bgp 64512"] for command in found.frr.values()
+        command[:5] == ["/usr/bin/vtysh", "-c", "configure terminal", "-c", "router bgp 64512"]
+        for command in found.frr.values()
     )
 
 
