@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any, Callable, Dict
 
@@ -21,6 +22,13 @@ BUILD: Dict[str, Callable[[], bytes]] = {
 }
 
 
+@functools.lru_cache(maxsize=None)
+def content(name: str) -> str:
+    """Return a program as its module takes it."""
+    return programs.handed(BUILD[name]())
+
+
+@functools.lru_cache(maxsize=None)
 def hook_checksum() -> str:
     """Return the checksum of this release's hook of keepalived."""
     return interpreter.checksum(BUILD["keepalived_hook"]())
@@ -31,7 +39,6 @@ def with_program(action: ActionBase, name: str, known: Dict[str, Any]) -> Dict[s
 
     :param name: of the program; the module refuses one that there is not
     """
-    content = {"content": programs.handed(BUILD[name]())} if name in BUILD else {}
-    arguments = {**action._task.args, **content}
+    arguments = {**action._task.args, **({"content": content(name)} if name in BUILD else {})}
     done: Dict[str, Any] = action._execute_module(module_args=arguments, task_vars=known)
     return done

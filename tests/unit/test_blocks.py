@@ -32,7 +32,7 @@ KINDS = {
     "README.md": "pair installation commands printed printed commands",
     "docs/agent.md": "usage agent unit",
     "docs/anycast.md": "usage agent",
-    "docs/bgp.md": "printed reach commands",
+    "docs/bgp.md": "printed reach commands commands",
     "docs/changes.md": "commands commands",
     "docs/cluster.md": "cluster commands",
     "docs/direct.md": "usage pair cluster agent",

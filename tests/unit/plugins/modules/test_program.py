@@ -10,9 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
 from ansible_collections.onprem.lb.plugins.modules import program
-from ansible_collections.onprem.lb.plugins.plugin_utils.programs import BUILD
+from ansible_collections.onprem.lb.plugins.plugin_utils.programs import content
 from support import modules
 from support.paths import COLLECTIONS
 
@@ -21,7 +20,7 @@ NAMES = ("agent", "keepalived_hook")
 
 def with_content(given):
     """Return the arguments as the action plugin completes them."""
-    return {**given, "content": programs.handed(BUILD[given.get("name", "agent")]())}
+    return {**given, "content": content(given.get("name", "agent"))}
 
 
 def run(module, given, **others):
