@@ -73,7 +73,7 @@ options:
     type: list
     elements: str
     default: []
-  content:
+  packed:
     description: The agent as one file. The action plugin of this module sets it.
     type: str
 extends_documentation_fragment:
@@ -124,7 +124,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host import candidates,
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import deployment
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.system import Failed, Host
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy.units import Options
-from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import PACKED, Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, programs
 
@@ -143,7 +143,7 @@ ARGUMENTS = {
     "replace": {"type": "list", "elements": "str", "choices": ["haproxy", "keepalived"], "default": []},
     "keep": {"type": "list", "elements": "str", "choices": ["vrrp", "proxy"], "default": []},
     "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},
-    "content": {"type": "str"},
+    PACKED: {"type": "str"},
 }
 
 

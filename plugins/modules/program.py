@@ -37,7 +37,7 @@ options:
     description: The path of the program. The folder is created.
     type: path
     required: true
-  content:
+  packed:
     description: The program. The action plugin of this module sets it.
     type: str
 extends_documentation_fragment:
@@ -84,13 +84,13 @@ checksum:
 """
 
 from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
-from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import PACKED, Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
 
 ARGUMENTS = {
     "name": {"type": "str", "choices": ["agent", "keepalived_hook"], "default": "agent"},
     "path": {"type": "path", "required": True},
-    "content": {"type": "str"},
+    PACKED: {"type": "str"},
 }
 
 

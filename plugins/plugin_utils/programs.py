@@ -13,6 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils import _agent
 from ansible_collections.onprem.lb.plugins.module_utils._host import interpreter
 from ansible_collections.onprem.lb.plugins.module_utils._host.deploy import archive, keepalived_hook
+from ansible_collections.onprem.lb.plugins.module_utils._host.module import PACKED
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import programs
 
 FOLDER = os.path.dirname(os.path.abspath(_agent.__file__))
@@ -23,7 +24,7 @@ BUILD: Dict[str, Callable[[], bytes]] = {
 
 
 @functools.lru_cache(maxsize=None)
-def content(name: str) -> str:
+def packed(name: str) -> str:
     """Return a program as its module takes it."""
     return programs.handed(BUILD[name]())
 
@@ -39,6 +40,6 @@ def with_program(action: ActionBase, name: str, known: Dict[str, Any]) -> Dict[s
 
     :param name: of the program; the module refuses one that there is not
     """
-    arguments = {**action._task.args, **({"content": content(name)} if name in BUILD else {})}
+    arguments = {**action._task.args, **({PACKED: packed(name)} if name in BUILD else {})}
     done: Dict[str, Any] = action._execute_module(module_args=arguments, task_vars=known)
     return done

@@ -20,6 +20,7 @@ from . import masking
 
 PLAIN = ("bool", "int", "float", "path")
 NOT_LOGGED = "NOT_LOGGED"
+PACKED = "packed"  # the option with a program: no secret, and to look for it in what is said would take seconds
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 Spec = Mapping[str, Mapping[str, Any]]
 
@@ -55,6 +56,8 @@ def _kept(spec: Spec, given: Mapping[str, Any]) -> Iterator[Any]:
     """Yield ``(option, value)`` of what `shown` leaves out."""
     for name, value in given.items():
         option = spec.get(name, {})
+        if name == PACKED:
+            continue
         for each in value if isinstance(value, list) and "options" in option else [value]:
             if "options" in option and isinstance(each, dict):
                 yield from _kept(option["options"], each)

@@ -12,6 +12,7 @@ import zlib
 from typing import Any
 
 from ..candidates import Move, candidate_of, mover
+from ..module import PACKED
 
 
 def handed(content: bytes) -> str:
@@ -21,9 +22,9 @@ def handed(content: bytes) -> str:
 
 def taken(module: Any) -> bytes:
     """Return the program that the action plugin has handed to its module."""
-    if not module.params["content"]:
-        module.fail_json(msg="content is missing: the action plugin of this module gives it, and was not run.")
-    return zlib.decompress(base64.b64decode(module.params["content"]))
+    if not module.params[PACKED]:
+        module.fail_json(msg=f"{PACKED} is missing: the action plugin of this module gives it, and was not run.")
+    return zlib.decompress(base64.b64decode(module.params[PACKED]))
 
 
 def keep(module: Any, path: str, content: bytes, **result: Any) -> None:

@@ -18,15 +18,15 @@ from support.paths import AGENT
 
 PASSWORD = VRRP["instances"][0]["auth_pass"]
 WANTED = {"vrrp": VRRP, "proxy": PROXY}
-CONTENT = programs.handed(archive.build(str(AGENT)))
+PACKED = programs.handed(archive.build(str(AGENT)))
 
 
 def run(module, given, **others):
-    return modules.run(module, {**given, "content": CONTENT}, **others)
+    return modules.run(module, {**given, "packed": PACKED}, **others)
 
 
 def refusal(module, given, **others):
-    return modules.refusal(module, {**given, "content": CONTENT}, **others)
+    return modules.refusal(module, {**given, "packed": PACKED}, **others)
 
 
 @pytest.fixture

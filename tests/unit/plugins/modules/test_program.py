@@ -11,20 +11,20 @@ import sys
 
 import pytest
 from ansible_collections.onprem.lb.plugins.modules import program
-from ansible_collections.onprem.lb.plugins.plugin_utils.programs import content
+from ansible_collections.onprem.lb.plugins.plugin_utils.programs import packed
 from support import modules
 from support.paths import COLLECTIONS
 
 NAMES = ("agent", "keepalived_hook")
 
 
-def with_content(given):
+def complete(given):
     """Return the arguments as the action plugin completes them."""
-    return {**given, "content": content(given.get("name", "agent"))}
+    return {**given, "packed": packed(given.get("name", "agent"))}
 
 
 def run(module, given, **others):
-    return modules.run(module, with_content(given), **others)
+    return modules.run(module, complete(given), **others)
 
 
 @pytest.fixture
@@ -62,13 +62,13 @@ def test_another_version_is_replaced(path, name):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "lib").write_text("a file")
-    assert modules.refusal(program, with_content({"path": f"{tmp_path}/lib/agent.pyz"})) == (
+    assert modules.refusal(program, complete({"path": f"{tmp_path}/lib/agent.pyz"})) == (
         f"{tmp_path}/lib/agent.pyz cannot be written: Not a directory."
     )
 
 
 def test_without_the_action_plugin_it_says_so():
-    said = "content is missing: the action plugin of this module gives it, and was not run."
+    said = "packed is missing: the action plugin of this module gives it, and was not run."
     assert modules.refusal(program, {"path": "/nowhere/agent.pyz"}) == said
 
 
@@ -97,3 +97,8 @@ def test_the_action_plugin_hands_it_over(path, tmp_path, name):
     said = json.loads(ran.stdout.partition("=>")[2] or "{}")
     assert said.get("changed"), ran.stdout + ran.stderr
     assert not run(program, {"name": name, "path": str(path)})["changed"]
+
+
+def test_what_was_handed_over_is_not_said(path):
+    assert run(program, {"path": str(path)})["invocation"]["module_args"]["packed"] == "NOT_LOGGED"
+    assert packed("agent") not in modules.refusal(program, complete({"path": str(path), "mode": "0600"}))
