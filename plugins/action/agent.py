@@ -5,16 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
-
-from ansible.plugins.action import ActionBase
-from ansible_collections.onprem.lb.plugins.plugin_utils.programs import with_program
+from ansible_collections.onprem.lb.plugins.plugin_utils.programs import WithProgram
 
 
-class ActionModule(ActionBase):
+class ActionModule(WithProgram):
     """Hands ``agent`` the agent that it installs."""
 
-    def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
-        result: Dict[str, Any] = super().run(tmp, task_vars)
-        is_installed = self._task.args.get("state", "present") == "present"
-        return {**result, **with_program(self, "agent" if is_installed else "", task_vars or {})}
+    def program(self) -> str:
+        return "agent" if self._task.args.get("state", "present") == "present" else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils import _agent
@@ -35,11 +35,19 @@ def hook_checksum() -> str:
     return interpreter.checksum(BUILD["keepalived_hook"]())
 
 
-def with_program(action: ActionBase, name: str, known: Dict[str, Any]) -> Dict[str, Any]:
-    """Run the module of an action with a program, and return its result.
+class WithProgram(ActionBase):
+    """Runs the module of the same name with a program."""
 
-    :param name: of the program; the module refuses one that there is not
-    """
-    arguments = {**action._task.args, **({PACKED: packed(name)} if name in BUILD else {})}
-    done: Dict[str, Any] = action._execute_module(module_args=arguments, task_vars=known)
-    return done
+    _supports_async = True
+
+    def program(self) -> str:
+        """Return which one; the module refuses one that there is not."""
+        raise NotImplementedError
+
+    def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        result: Dict[str, Any] = super().run(tmp, task_vars)
+        name = self.program()
+        arguments = {**self._task.args, **({PACKED: packed(name)} if name in BUILD else {})}
+        in_background = bool(self._task.async_val)
+        done = self._execute_module(module_args=arguments, task_vars=task_vars or {}, wrap_async=in_background)
+        return {**result, **done}

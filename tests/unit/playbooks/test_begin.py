@@ -15,7 +15,7 @@ PROBED = {**PAIR, "probe": {"client": {}}}
 @pytest.mark.parametrize("playbook", ACTING)
 @pytest.mark.parametrize("reach, is_refused", [("bgp", False), ("both", True), ("vrrp", False)])
 def test_members_that_vrrp_and_bgp_reach_are_refused_before_anything_is_asked_of_them(playbook, reach, is_refused):
-    """A probe has one place, and VRRP and BGP serve clients in different ones. A holder is no path."""
+    """A probe stands with the clients of one of them, and a switchover moves a holder or withdraws a path."""
     play = run(playbook, PROBED, deployment(), **PAIR_VARIABLES, pair_reach=reach)
     said = f"BGP beside VRRP, and onprem.lb.{playbook} knows one of them at a time yet: "
     assert (said in str(play.faults())) == is_refused

@@ -22,6 +22,7 @@ from .steps import Steps
 
 ROUTE_MAP = "onprem-lo"  # of the role `frr`, through which the VIPs on lo are announced
 SHUTDOWN = "bgp graceful-shutdown"
+VTYSH = ("/usr/bin/timeout", "20", "/usr/bin/vtysh")  # which waits for a bgpd that hangs
 
 
 def is_away(member: Member) -> bool:
@@ -147,7 +148,7 @@ def _redistribution(families: Sequence[str], line: str) -> List[str]:
 
 def _vtysh(asn: int, configuration: Sequence[str]) -> List[str]:
     every = ["configure terminal", f"router bgp {asn}", *configuration]
-    return ["/usr/bin/vtysh", *(word for line in every for word in ("-c", line))]
+    return [*VTYSH, *(word for line in every for word in ("-c", line))]
 
 
 def has_not_left(name: str, why: str) -> List[str]:

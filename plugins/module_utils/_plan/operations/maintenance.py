@@ -55,8 +55,8 @@ def _faults(layout: Layout, wanted: List[str], work: str) -> List[str]:
     faults = _unfit(layout) or vip_faults(layout)
     if faults:
         return faults
-    left_out = [member for member in layout.members if draining.is_away(member) and wanted]
-    left_out = [member for member in left_out if member.name not in wanted]
+    others = [member for member in layout.members if wanted and member.name not in wanted]
+    left_out = [member for member in others if draining.is_away(member)]
     if left_out:
         away = [words(layout).member_fault(layout, member) for member in left_out]
         return [f"{fault} Do that first, or add it to maintenance_members." for fault in away]

@@ -72,13 +72,14 @@ def test_without_the_action_plugin_it_says_so():
     assert modules.refusal(program, {"path": "/nowhere/agent.pyz"}) == said
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_action_plugin_hands_it_over(path, tmp_path, name):
+@pytest.mark.parametrize("name, options", [("agent", []), ("keepalived_hook", ["-B", "90", "-P", "1"])])
+def test_the_action_plugin_hands_it_over_in_the_background_too(path, tmp_path, name, options):
     pytest.importorskip("ansible.cli")
     (tmp_path / "ansible.cfg").touch()
     environ = {
         **os.environ,
         "ANSIBLE_HOME": str(tmp_path),
+        "ANSIBLE_ASYNC_DIR": str(tmp_path / "async"),
         "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg"),
         "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
         "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal",
@@ -92,9 +93,10 @@ def test_the_action_plugin_hands_it_over(path, tmp_path, name):
         f"name={name} path={path}",
         "-e",
         f"ansible_python_interpreter={sys.executable}",
+        *options,
     ]
     ran = subprocess.run([*command, *asked], capture_output=True, text=True, env=environ, timeout=120, check=False)
-    said = json.loads(ran.stdout.partition("=>")[2] or "{}")
+    said = json.loads(ran.stdout.rpartition("=>")[2] or "{}")
     assert said.get("changed"), ran.stdout + ran.stderr
     assert not run(program, {"name": name, "path": str(path)})["changed"]
 

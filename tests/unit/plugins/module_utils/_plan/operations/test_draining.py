@@ -49,7 +49,7 @@ def test_it_leaves_in_this_order(leaving):
         "no bgp graceful-shutdown",
     ]
     assert all(
-        command[:5] == ["/usr/bin/vtysh", "-c", "configure terminal", "-c", "router bgp 64512"]
+        command[:7] == [*draining.VTYSH, "-c", "configure terminal", "-c", "router bgp 64512"]
         for command in found.frr.values()
     )
 
@@ -59,7 +59,7 @@ def test_a_drain_changes_lines_that_the_file_has_and_takes_nothing_else_back():
     (member,) = members.layouts(of(announcer(1, sessions=both)))[0].members
     found = draining.commands(member)
     file = {line.strip() for line in (ROOT / "tests/golden/every-setting.frr.conf").read_text().splitlines()}
-    lines = {step: command[6::2] for step, command in found.items()}
+    lines = {step: command[len(draining.VTYSH) + 5 :: 2] for step, command in found.items()}
     assert {line for line in lines["as_before"] if not line.startswith("no ")} <= file
     undone = {line for line in lines["as_before"] if line.startswith("no ")}
     assert undone == {f"no {line}" for line in lines["prefer_others"]}
@@ -276,3 +276,8 @@ def test_it_is_back_once_every_router_has_each_of_its_vips(now, why):
 def test_a_maintenance_that_stops_says_that_the_member_announces_nothing():
     said = maintenance.stopped(of(announcer(1), announcer(2)), "lb1", "It broke.", [])
     assert "lb1 is held back: it announces no VIP, and lb2 serves without it." in said
+
+
+def test_an_frr_that_hangs_is_not_waited_for_without_end():
+    program, seconds, _vtysh = draining.VTYSH
+    assert program == "/usr/bin/timeout" and int(seconds) > 0
