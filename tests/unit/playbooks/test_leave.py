@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import itertools
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.status import status
 from support.members import VIP, host
@@ -14,6 +18,7 @@ BOTH = {"lb1", "lb2"}
 REBOOT = {"maintenance_reboot": "always"}
 FROM = {"switchover_from": "lb1"}
 BACK = {"switchover_back": True}
+PLAYBOOKS = {"switchover": FROM, "maintenance": REBOOT}
 CALLS = 12  # more than any of these plays changes
 
 
@@ -145,17 +150,34 @@ def test_connections_are_waited_for_up_to_the_limit_and_no_longer():
     assert "Leave | Wait for its connections to end" not in {call.task for call in play.of("member_info")}
 
 
+@functools.lru_cache(maxsize=None)
+def cut_off(playbook, calls):
+    """Return what a run leaves whose controller is gone after so many calls: its exit code, and the members."""
+    members = Announcers()
+    members.left = calls
+    play = played(playbook, members, **PLAYBOOKS[playbook])
+    members.left = -1
+    return play.code, members
+
+
 @pytest.mark.parametrize("calls", range(1, CALLS))
-@pytest.mark.parametrize("playbook, given", [("switchover", FROM), ("maintenance", REBOOT)])
-def test_wherever_a_run_is_cut_off_somebody_serves_it_is_said_and_the_next_run_brings_all_back(playbook, given, calls):
-    for repeated, again in (("switchover", BACK), ("maintenance", REBOOT)):
-        members = Announcers()
-        members.left = calls
-        play = played(playbook, members, **given)
-        members.left = -1
-        assert serves_throughout(members) and (members.announcing() == BOTH or faults_of(members))
-        assert play.code == 0 or members.announcing() != BOTH or not members.shutdown or faults_of(members)
-        play = played(repeated, members, **again)
-        assert (play.code, play.faults()) == (0, [])
-        assert members.announcing() == BOTH and serves_throughout(members)
-        assert not members.shutdown | members.withdrawn and faults_of(members) == []
+@pytest.mark.parametrize("playbook", PLAYBOOKS)
+def test_wherever_a_run_is_cut_off_somebody_serves_and_it_is_said(playbook, calls):
+    code, members = cut_off(playbook, calls)
+    assert serves_throughout(members) and (members.announcing() == BOTH or faults_of(members))
+    assert code == 0 or members.announcing() != BOTH or not members.shutdown or faults_of(members)
+
+
+@pytest.mark.parametrize("repeated, given", [("switchover", BACK), ("maintenance", REBOOT)])
+def test_wherever_a_run_was_cut_off_the_next_one_brings_all_back(repeated, given):
+    left = {}  # the members as they are left, once each
+    for playbook, calls in itertools.product(PLAYBOOKS, range(1, CALLS)):
+        _code, members = cut_off(playbook, calls)
+        left[repr((sorted(members.shutdown), sorted(members.withdrawn), members.records))] = members
+    assert len(left) > len(LEAVES)
+    for state, members in left.items():
+        after = copy.deepcopy(members)
+        play = played(repeated, after, **given)
+        assert (play.code, play.faults()) == (0, []), state
+        assert after.announcing() == BOTH and serves_throughout(after), state
+        assert not after.shutdown | after.withdrawn and faults_of(after) == [], state
