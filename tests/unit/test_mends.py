@@ -58,9 +58,7 @@ DRAINED = [
     "plugins/module_utils/_plan/layouts/test_units.py::"
     "test_a_member_that_announces_is_let_go_with_its_gate_because_it_is_proved_before_the_next_one",
 ]
-LEFT = [
-    "playbooks/test_leave.py::test_wherever_a_run_is_cut_off_somebody_serves_it_is_said_and_the_next_run_brings_all_back"
-]
+LEFT = ["playbooks/test_leave.py::test_wherever_a_run_is_cut_off_somebody_serves_and_it_is_said"]
 BACK = ["playbooks/test_switchover.py::test_the_way_back_needs_nobody_else"]
 # By the end of a place, and the command that it names.
 CASES = {
