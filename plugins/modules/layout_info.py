@@ -145,12 +145,19 @@ def observe(plan, reader):
 
 
 def sessions(plan, reader):
-    """Return of each session of BGP its state, and how many VIPs were sent; nothing if FRR does not answer."""
+    """Return of each session of BGP its state, how many VIPs were sent, and how often its router takes BFD's packets.
+
+    If FRR does not answer there are none.
+    """
     try:
         found = bgp.sessions(reader) if plan.get("sessions") else []
     except bgp.NoAnswer:
         found = []
-    return {"sessions": {each.peer: each.state for each in found}, "sent": {each.peer: each.sent for each in found}}
+    return {
+        "sessions": {each.peer: each.state for each in found},
+        "sent": {each.peer: each.sent for each in found},
+        "bfd_intervals": {each.peer: each.bfd_interval for each in found},
+    }
 
 
 CHECK = {
@@ -201,7 +208,7 @@ def main():
     own = {*(info["address"] for info in seen["addresses"]), *seen["on_loopback"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
     unserved = member.unserved(reader, module.params["limit"]) if module.params["servers"] else []
-    unserved += verification.without_session(plan, seen)
+    unserved += verification.without_session(plan, seen) + verification.slow_to_notice(plan, seen)
     found = {"holders": holders, "held": held, "reached": seen["reached"], "checks": checks, "unserved": unserved}
     module.exit_json(faults=faults, msg="\n".join(faults), **found)
 

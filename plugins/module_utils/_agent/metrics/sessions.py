@@ -25,6 +25,7 @@ class Session(NamedTuple):
     established: int  # how often it was
     dropped: int
     bfd: str  # up, down, init or shutdown; '' where BFD does not watch it
+    bfd_interval: int = 0  # in milliseconds, how often the router takes a packet of BFD at most; 0 where it is not up
 
     @property
     def announces(self) -> bool:
@@ -47,16 +48,16 @@ def read(summary: str, bfd: str, now: float) -> List[Session]:
     :param bfd: what FRR says of BFD, '' where it does not
     :param now: seconds since 1970
     """
-    watched = {each.get("peer"): str(each.get("status", "")) for each in _mappings(_json(bfd))}
+    watched = {str(each.get("peer")): each for each in _mappings(_json(bfd))}
     return [
-        _session(peer, family, known, watched.get(peer, ""), now)
+        _session(peer, family, known, watched.get(peer, {}), now)
         for key, family in FAMILIES.items()
         for peer, known in sorted(_mapping(_mapping(_mapping(_json(summary)).get(key)).get("peers")).items())
         if isinstance(known, dict)
     ]
 
 
-def _session(peer: str, family: str, known: Mapping[str, Any], bfd: str, now: float) -> Session:
+def _session(peer: str, family: str, known: Mapping[str, Any], bfd: Mapping[str, Any], now: float) -> Session:
     lasted = _number(known.get("peerUptimeMsec"))
     return Session(
         peer=peer,
@@ -68,7 +69,8 @@ def _session(peer: str, family: str, known: Mapping[str, Any], bfd: str, now: fl
         accepted=_number(known.get("pfxRcd")),
         established=_number(known.get("connectionsEstablished")),
         dropped=_number(known.get("connectionsDropped")),
-        bfd=bfd,
+        bfd=str(bfd.get("status", "")),
+        bfd_interval=_number(bfd.get("remote-receive-interval")) if bfd.get("status") == "up" else 0,
     )
 
 

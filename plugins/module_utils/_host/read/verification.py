@@ -20,7 +20,8 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     :param observed: ``{addresses, answering, active_units, listeners, stale}`` as `host_info` returns them;
         ``reached``, the targets that accepted a connection; ``in_fault``, the VRRP instances in FAULT and why;
         ``down_file``, what the balancer's track file says; ``sessions`` of BGP, the state of each by its peer, and
-        ``sent``, how many VIPs it was told of; ``on_loopback``, the addresses of lo
+        ``sent``, how many VIPs it was told of; ``bfd_intervals``, how often it takes BFD's packets; ``on_loopback``,
+        the addresses of lo
     """
     found = _unannounced(plan, observed)
     for vip in plan["vips"] if plan.get("elects", True) else []:
@@ -80,6 +81,16 @@ def without_session(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]
     """Return a sentence for each router without a session: the others send all to this member, and that is no fault."""
     states = {peer: observed["sessions"].get(peer, UNKNOWN) for peer in plan.get("sessions", [])}
     return [f"no session with {peer} ({state})." for peer, state in states.items() if state != ESTABLISHED]
+
+
+def slow_to_notice(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
+    """Return a sentence for each router that notices a silent member later than the forecast has it."""
+    return [
+        f"{peer} takes a packet of BFD each {interval} ms at most, and the forecast reckons with "
+        f"{plan['bfd_interval']}: set router_interval of bfd to {interval} in the inventory."
+        for peer, interval in observed["bfd_intervals"].items()
+        if peer in plan.get("sessions", []) and interval > plan["bfd_interval"]
+    ]
 
 
 def _in_another_subnet(peers: Sequence[str], observed: Dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from ..._shared import platforms
 from ..._shared.engines import ANYCAST, BFD_ECHO_PORT, BFD_MULTIHOP_PORT, BFD_PORT, Daemon
 from ..members.hosts import Member
 from ..members.subnets import Placement
-from ..model.bgp_values import BFD_DEFAULTS
+from ..model.bgp_values import BFD_DEFAULTS, bfd_interval
 from ..model.plan import Expected, Firewall, MemberPlan, Router, Vip
 from . import peers
 from .gate import Gate
@@ -57,6 +57,7 @@ class Bgp(NamedTuple):
             expected=expected._replace(
                 units=[*expected.units, UNIT, Daemon(ANYCAST).unit],
                 sessions=[peer["address"] for peer in self.speakers[name].peers],
+                bfd_interval=bfd_interval(self.speakers[name].bfd),
                 announced=[vip.address for vip in self.vips if name in vip.order],
             ),
             bgp={"frr": self.frr(name), "anycast": before.file},

@@ -7,7 +7,8 @@ send to it until they have taken its path out, and nothing of the others' new on
 router that spreads connections by a hash over its paths spreads them anew when a path goes or comes, and a proxy does
 not know the connections of another one. RFC 2992 has the shares: at worst (n - 1) / n of all.
 
-It is assumed that the network spreads connections equally, and that each router has BFD's timers as they are here.
+It is assumed that the network spreads connections equally, and that each router takes BFD's packets as often as they
+are sent, unless `router_interval` says how often.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 
 from ..._agent.config.schema import Faults
 from ..._shared import events
+from ..model.bgp_values import bfd_interval
 from ..model.plan import Plan, Vip
 from .gate import noticed_ms
 
@@ -73,7 +75,7 @@ class Member(NamedTuple):
 
     def silence_of(self, peer: Mapping[str, Any]) -> int:
         """How long one router keeps the path of a host that it does not hear."""
-        of_bfd = self.bfd["interval"] * self.bfd["multiplier"] + BFD_LATE_MS
+        of_bfd = bfd_interval(self.bfd) * self.bfd["multiplier"] + BFD_LATE_MS
         return min(of_bfd, 1000 * peer["hold_time"]) if peer["bfd"] else 1000 * peer["hold_time"]
 
     @property
@@ -247,11 +249,12 @@ def _of_paths(plan: Plan, own: Mapping[str, int], numbers: Mapping[str, int]) ->
 
 def _of_bfd(plan: Plan) -> Iterator[str]:
     every = [member.bgp["frr"] for member in plan.members.values() if member.bgp]
-    timers = {
-        (each["bfd"]["interval"], each["bfd"]["multiplier"]) for each in every for peer in each["peers"] if peer["bfd"]
-    }
-    for interval, multiplier in sorted(timers):
-        yield _row("BFD", f"{interval} ms x {multiplier}, as the members have it")
+    rows: Dict[str, None] = {}
+    watched = [each["bfd"] for each in every for peer in each["peers"] if peer["bfd"]]
+    for bfd in sorted(watched, key=bfd_interval):
+        given = "as the members have it" if bfd_interval(bfd) == bfd["interval"] else "with router_interval"
+        rows.setdefault(_row("BFD", f"{bfd_interval(bfd)} ms x {bfd['multiplier']}, {given}"))
+    yield from rows
     without = {peer["hold_time"] for each in every for peer in each["peers"] if not peer["bfd"]}
     if without:
         yield _row("no BFD", f"a host that is silent keeps its path for the hold time, {max(without)} s")

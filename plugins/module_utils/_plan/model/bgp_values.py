@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict
+from typing import Any, Dict, Mapping
 
 from ..._agent.config.schema import Field, address, integer, read
 from .values import Checked
@@ -30,10 +30,12 @@ WELL_KNOWN = {
     "local-AS": (65535, 65283),
     "no-peer": (65535, 65284),
 }
-BFD_DEFAULTS = {"interval": 50, "multiplier": 3}
+BFD_DEFAULTS = {"interval": 50, "multiplier": 3, "router_interval": 10}
 BFD = {
     "interval": Field(integer(10, 60000, "milliseconds"), BFD_DEFAULTS["interval"]),
     "multiplier": Field(integer(2, 255), BFD_DEFAULTS["multiplier"]),
+    # How often the routers take a packet at most. The forecast needs it, and nobody sets it up here.
+    "router_interval": Field(integer(10, 60000, "milliseconds"), BFD_DEFAULTS["router_interval"]),
 }
 
 
@@ -126,6 +128,11 @@ def community_number(value: str) -> int:
     """Return the number by which FRR sorts communities."""
     high, low = WELL_KNOWN.get(value) or _numbers(value)
     return int(high) * 65536 + int(low)
+
+
+def bfd_interval(bfd: Mapping[str, Any]) -> int:
+    """Return in how many milliseconds a router expects a packet: the slower one of both decides (RFC 5880, 6.8.2)."""
+    return max(bfd["interval"], bfd["router_interval"])
 
 
 def bfd(value: Any) -> Checked:

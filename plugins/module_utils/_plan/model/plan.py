@@ -116,6 +116,7 @@ class Expected(NamedTuple):
     peers: Dict[str, List[str]] = {}  # by VIP: the addresses of the others that may hold it
     judged: float = 0  # also for so many, until a router has judged each check that changes
     sessions: List[str] = []  # the routers to which it announces VIPs by BGP
+    bfd_interval: int = 0  # in milliseconds, with which the forecast reckons
     announced: List[str] = []  # those VIPs, which are on its lo
     elects: bool = True  # whether VRRP has one holder for each VIP
     every_path: bool = False  # whether each of these routers must have the path to each VIP

@@ -23,7 +23,7 @@ SUMMARY = {
     "ipv4Unicast": {"routerId": "192.0.2.11", "peers": {"192.0.2.1": PEER}},
     "ipv6Unicast": {"peers": {"2001:db8::1": {"remoteAs": 64601, "state": "Active"}, "odd": 5}},
 }
-BFD = [{"peer": "192.0.2.1", "status": "up"}, "odd"]
+BFD = [{"peer": "192.0.2.1", "status": "up", "remote-receive-interval": 100}, "odd"]
 
 
 def reader(summary="{}", bfd="[]", code=0, err=""):
@@ -36,7 +36,7 @@ def reader(summary="{}", bfd="[]", code=0, err=""):
 
 def test_the_sessions_of_both_families():
     first, second = bgp.sessions(reader(json.dumps(SUMMARY), json.dumps(BFD)), now=1000.0)
-    assert first == bgp.Session("192.0.2.1", 64601, "ipv4", "Established", 996.0, 2, 0, 1, 0, "up")
+    assert first == bgp.Session("192.0.2.1", 64601, "ipv4", "Established", 996.0, 2, 0, 1, 0, "up", 100)
     assert second == bgp.Session("2001:db8::1", 64601, "ipv6", "Active", None, 0, 0, 0, 0, "")
 
 

@@ -7,6 +7,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.read import verifi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import pair
+from support.plans.racks import plan as racks_plan
+from support.plans.racks import racks
 
 VIP = "192.0.2.10"
 
@@ -116,6 +118,19 @@ def announced(every_path=False, **changes):
 def test_a_member_that_announces_has_its_vips_on_lo_whoever_else_has_them():
     assert announced() == announced(answering={VIP: ["02:00:00:00:00:02"]}) == ([], [])
     assert announced(on_loopback=["127.0.0.1"])[0] == [f"VIP {VIP} is not on lo, so this member does not announce it."]
+
+
+def test_a_router_that_notices_a_silent_member_later_than_forecast_is_named():
+    plan = {"sessions": [*ROUTERS], "bfd_interval": 50}
+    seen_of = {"bfd_intervals": {ROUTERS[0]: 50, ROUTERS[1]: 100, "10.0.9.9": 300}}
+    assert verification.slow_to_notice(plan, seen_of) == [
+        "10.0.1.2 takes a packet of BFD each 100 ms at most, and the forecast reckons with 50: set router_interval of "
+        "bfd to 100 in the inventory."
+    ]
+    assert verification.slow_to_notice({**plan, "bfd_interval": 100}, seen_of) == []
+    assert verification.slow_to_notice({}, {"bfd_intervals": {}}) == []
+    expected = as_data(racks_plan(racks(bgp={"bfd": {"router_interval": 100}})).members["lb1"].expected)
+    assert expected["bfd_interval"] == 100
 
 
 def test_without_any_session_nobody_sends_it_anything_and_without_one_of_them_somebody_does():

@@ -105,6 +105,19 @@ def test_a_router_that_all_depend_on_is_a_single_point_and_one_of_a_rack_is_not(
     assert rows(doubled, "single point") == rows(doubled, "loss of a router") == []
 
 
+def test_the_slower_side_of_bfd_decides_when_a_lost_host_is_noticed():
+    def with_bfd(**bfd):
+        members = racks()
+        for member in members:
+            member["settings"]["bgp"]["bfd"] = bfd
+        found = outages(members)
+        return {found[event]["outage_ms"] for event in (events.HOST_CUT, events.ROUTER_GONE)}, rows(members, "BFD")
+
+    assert with_bfd(router_interval=20) == with_bfd() == ({250}, ["BFD 50 ms x 3, as the members have it"])
+    assert with_bfd(router_interval=100) == ({400}, ["BFD 100 ms x 3, with router_interval"])
+    assert with_bfd(interval=100, router_interval=50)[0] == {400}
+
+
 def test_routers_need_as_many_paths_as_members_and_may_have_to_relax_the_comparison():
     assert "maximum-paths 3, hashed" in rows(racks(3), "share (ECMP)")[0]
     assert "multipath-relax" not in rows(racks(), "share (ECMP)")[0]

@@ -40,13 +40,13 @@ def test_the_defaults_of_a_peer():
             "route_reflector": False,
         }
     ]
-    assert found["bfd"] == {"interval": 50, "multiplier": 3}
+    assert found["bfd"] == {"interval": 50, "multiplier": 3, "router_interval": 10}
 
 
 def test_a_peer_has_what_all_have_unless_it_says_something_else():
     own = {"hold_time": 30, "password": "of-all", "bfd": {"interval": 100}, "local_address": "10.0.1.11"}
     found, faults = read({**OWN, **own, "peers": [PEER, {**PEER, "hold_time": 6, "bfd": False, "password": "its"}]})
-    assert faults == [] and found["bfd"] == {"interval": 100, "multiplier": 3}
+    assert faults == [] and found["bfd"] == {"interval": 100, "multiplier": 3, "router_interval": 10}
     assert [(one["hold_time"], one["keepalive_time"], one["bfd"], one["password"]) for one in found["peers"]] == [
         (30, 10, True, "of-all"),
         (6, 2, False, "its"),

@@ -181,7 +181,7 @@ def test_a_peer_has_the_families_and_times_that_follow():
     assert (peer["families"], peer["keepalive_time"], model()["bfd"]) == (
         ["ipv4"],
         3,
-        {"interval": 50, "multiplier": 3},
+        {"interval": 50, "multiplier": 3, "router_interval": 10},
     )
 
 
