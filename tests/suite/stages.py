@@ -94,7 +94,7 @@ def quick_check(request: Request) -> List[Stage]:
     changed = [
         replace(_gate(request, name), command=request.make(name, "SINCE=main")) for name in ("sanity", "ansible-lint")
     ]
-    return [*(_gate(request, name) for name in ("lint", "build")), *changed]
+    return [*changed, *(_gate(request, name) for name in ("lint", "build"))]
 
 
 def _gate(request: Request, name: str) -> Stage:
@@ -287,11 +287,11 @@ def test(request: Request) -> List[Stage]:
 
 
 def quick_test(request: Request) -> List[Stage]:
-    """All stages of the quick scope: what uses one core begins, and what uses every core ends, so that none is idle."""
+    """All stages of the quick scope: long ones begin, and short ones of one process each end, so that no core is idle."""
     images, first, *others = molecule(request)
     longest, *played = quick_unit(request)
     begin = [*compiled(request), images, first, longest, *netns(request)]
-    return [*begin, *played, *others, *quick_check(request), *pythons(request)]
+    return [*begin, *played, *others, *pythons(request), *quick_check(request)]
 
 
 GROUPS: Dict[str, Callable[[Request], List[Stage]]] = {
