@@ -22,6 +22,7 @@ from support.paths import ROOT
 from support.scope import FULL
 
 VENVS = ROOT / ".cache" / "pythons"
+UV = Path(sys.executable).with_name("uv")
 UNIT = ROOT / "tests" / "unit" / "plugins" / "module_utils"
 OLDEST = (3, 8)
 WORKERS = "3"  # the tests wait more than they compute
@@ -53,11 +54,15 @@ class Interpreter(NamedTuple):
         return "{}.{}".format(*self.version)
 
 
-def candidates(path: str, pyenvs: Iterable[Path]) -> List[Path]:
-    """Return the files that may be interpreters. Those of pyenv come first, because its shims on the PATH are slow."""
+def candidates(path: str, pyenvs: Iterable[Path], full: bool) -> List[Path]:
+    """Return the files that may be interpreters. Those of pyenv come first, because its shims on the PATH are slow.
+
+    :param full: of every version; otherwise only of the oldest
+    """
+    pattern = "python3.*" if full else "python{}.{}".format(*OLDEST)
     folders = [folder for pyenv in pyenvs for folder in sorted(pyenv.glob("versions/*/bin"))]
     folders += [Path(folder) for folder in path.split(os.pathsep) if folder]
-    return [file for folder in folders for file in sorted(folder.glob("python3.*")) if NAME.fullmatch(file.name)]
+    return [file for folder in folders for file in sorted(folder.glob(pattern)) if NAME.fullmatch(file.name)]
 
 
 def parse(output: str) -> Optional[Interpreter]:
@@ -83,11 +88,11 @@ def find(files: Iterable[Path], probe: Callable[[Path], str] = probe) -> List[In
     return list(interpreters.values())
 
 
-def available() -> List[Interpreter]:
+def available(full: bool) -> List[Interpreter]:
     """Return the interpreters of this machine."""
     # The pyenv of this Python, and that of the user: through sudo $HOME may be another one.
     pyenvs = [Path(sys.base_prefix).parent.parent, Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")]
-    return find(candidates(os.environ["PATH"], pyenvs))
+    return find(candidates(os.environ["PATH"], pyenvs, full))
 
 
 def select(available: Iterable[Interpreter], ours: Tuple[int, int], full: bool) -> Dict[str, Optional[Interpreter]]:
@@ -109,13 +114,19 @@ def create_environment(interpreter: Interpreter) -> Path:
     versions = ROOT / "test-requirements.txt"
     recipe = f"{interpreter.path} {TOOLS}\n{versions.read_text()}"
     if not ready.exists() or ready.read_text() != recipe:
-        run(interpreter.path, "-m", "venv", "--clear", str(folder)).check_returncode()
-        install = ("-m", "pip", "install", "--quiet", "--no-compile", "--constraint", str(versions), *TOOLS)
-        run(str(python), *install).check_returncode()
+        run(interpreter.path, "-m", "venv", "--clear", "--without-pip", str(folder)).check_returncode()
+        install(str(python), "--quiet", "--constraint", str(versions), *TOOLS)
         # Compiles what the tests import: the workers begin together, and would each compile all of it.
         run(str(python), *pytest_of(), "--collect-only", "-qq")
         ready.write_text(recipe)
     return python
+
+
+def install(python: str, *arguments: str) -> None:
+    """Install packages for an interpreter, by uv as `make setup` does, or by pip where uv is not there or fails."""
+    if not UV.exists() or run(str(UV), "pip", "install", "--python", python, *arguments).returncode:
+        run(python, "-m", "ensurepip").check_returncode()
+        run(python, "-m", "pip", "install", "--no-compile", *arguments).check_returncode()
 
 
 def pytest_of() -> List[str]:
@@ -188,7 +199,7 @@ def main() -> int:
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
     passed = True
-    for name, interpreter in select(available(), sys.version_info[:2], FULL).items():
+    for name, interpreter in select(available(FULL), sys.version_info[:2], FULL).items():
         report = folder and folder / f"pythons-{name}.xml"
         passed &= run_version(name, interpreter, report)
     return 0 if passed else 1
