@@ -86,6 +86,37 @@ def test_the_first_working_interpreter_of_a_name_is_used_and_no_other_one_is_pro
     assert asked == ["/shims/python3.8", "/shims/python3.11", "/usr/bin/python3.8", "/usr/bin/python3.11"]
 
 
+def test_each_test_is_run_by_one_of_the_processes():
+    """Each has its own folders, and leaves those of the others out."""
+    ignored = {name: {word for word in line if word.startswith("--ignore=")} for name, line in pythons.parts().items()}
+    given = [Path(word) for line in pythons.parts().values() for word in line if word.startswith("/")]
+    assert len(given) == len({*given})
+    assert {*pythons.TESTS} <= {str(path.relative_to(pythons.UNIT)) for path in given}
+    inner = [path for path in given if {*path.parents} & {*given}]
+    assert inner and all(f"--ignore={path}" in ignored["others"] for path in inner)
+    assert all(f"--ignore={path}" in each for path in pythons.LEFT_OUT for each in ignored.values())
+
+
+@pytest.mark.parametrize("failing", ["", "follow"])
+def test_a_version_passes_if_each_of_its_processes_does(tmp_path, monkeypatch, failing):
+    monkeypatch.setattr(pythons, "create_environment", lambda interpreter: tmp_path / "python")
+    reports = []
+
+    def run(*command):
+        (report,) = [word.partition("=")[2] for word in command if word.startswith("--junitxml=")]
+        reports.append(Path(report).name)
+        is_failing = bool(failing) and failing in report
+        said = "E   why\n1 failed\n" if is_failing else "2 passed\n"
+        return subprocess.CompletedProcess(command, int(is_failing), said)
+
+    monkeypatch.setattr(pythons, "run", run)
+    passed, output = pythons.run_tests(OLD, tmp_path / "pythons-3.8.xml")
+    assert passed == (not failing) and ("E   why" in output) == bool(failing)
+    assert sorted(reports) == [f"pythons-3.8-{name}.xml" for name in sorted(pythons.parts())]
+    if passed:
+        assert output == "; ".join(f"{name}: 2 passed" for name in pythons.parts())
+
+
 @pytest.mark.parametrize(
     "said, interpreter",
     [
