@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 from xml.etree import ElementTree
@@ -22,13 +23,16 @@ from support.paths import ROOT
 from support.scope import FULL
 
 VENVS = ROOT / ".cache" / "pythons"
+UV = Path(sys.executable).with_name("uv")
 UNIT = ROOT / "tests" / "unit" / "plugins" / "module_utils"
 OLDEST = (3, 8)
-WORKERS = "3"  # the tests wait more than they compute
 # The packages that the tests import; pip chooses versions for the interpreter.
-TOOLS = ("aiohttp", "dnspython", "hypothesis", "netaddr", "pytest", "pytest-xdist", "pyyaml", "scapy")
+TOOLS = ("aiohttp", "dnspython", "hypothesis", "netaddr", "pytest", "pyyaml", "scapy")
 # The folders of tests for code that runs on targets.
 TESTS = ("_agent", "_host", "_shared")
+# The folders that have a process of their own, at the same time: their tests wait more than they compute. Workers that
+# share the tests would each collect all of them, and their reports take a tenth of the time.
+APART = {"follow": UNIT / "_agent" / "follow", "proxy": UNIT / "_agent" / "proxy"}
 LEFT_OUT = (
     UNIT / "_host" / "deploy" / "test_embedded.py",  # starts Ansible
     UNIT / "_host" / "read" / "test_frr_text.py",  # has frr.conf rendered by Ansible, as the next one
@@ -53,11 +57,15 @@ class Interpreter(NamedTuple):
         return "{}.{}".format(*self.version)
 
 
-def candidates(path: str, pyenvs: Iterable[Path]) -> List[Path]:
-    """Return the files that may be interpreters. Those of pyenv come first, because its shims on the PATH are slow."""
+def candidates(path: str, pyenvs: Iterable[Path], full: bool) -> List[Path]:
+    """Return the files that may be interpreters. Those of pyenv come first, because its shims on the PATH are slow.
+
+    :param full: of every version; otherwise only of the oldest
+    """
+    pattern = "python3.*" if full else "python{}.{}".format(*OLDEST)
     folders = [folder for pyenv in pyenvs for folder in sorted(pyenv.glob("versions/*/bin"))]
     folders += [Path(folder) for folder in path.split(os.pathsep) if folder]
-    return [file for folder in folders for file in sorted(folder.glob("python3.*")) if NAME.fullmatch(file.name)]
+    return [file for folder in folders for file in sorted(folder.glob(pattern)) if NAME.fullmatch(file.name)]
 
 
 def parse(output: str) -> Optional[Interpreter]:
@@ -83,11 +91,11 @@ def find(files: Iterable[Path], probe: Callable[[Path], str] = probe) -> List[In
     return list(interpreters.values())
 
 
-def available() -> List[Interpreter]:
+def available(full: bool) -> List[Interpreter]:
     """Return the interpreters of this machine."""
     # The pyenv of this Python, and that of the user: through sudo $HOME may be another one.
     pyenvs = [Path(sys.base_prefix).parent.parent, Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")]
-    return find(candidates(os.environ["PATH"], pyenvs))
+    return find(candidates(os.environ["PATH"], pyenvs, full))
 
 
 def select(available: Iterable[Interpreter], ours: Tuple[int, int], full: bool) -> Dict[str, Optional[Interpreter]]:
@@ -109,19 +117,31 @@ def create_environment(interpreter: Interpreter) -> Path:
     versions = ROOT / "test-requirements.txt"
     recipe = f"{interpreter.path} {TOOLS}\n{versions.read_text()}"
     if not ready.exists() or ready.read_text() != recipe:
-        run(interpreter.path, "-m", "venv", "--clear", str(folder)).check_returncode()
-        install = ("-m", "pip", "install", "--quiet", "--no-compile", "--constraint", str(versions), *TOOLS)
-        run(str(python), *install).check_returncode()
-        # Compiles what the tests import: the workers begin together, and would each compile all of it.
-        run(str(python), *pytest_of(), "--collect-only", "-qq")
+        run(interpreter.path, "-m", "venv", "--clear", "--without-pip", str(folder)).check_returncode()
+        install(str(python), "--quiet", "--constraint", str(versions), *TOOLS)
+        # Compiles what the tests import: the processes begin together, and would each compile most of it.
+        run(str(python), *pytest_of(*(UNIT / name for name in TESTS)), "--collect-only", "-qq")
         ready.write_text(recipe)
     return python
 
 
-def pytest_of() -> List[str]:
-    """Return the arguments of Python for pytest with all of these tests."""
-    left_out = [f"--ignore={path}" for path in LEFT_OUT]
-    return ["-m", "pytest", "-p", "no:cacheprovider", *left_out, *(str(UNIT / name) for name in TESTS)]
+def install(python: str, *arguments: str) -> None:
+    """Install packages for an interpreter, by uv as `make setup` does, or by pip where uv is not there or fails."""
+    if not UV.exists() or run(str(UV), "pip", "install", "--python", python, *arguments).returncode:
+        run(python, "-m", "ensurepip").check_returncode()
+        run(python, "-m", "pip", "install", "--no-compile", *arguments).check_returncode()
+
+
+def pytest_of(*paths: Path, without: Iterable[Path] = ()) -> List[str]:
+    """Return the arguments of Python for pytest with the tests of some folders."""
+    ignored = [f"--ignore={path}" for path in (*LEFT_OUT, *without)]
+    return ["-m", "pytest", "-p", "no:cacheprovider", *ignored, *map(str, paths)]
+
+
+def parts() -> Dict[str, List[str]]:
+    """Return the arguments of Python for each process that runs a part of these tests."""
+    apart = {name: pytest_of(path) for name, path in APART.items()}
+    return {**apart, "others": pytest_of(*(UNIT / name for name in TESTS), without=APART.values())}
 
 
 def runs(path: Path) -> bool:
@@ -133,21 +153,27 @@ def runs(path: Path) -> bool:
 def run_tests(interpreter: Interpreter, report: Optional[Path]) -> Tuple[bool, str]:
     """Run the tests; return whether they passed, and the output.
 
-    :param report: the JUnit file to write
+    :param report: the JUnit file to write; each process writes one beside it, with its name
     """
     # The quick scope runs these tests under no other Python.
     profile = "each line" if FULL else "quick"
-    options = [f"--hypothesis-profile={profile}", "--numprocesses", WORKERS]
-    if report:
-        options.append(f"--junitxml={report}")
+    options = [f"--hypothesis-profile={profile}"]
     try:
         python = create_environment(interpreter)
-        done = run(str(python), *pytest_of(), *options)
     except subprocess.CalledProcessError as error:
         output = f"{error}\n{error.output}"
         write_verdict(report, interpreter.name, "error", output)
         return False, output
-    return done.returncode == 0, done.stdout
+
+    def run_part(name: str) -> subprocess.CompletedProcess[str]:
+        junit = [f"--junitxml={report.with_name(f'{report.stem}-{name}.xml')}"] if report else []
+        return run(str(python), *parts()[name], *options, *junit)
+
+    with ThreadPoolExecutor(len(parts())) as pool:
+        done = dict(zip(parts(), pool.map(run_part, parts())))
+    failed = [each.stdout for each in done.values() if each.returncode]
+    passed = "; ".join(f"{name}: {each.stdout.splitlines()[-1]}" for name, each in done.items() if not each.returncode)
+    return not failed, "\n".join([*failed, passed])
 
 
 def write_verdict(report: Optional[Path], name: str, verdict: str, reason: str) -> None:
@@ -188,7 +214,7 @@ def main() -> int:
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
     passed = True
-    for name, interpreter in select(available(), sys.version_info[:2], FULL).items():
+    for name, interpreter in select(available(FULL), sys.version_info[:2], FULL).items():
         report = folder and folder / f"pythons-{name}.xml"
         passed &= run_version(name, interpreter, report)
     return 0 if passed else 1

@@ -80,7 +80,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", params=CORES if FULL else [OLDEST])
 def controller(request: pytest.FixtureRequest, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Controller:
-    python = {each.name: each.path for each in pythons.available()}.get(CORES[request.param])
+    python = {each.name: each.path for each in pythons.available(full=True)}.get(CORES[request.param])
     if python is None:
         pytest.skip(f"there is no Python {CORES[request.param]} with venv on this machine")
     made = Controller(request.param, VENVS / request.param, tmp_path_factory.mktemp("home"))

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import random
 from typing import Any, NamedTuple
@@ -63,7 +65,12 @@ SHAPES = [
 
 
 def simulated() -> list[dict[str, Any]]:
-    """Return the results of a drill, always the same ones."""
+    """Return the results of a drill, always the same ones. The caller may change them."""
+    return copy.deepcopy(_simulated())
+
+
+@functools.cache
+def _simulated() -> list[dict[str, Any]]:
     chance = random.Random(18)
     return [_result(shape, chance) for shape in SHAPES]
 

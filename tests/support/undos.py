@@ -24,6 +24,7 @@ LOOKS_S = 1.5
 AFTER_S = 40.0  # for which the times of a fast host are
 STARTS_S = 1.0  # what the program of the undo needs until it acts
 BOOT_S = 20.0
+PERIOD = 2 * SECOND  # of which each interval of an Advertisement is a part
 
 
 class Member:
@@ -95,6 +96,22 @@ class World:
 
     def passes(self, seconds: float) -> None:
         self.sim.run(self.sim.now + round(seconds * SECOND))
+
+    def ends(self, seconds: float) -> None:
+        """Let the last seconds pass. Once nobody is to act, and the link repeats itself, what is left is the same."""
+        end, before = self.sim.now + round(seconds * SECOND), None
+        while self.sim.now < end:
+            self.sim.run(min(end, self.sim.now + PERIOD))
+            found, acts = self._pattern()
+            if found == before and not acts:
+                self.sim.now = end
+            before = found
+
+    def _pattern(self) -> Tuple[object, bool]:
+        """Return what the routers do from now on, and whether somebody else is to act."""
+        now, on_link = self.sim.now, self.sim.in_flight()
+        routers = [(each._replace(deadline=None), each.deadline and each.deadline - now) for each in self.sim.states]
+        return (routers, on_link), any(instance < 0 for _after, instance, _what in on_link)
 
     def arm(self, name: str) -> None:
         member = self.members[name]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -49,6 +50,30 @@ def test_a_version_without_an_environment_fails(tmp_path, capsys, monkeypatch):
     assert ElementTree.parse(report).find("testsuite/testcase/error") is not None
 
 
+@pytest.mark.parametrize("uv_fails", [False, True])
+def test_the_packages_are_installed_by_uv_and_by_pip_where_uv_cannot(tmp_path, monkeypatch, uv_fails):
+    """uv takes a twentieth of the work. It does not read pip's configuration, which may name the only index."""
+    monkeypatch.setattr(pythons, "VENVS", tmp_path)
+    monkeypatch.setattr(pythons, "UV", tmp_path / "uv")
+    pythons.UV.touch()
+    ran = []
+
+    def run(*command):
+        (tmp_path / "3.8").mkdir(exist_ok=True)
+        ran.append(" ".join(command))
+        return subprocess.CompletedProcess(command, int(uv_fails and command[0] == str(pythons.UV)))
+
+    monkeypatch.setattr(pythons, "run", run)
+    assert pythons.create_environment(OLD) == tmp_path / "3.8" / "bin" / "python"
+    installs = [line.partition(" install")[0] for line in ran if " install " in line]
+    by_pip = [f"{tmp_path}/3.8/bin/python -m pip"]
+    assert installs == [f"{tmp_path}/uv pip", *(by_pip if uv_fails else [])]
+    assert any("ensurepip" in line for line in ran) == uv_fails
+    ran.clear()
+    pythons.create_environment(OLD)
+    assert ran == []
+
+
 def test_the_first_working_interpreter_of_a_name_is_used_and_no_other_one_is_probed():
     files = [Path(folder, name) for folder in ("/shims", "/usr/bin", "/opt") for name in ("python3.8", "python3.11")]
     asked = []
@@ -59,6 +84,37 @@ def test_the_first_working_interpreter_of_a_name_is_used_and_no_other_one_is_pro
 
     assert pythons.find(files, ask) == [OLD, MIDDLE]
     assert asked == ["/shims/python3.8", "/shims/python3.11", "/usr/bin/python3.8", "/usr/bin/python3.11"]
+
+
+def test_each_test_is_run_by_one_of_the_processes():
+    """Each has its own folders, and leaves those of the others out."""
+    ignored = {name: {word for word in line if word.startswith("--ignore=")} for name, line in pythons.parts().items()}
+    given = [Path(word) for line in pythons.parts().values() for word in line if word.startswith("/")]
+    assert len(given) == len({*given})
+    assert {*pythons.TESTS} <= {str(path.relative_to(pythons.UNIT)) for path in given}
+    inner = [path for path in given if {*path.parents} & {*given}]
+    assert inner and all(f"--ignore={path}" in ignored["others"] for path in inner)
+    assert all(f"--ignore={path}" in each for path in pythons.LEFT_OUT for each in ignored.values())
+
+
+@pytest.mark.parametrize("failing", ["", "follow"])
+def test_a_version_passes_if_each_of_its_processes_does(tmp_path, monkeypatch, failing):
+    monkeypatch.setattr(pythons, "create_environment", lambda interpreter: tmp_path / "python")
+    reports = []
+
+    def run(*command):
+        (report,) = [word.partition("=")[2] for word in command if word.startswith("--junitxml=")]
+        reports.append(Path(report).name)
+        is_failing = bool(failing) and failing in report
+        said = "E   why\n1 failed\n" if is_failing else "2 passed\n"
+        return subprocess.CompletedProcess(command, int(is_failing), said)
+
+    monkeypatch.setattr(pythons, "run", run)
+    passed, output = pythons.run_tests(OLD, tmp_path / "pythons-3.8.xml")
+    assert passed == (not failing) and ("E   why" in output) == bool(failing)
+    assert sorted(reports) == [f"pythons-3.8-{name}.xml" for name in sorted(pythons.parts())]
+    if passed:
+        assert output == "; ".join(f"{name}: 2 passed" for name in pythons.parts())
 
 
 @pytest.mark.parametrize(
@@ -79,10 +135,13 @@ def test_pyenvs_folder_comes_before_the_path_and_only_interpreters_are_candidate
     there = pyenv / "versions" / "3.8.18" / "bin"
     for folder in (on_path, there):
         folder.mkdir(parents=True)
-        for name in ("python3", "python3.8", "python3.8-config", "python3.8m"):
+        for name in ("python3", "python3.8", "python3.8-config", "python3.8m", "python3.11"):
             (folder / name).touch()
     path = os.pathsep.join(["", str(tmp_path / "none"), str(on_path)])
-    assert pythons.candidates(path, [tmp_path / "nowhere", pyenv]) == [there / "python3.8", on_path / "python3.8"]
+    oldest = [there / "python3.8", on_path / "python3.8"]
+    every = [there / "python3.11", oldest[0], on_path / "python3.11", oldest[1]]
+    assert pythons.candidates(path, [tmp_path / "nowhere", pyenv], full=False) == oldest
+    assert pythons.candidates(path, [tmp_path / "nowhere", pyenv], full=True) == every
 
 
 def test_what_runs_under_other_pythons_is_the_code_for_targets_without_what_needs_ansible():

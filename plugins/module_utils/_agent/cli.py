@@ -11,7 +11,6 @@ import sys
 from typing import Any, List, Optional
 
 from . import VERSION
-from .vrrp.core import packet
 
 GOOD, REFUSED = 0, 1  # and 2 for a wrong command line, which is argparse's
 FORMATS = ("table", "json", "prometheus")
@@ -75,7 +74,7 @@ def _parse(arguments: Optional[List[str]]) -> Any:
 
 
 def _add_server(commands: Any) -> None:
-    from .proxy.master.server_states import ADMIN_STATES
+    from .proxy.settings import ADMIN_STATES
 
     purpose = "take a server out of the service of the proxy or of the direct plane, or back"
     server = commands.add_parser("server", help=purpose, description=f"{purpose}.".capitalize())
@@ -178,6 +177,7 @@ def _missing_privilege() -> Optional[str]:
     import socket
 
     from .net import linux
+    from .vrrp.core import packet
 
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_RAW, packet.PROTOCOL) as probe:

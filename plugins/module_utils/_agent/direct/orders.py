@@ -9,7 +9,7 @@ import os
 from typing import Any, Dict
 
 from ..checks.outcome import in_words
-from ..proxy.master.server_states import ADMIN_STATES, READY
+from ..proxy.settings import ADMIN_STATES, READY
 
 NAME = "orders.json"  # in the folder of the status socket
 

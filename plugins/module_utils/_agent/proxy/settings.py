@@ -26,6 +26,8 @@ BALANCES = (ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE)
 
 UP, LATE, DOWN, DRAIN, MAINT = "up", "late", "down", "drain", "maint"
 STATES = (UP, LATE, DOWN, DRAIN, MAINT)  # of a server; only an up server gets new connections, or a late one if none is
+READY = "ready"  # the order that revokes the others
+ADMIN_STATES = (READY, DRAIN, MAINT)
 
 STARTING, SERVING, DRAINING, HUNG = "starting", "serving", "draining", "hung"
 WORKER_STATES = (STARTING, SERVING, DRAINING, HUNG)

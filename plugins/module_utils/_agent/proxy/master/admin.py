@@ -15,7 +15,8 @@ from typing import Any, Callable, Dict, List, Optional
 from ...config.schema import nearest
 from ...runtime import status_socket
 from ...runtime.request_server import Answer, Answered
-from .server_states import ADMIN_STATES, Health
+from ..settings import ADMIN_STATES
+from .server_states import Health
 
 MAX_REQUEST = 4096  # bytes of a request
 RELOAD = {"order": "reload"}

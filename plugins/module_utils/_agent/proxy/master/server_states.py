@@ -15,12 +15,10 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional
 from ...checks.checks_process import Result, Run
 from ...checks.settings import Check
 from ...runtime.loop import MILLION, Loop, Timer
-from ..settings import DOWN, DRAIN, LATE, MAINT, NONE, UP, Server, Service, in_use
+from ..settings import DOWN, DRAIN, LATE, MAINT, NONE, READY, UP, Server, Service, in_use
 from ..settings import Health as HealthSettings
 from ..worker import proxy_header
 
-READY = "ready"  # the order that revokes the others
-ADMIN_STATES = (READY, DRAIN, MAINT)
 RAMP_STEPS = 20  # of a slow start, as HAProxy's
 MIN_RAMP_STEP = MILLION // 10
 MIN_RAMP_SHARE = 0.05  # of its weight, for a server that has just come up

@@ -307,6 +307,16 @@ def test_what_lives_long_brings_nothing_heavy_along(life):
     assert HEAVY & set(ran.stdout.split()) == set()
 
 
+def test_a_command_line_is_read_without_what_other_commands_need():
+    """The archive is compiled at each start, and a Backup waits for it."""
+    code = "import sys; sys.path.insert(0, '.'); from _agent import cli; cli._parse(['vrrp', '--config', 'x']); "
+    listing = "print(*(name for name, found in sys.modules.items() if not hasattr(found, '__path__')))"
+    command = [sys.executable, "-I", "-c", code + listing]
+    ran = subprocess.run(command, cwd=MODULE_UTILS, capture_output=True, text=True, timeout=60, check=True)
+    ours = {name for name in ran.stdout.split() if name.startswith("_agent.")}
+    assert ours == {"_agent.cli", "_agent.checks.settings", "_agent.proxy.settings"}
+
+
 def test_what_lives_long_imports_its_own_modules_at_its_start():
     """Later the archive may be a newer one, and what Python knows of the old one does not fit it."""
     late = [

@@ -7,8 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import server_states
+from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.views import metrics
 from support.key_tables import expected, rows
 from support.paths import DOCS
@@ -48,5 +47,5 @@ def test_every_metric_is_named():
 
 
 def test_every_order_is_described():
-    for order in server_states.ADMIN_STATES:
+    for order in settings.ADMIN_STATES:
         assert f"| `server {order} web/a` |" in TEXT

@@ -115,6 +115,10 @@ def wait(world, seconds):
     world.passes(seconds * world.after / AFTER_S)
 
 
+def ends(world, seconds):
+    world.ends(seconds * world.after / AFTER_S)
+
+
 def each_has_one_holder(world):
     return all(len(members) == 1 for members in world.holders().values())
 
@@ -122,7 +126,7 @@ def each_has_one_holder(world):
 @in_each_order()
 def test_a_run_that_nobody_interrupts_ends_with_the_new_settings(world):
     assert play(world)
-    wait(world, 120)
+    ends(world, 120)
     assert set(world.runs().values()) == {"new"} and world.holders() == AS_PREFERRED
     assert world.two_held() < HANDOVER_S
 
@@ -130,7 +134,7 @@ def test_a_run_that_nobody_interrupts_ends_with_the_new_settings(world):
 @in_each_order(STEPS)
 def test_a_controller_that_dies_at_any_step_leaves_members_that_return_within_a_minute(world, until):
     play(world, until)
-    wait(world, BACK_S)
+    ends(world, BACK_S)
     confirmed = any(member.confirmed for member in world.members.values())
     assert world.two_held() < HANDOVER_S
     if confirmed:  # those that were not told stay stopped, until the next run
@@ -146,7 +150,7 @@ def test_a_controller_that_dies_at_any_step_leaves_members_that_return_within_a_
 def test_a_host_that_is_lost_with_the_controller_does_not_split_the_others_when_it_boots(world, until, lost):
     play(world, until)
     world.crash(lost)
-    wait(world, 2 * BACK_S)
+    ends(world, 2 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for which in world.runs().values() if which}) == 1
@@ -156,7 +160,7 @@ def test_a_host_that_is_lost_with_the_controller_does_not_split_the_others_when_
 def test_without_a_host_that_does_not_come_back_the_others_serve(world, until, lost):
     play(world, until)
     world.crash(lost, boots=False)
-    wait(world, BACK_S + 15)  # the VIPs must be free for twice as long as any router waits
+    ends(world, BACK_S + 15)  # the VIPs must be free for twice as long as any router waits
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for name, which in world.runs().items() if which and name != lost}) == 1
@@ -170,7 +174,7 @@ def test_where_the_first_is_gone_no_return_takes_the_vips_from_those_that_serve(
     world.crash(NAMES[0], boots=False)
     world.passes(15 * world.pace)  # until the others have taken over
     taken = world.sim.now
-    wait(world, 2 * BACK_S)
+    ends(world, 2 * BACK_S)
     assert not world.spans(lambda count: count != 1, since=taken)
     assert all(world.runs()[name] for name in NAMES[1:])
 
@@ -178,7 +182,7 @@ def test_where_the_first_is_gone_no_return_takes_the_vips_from_those_that_serve(
 @in_each_order(STEPS, [39.0, 45.0, 49.0, 53.0, 70.0])
 def test_a_controller_that_lives_but_is_too_slow_splits_nothing(world, at, pause):
     play(world, pause_at=at, pause=pause)
-    wait(world, 2 * BACK_S)
+    ends(world, 2 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for which in world.runs().values() if which}) == 1
@@ -187,7 +191,7 @@ def test_a_controller_that_lives_but_is_too_slow_splits_nothing(world, at, pause
 @in_each_order(STEPS, [6.0, 11.0, 20.0])
 def test_a_slow_step_does_not_end_a_run_within_the_time_of_the_members(world, at, pause):
     assert play(world, pause_at=at, pause=pause)
-    wait(world, 2 * BACK_S)
+    ends(world, 2 * BACK_S)
     assert set(world.runs().values()) == {"new"} and world.holders() == AS_PREFERRED
     assert world.two_held() < HANDOVER_S
 
@@ -195,7 +199,7 @@ def test_a_slow_step_does_not_end_a_run_within_the_time_of_the_members(world, at
 @in_each_order(SIGN, range(1, 2 * len(SIGN)))
 def test_a_controller_that_dies_while_it_gives_another_heartbeat_splits_nothing(world, at, later):
     play(world, until=at + later, pause_at=at, pause=6.0)
-    wait(world, 2 * BACK_S)
+    ends(world, 2 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert world.runs() == dict.fromkeys(NAMES, "old")
@@ -204,7 +208,7 @@ def test_a_controller_that_dies_while_it_gives_another_heartbeat_splits_nothing(
 @in_each_order([35.5, 36.0, 36.5, 37.0, 37.5], [3.0, 6.0, 9.0, 12.0])
 def test_a_slow_run_whose_heartbeat_comes_as_members_begin_to_return_splits_nothing(world, pause, then_s):
     play(world, pause_at=SIGN[0], pause=pause, then_s=then_s)
-    wait(world, 3 * BACK_S)
+    ends(world, 3 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert len({which for which in world.runs().values() if which}) == 1
@@ -213,7 +217,7 @@ def test_a_slow_run_whose_heartbeat_comes_as_members_begin_to_return_splits_noth
 @in_each_order(STEPS, [11.0, 25.0, 36.0])
 def test_a_controller_that_dies_after_a_slow_step_splits_nothing(world, at, pause):
     play(world, until=at + 1, pause_at=at, pause=pause)
-    wait(world, 3 * BACK_S)
+    ends(world, 3 * BACK_S)
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
 
@@ -223,7 +227,7 @@ def test_settings_whose_checks_fail_for_a_while_split_nothing_and_the_old_ones_s
     begin = world.sim.now + round(at * STEP_S * world.pace * SECOND)
     world.sim.call_at(begin, lambda _sim: world.checks_fail(lasts * world.after / AFTER_S))
     is_proved = play(world)
-    wait(world, BACK_S + (lasts if is_proved else 0))
+    ends(world, BACK_S + (lasts if is_proved else 0))
     assert world.two_held() < HANDOVER_S
     assert each_has_one_holder(world)
     assert set(world.runs().values()) == ({"new"} if is_proved else {"old"})
