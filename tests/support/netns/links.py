@@ -137,10 +137,14 @@ class Node:
         pids = subprocess.run(["ip", "netns", "pids", self.namespace], check=True, capture_output=True, text=True)
         return list(map(int, pids.stdout.split()))
 
-    def python(self, code, *arguments, stdin=None):
-        """Start Python code in the namespace; it ends with the test."""
+    def python(self, code, *arguments, stdin=None, packages=False):
+        """Start Python code in the namespace; it ends with the test.
+
+        :param packages: whether it imports some; otherwise it starts in half the time
+        """
         environment = dict(os.environ, PYTHONPATH=str(COLLECTIONS))
-        command = ["ip", "netns", "exec", self.namespace, sys.executable, "-c", code, *map(str, arguments)]
+        python = [sys.executable, *([] if packages else ["-S"]), "-c", code]
+        command = ["ip", "netns", "exec", self.namespace, *python, *map(str, arguments)]
         pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "text": True}
         process = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
         self.processes.append(process)
