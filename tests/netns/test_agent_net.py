@@ -20,7 +20,6 @@ from support.netns.captures import GOOD, dissect
 from support.netns.links import VIP, VIP6, temporary_link
 from support.netns.namespaces import inside
 from support.netns.recorder import open_capture
-from support.scapy_layers import IP, Ether, IPv6
 from support.waiting import LIMIT_S, until
 
 V2 = packet.Advertisement(2, 51, 100, packet.SECOND, (VIP,), packet.PASSWORD, b"secret", packet.RFC3768)
@@ -142,6 +141,8 @@ def test_an_advertisement_is_a_well_formed_packet_to_its_destination(quiet, open
     with contextlib.closing(open_capture(quiet.lb2.namespace)) as frames:
         send(port, quiet.lb1, family, to)
         frame = capture(frames)
+    from support.scapy_layers import IP, Ether, IPv6  # which each worker of the stage would import
+
     ether = Ether(frame)
     assert (ether.src, ether.dst) == (quiet.lb1.mac, MACS.get((family, cast), quiet.lb2.mac))
     if family == 4:

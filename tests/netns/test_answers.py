@@ -60,7 +60,7 @@ class Asked(Cluster):
         self.ask(name)
 
     def _stand_in(self, name, what, port):
-        command = ["ip", "netns", "exec", self.nodes[name].namespace, sys.executable, "-c"]
+        command = ["ip", "netns", "exec", self.nodes[name].namespace, sys.executable, "-IS", "-c"]
         self.running[f"{name}'s {what}"] = subprocess.Popen(
             [*command, STAND_IN.replace("PORT", str(port))], start_new_session=True
         )

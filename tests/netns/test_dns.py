@@ -116,7 +116,9 @@ def start_named(started, folder, zones, refusing=(), records=None):
         allowed = "none" if zone in refusing else "any"
         statements.append(f'zone "{zone}" {{ type primary; file "{zone}"; allow-update {{ {allowed}; }}; }};')
     (folder / "named.conf").write_text("\n".join([*statements, ""]))
-    return started("named", 53, "-g", "-c", folder / "named.conf")
+    asking = started("named", 53, "-g", "-c", folder / "named.conf")
+    until(lambda: all(asking(f"{zone}.", "SOA") for zone in zones), "named answers, and has not loaded its zones")
+    return asking
 
 
 def nsupdate(link, script):

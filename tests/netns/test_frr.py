@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import bgp
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files, units
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import frr as _frr
 from support.netns.links import sh, temporary_link
 from support.netns.speakers import RELOADER, Member, Speaker, speakers
 from support.rendering import frr
@@ -258,7 +259,8 @@ def test_a_file_that_frr_refuses_changes_nothing(network):
     assert (network.member.path.read_text(), network.member.frr.running()) == (before, running)
 
 
-def test_frr_returns_to_what_it_ran_if_it_does_not_come_to_run_a_file(network):
+def test_frr_returns_to_what_it_ran_if_it_does_not_come_to_run_a_file(network, monkeypatch):
+    monkeypatch.setattr(_frr, "SETTLE_LIMIT", 1)  # for what never comes
     before, sessions = network.member.path.read_text(), network.member.sessions()
     never = text(communities=["64512:5"]).replace("transmit-interval 50", "transmit-interval 50\n  detect-multiplier 3")
     with pytest.raises(units.Failed, match="it lacks bfd / profile onprem / detect-multiplier 3"):

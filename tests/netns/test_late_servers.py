@@ -16,10 +16,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pace
 from support.netns.links import PORT, sh, temporary_link
 from support.netns.namespaces import inside
 from support.netns.two_servers import ONE, OTHER, QUICK, READY, Embedded, Native, ask, pages_of
-from support.waiting import LIMIT_S, until
+from support.waiting import LIMIT_S, pause, until
 
 LATE_S = 1
 ENOUGH = 40  # connections
+PACE_S = 0.01  # between two of them: a state of a server lasts for many
 FIRST_RELEASE = {"interval": 2, "fall": 3}
 HALF_LATE = (200, 0.3)  # for a quick check, and soon enough that several can be waited for
 LATE, NO, HUNG = (200, LATE_S), (503, 0), (200, 10 * LIMIT_S)
@@ -59,6 +60,7 @@ class Clients:
     def _run(self):
         while not self._over.is_set():
             self.answers.append(ask(self._link))
+            pause(PACE_S)
 
     def find(self, *names):
         """Wait until these servers, and no others, have answered for a while; "" is nobody."""

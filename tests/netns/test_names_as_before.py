@@ -9,13 +9,10 @@ Real dnsmasq and the host's libc, against name servers that know a name or not, 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import shutil
 import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import dns.exception
 import dns.message
@@ -26,7 +23,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolve
 from support.netns import name_servers
 from support.netns.links import temporary_link
 from support.netns.namespaces import inside
-from support.waiting import LIMIT_S, until
+from support.waiting import until
 
 CLUSTER = {"layout": "cluster", "name": "lab", "domain": "example.com", "api_vips": ["192.0.2.10"]}
 CLUSTER["ingress_vips"] = ["192.0.2.20"]
@@ -69,14 +66,10 @@ def planned(servers, options=""):
     return text, found, found.config.replace(resolver.FOLDER, "FOLDER")
 
 
-def look_up(servers, dnsmasq, options=""):
+def host(servers, dnsmasq, options=""):
     before, found, config = planned(servers, options)
     given = {"servers": servers, "dnsmasq": dnsmasq, "config": config, "upstreams": found.asked}
-    given["resolv_conf"] = found.resolv_conf if dnsmasq else before
-    command = ["unshare", "--net", "--mount", sys.executable, name_servers.__file__, json.dumps(given)]
-    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=LIMIT_S + 60, text=True, env=paths)
-    return json.loads(done.stdout)
+    return {**given, "resolv_conf": found.resolv_conf if dnsmasq else before}
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +81,8 @@ def program(tmp_path_factory):
 
 def test_a_host_resolves_what_it_resolved_and_asks_in_the_same_order(program):
     every = [*KNOWN, *cases(48, 24)]
-    with ThreadPoolExecutor(8) as pool:
-        before = pool.map(lambda servers: look_up(servers, ""), every)
-        after = pool.map(lambda servers: look_up(servers, program), every)
-        found = list(zip(every, before, after))
+    answers = name_servers.look_up([host(servers, with_it) for with_it in ("", program) for servers in every])
+    found = list(zip(every, answers[: len(every)], answers[len(every) :]))
     lost = [each for each in found if each[1]["found"] and each[2]["found"] != each[1]["found"]]
     disordered = [each for each in found if each[2]["asked"] != sorted(each[2]["asked"])]
     assert (lost, disordered) == ([], [])
@@ -100,8 +91,7 @@ def test_a_host_resolves_what_it_resolved_and_asks_in_the_same_order(program):
 def test_where_every_name_server_fails_the_client_is_told_before_its_next_try(program):
     """dnsmasq keeps the failure of the last one to itself."""
     patient = "options timeout:30 attempts:1\n"
-    with ThreadPoolExecutor(8) as pool:
-        found = list(zip(FAILING, pool.map(lambda servers: look_up(servers, program, patient), FAILING)))
+    found = list(zip(FAILING, name_servers.look_up([host(servers, program, patient) for servers in FAILING])))
     assert [each for each in found if each[1]["found"] or each[1]["unanswered"]] == []
 
 

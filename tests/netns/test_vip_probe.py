@@ -76,7 +76,7 @@ while True:
 def probing(link, address=VIP, **more):
     members = [{"name": name, "macs": [getattr(link, name).mac.upper()]} for name in ("lb1", "lb2")]
     options = {"address": address, "port": PORT, "duration": 1.5, "members": members, **more}
-    return link.client.python(PROBE, json.dumps(options))
+    return link.client.python(PROBE, json.dumps(options), packages=True)
 
 
 def result(process):

@@ -54,7 +54,7 @@ needs_keepalived = pytest.mark.skipif(not shutil.which("keepalived"), reason="th
 
 
 def start(node, module, **options):
-    return node.python(MODULE, module, json.dumps(options))
+    return node.python(MODULE, module, json.dumps(options), packages=True)
 
 
 def result(process):

@@ -18,10 +18,14 @@ from support.scenarios import EVERY, IMAGE_OF, IMAGES
 from .runner import LIMIT_S, Stage
 
 QUICK_RUNS = ("default:debian12", "agent:debian13")  # each engine, each image
-# Each worker collects all tests of its stage: 13 s of CPU here, and 6 s in netns.
+# Each worker collects all tests of its stage: 13 s of CPU here, and 2 s in netns.
 WORKERS = ("--numprocesses", "3", "--dist", "loadfile")  # these tests wait a third of their time
-# These wait most of it. In the order of tests/netns/conftest.py, which begins with the files that take longest.
-NETNS_WORKERS = ("--numprocesses", "6", "--dist", "loadfile", "--no-loadscope-reorder")
+# These wait most of it. In the order of tests/netns/conftest.py, which begins with the files that take longest. None of
+# them has a use for hypothesis, which its plugin imports.
+NETNS_WORKERS = (
+    *("--numprocesses", "6", "--dist", "loadfile", "--no-loadscope-reorder"),
+    *("-p", "no:hypothesispytest"),
+)
 PLAYED = "tests/unit/playbooks"
 NOT_ROOT = ("-m", "not root")
 ONCE = "--controller-only"  # without the tests that run under the oldest Python

@@ -18,8 +18,7 @@ def run(program, data, protocol=0):
         if code == bpf.RETURN:
             return operand
         if code == bpf.LOAD_HALF:
-            assert operand == PROTOCOL
-            accumulator = protocol
+            accumulator = protocol if operand == PROTOCOL else int.from_bytes(data[operand : operand + 2], "big")
         elif code in (bpf.LOAD_BYTE, bpf.LOAD_BYTE_AT_INDEX):
             place = operand + (index if code == bpf.LOAD_BYTE_AT_INDEX else 0)
             if place >= len(data):

@@ -21,19 +21,27 @@ def pause(seconds):
     time.sleep(seconds)
 
 
+def rest(took):
+    """Return how long to wait after a look that took so long: what looks all the time keeps others from their work."""
+    return min(max(4 * took, 0.005), 0.1)
+
+
 def until(condition, what="", limit=LIMIT_S):
     """Wait until a condition is true; return its value. Fail after the limit in seconds.
 
     :param what: the message of the failure, or a function that returns it; '' names the line that waits
     """
     what = what or f"it did not happen in time: {_line_of(sys._getframe(1))}"
-    deadline = time.monotonic() + limit
+    began = time.monotonic()
+    deadline = began + limit
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < deadline, what() if callable(what) else what
-        time.sleep(0.005)
+        looked = time.monotonic()
+        assert looked < deadline, what() if callable(what) else what
+        time.sleep(rest(looked - began))
+        began = time.monotonic()
 
 
 def happens(condition, limit=LIMIT_S):

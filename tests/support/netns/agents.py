@@ -168,7 +168,7 @@ class Agent(Daemon):
         (self.folder / "agent.json").write_text(json.dumps(settings))
 
     def command(self):
-        return [sys.executable, "-m", "_agent.cli", "vrrp", "--config", str(self.folder / "agent.json")]
+        return [sys.executable, "-S", "-m", "_agent.cli", "vrrp", "--config", str(self.folder / "agent.json")]
 
 
 class Keepalived(Daemon):

@@ -38,7 +38,7 @@ class HealthGate(Agent):
         (self.folder / "anycast.json").write_text(json.dumps(settings))
 
     def command(self):
-        return [sys.executable, "-m", "_agent.cli", "anycast", "--config", str(self.folder / "anycast.json")]
+        return [sys.executable, "-S", "-m", "_agent.cli", "anycast", "--config", str(self.folder / "anycast.json")]
 
     def signal(self, number):
         """Signal the daemon alone, and not its checks process."""

@@ -24,7 +24,7 @@ import time
 from functools import partial
 from typing import FrozenSet, NamedTuple
 
-from ansible_collections.onprem.lb.plugins.module_utils._agent.net import neighbours
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import bpf, neighbours
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp.core.packet import PROTOCOL
 
 from support.netns.namespaces import inside
@@ -48,6 +48,28 @@ STATE_CHANGES = {
     "died": ("dead", True),
     "revived": ("dead", False),
 }
+ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD  # of a frame, in octets 12 and 13
+# What may be in a frame for `claim_in`, and for `carries_vrrp`: a jump leads over so many steps.
+CLAIMS = (
+    (bpf.LOAD_HALF, 0, 0, 12),
+    (bpf.EQUAL, 3, 0, ARP),
+    (bpf.EQUAL, 0, 3, IPV6),
+    (bpf.LOAD_BYTE, 0, 0, 14 + 6),
+    (bpf.EQUAL, 0, 1, socket.IPPROTO_ICMPV6),
+    (bpf.RETURN, 0, 0, bpf.ALL_OF_IT),
+    (bpf.RETURN, 0, 0, 0),
+)
+VRRP = (
+    (bpf.LOAD_HALF, 0, 0, 12),
+    (bpf.EQUAL, 0, 2, IPV4),
+    (bpf.LOAD_BYTE, 0, 0, 14 + 9),
+    (bpf.EQUAL, 3, 4, PROTOCOL),
+    (bpf.EQUAL, 0, 3, IPV6),
+    (bpf.LOAD_BYTE, 0, 0, 14 + 6),
+    (bpf.EQUAL, 0, 1, PROTOCOL),
+    (bpf.RETURN, 0, 0, bpf.ALL_OF_IT),
+    (bpf.RETURN, 0, 0, 0),
+)
 REALTIME_PRIORITY = 20  # above that of the programs under test
 
 
@@ -111,9 +133,9 @@ class Recorder:
         self._selector = selectors.DefaultSelector()
         self._wake, woken = socket.socketpair()
         self._listen(woken, None)
-        self._listen(open_capture(link.client.namespace), self._read_announcement)
+        self._listen(open_capture(link.client.namespace, only=CLAIMS), self._read_announcement)
         for node in link.members:
-            capture = open_capture(link.bridge, node.port)
+            capture = open_capture(link.bridge, node.port, only=VRRP)
             self._listen(capture, lambda sock, name=node.name: self._read_advertisement(sock, name))
             own = (macvlans or {}).get(node.name, [])
             self._names.update({macvlan.mac: node.name for macvlan in own})
@@ -220,13 +242,18 @@ def use_realtime_priority():
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME_PRIORITY))
 
 
-def open_capture(namespace, interface="eth0"):
-    """Return a packet socket that receives the incoming frames of an interface."""
+def open_capture(namespace, interface="eth0", only=()):
+    """Return a packet socket that receives the incoming frames of an interface.
+
+    :param only: the filter of those that are wanted: the kernel discards the rest, such as a load of connections
+    """
     with inside(namespace):
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
     sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    if only:
+        bpf.attach(sock, only)
     sock.bind((interface, ETH_P_ALL))
     return sock
 

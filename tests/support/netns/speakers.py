@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,11 +18,24 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import frr as _frr
 
 from support.netns.frrs import PROGRAMS, USER
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 RELOADER = next((path for path in _frr.RELOADERS if os.path.exists(path)), "")
 UNIT = "Id=frr.service\nActiveState=active\nUnitFileState=enabled\nNeedDaemonReload=no\n"
 DAEMONS = _frr.DAEMONS
+
+
+def _ask(daemon, command):
+    """Have a daemon do a command, and return what it says: three zeros and its status end that."""
+    daemon.sendall(f"{command}\0".encode())
+    said = b""
+    while said[-4:-1] != bytes(3):
+        data = daemon.recv(65536)
+        if not data:
+            raise ConnectionResetError(f"the daemon has ended: {command}")
+        said += data
+    assert said[-1:] == b"\0", said
+    return said[:-4].decode()
 
 
 class Speaker:
@@ -53,7 +67,12 @@ class Speaker:
         return subprocess.run(command, check=check, capture_output=True, text=True).stdout
 
     def say(self, command):
-        return self.vtysh("-c", command)
+        """Return what bgpd says, from its own socket: tests ask often, and vtysh reads its commands for 30 ms first."""
+        with socket.socket(socket.AF_UNIX) as bgpd:
+            bgpd.settimeout(LIMIT_S)
+            bgpd.connect(str(self.folder / "bgpd.vty"))
+            _ask(bgpd, "enable")
+            return _ask(bgpd, command)
 
     def configure(self, text):
         file = self.folder / "given.conf"
