@@ -291,7 +291,7 @@ def test(request: Request) -> List[Stage]:
 
 
 def quick_test(request: Request) -> List[Stage]:
-    """All stages of the quick scope: long ones begin, and short ones of one process each end, so that no core is idle."""
+    """All stages of the quick scope: long ones begin, and short ones of one process each end. So no core is idle."""
     images, first, *others = molecule(request)
     longest, *played = quick_unit(request)
     begin = [*compiled(request), images, first, longest, *netns(request)]
