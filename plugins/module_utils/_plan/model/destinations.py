@@ -139,16 +139,19 @@ def _circles(edges: Mapping[Node, Mapping[Node, str]]) -> Iterator[List[str]]:
     """Yield the shortest circle through each sender, each circle once, in the words of its edges."""
     seen: List[Any] = []
     for start in edges:
-        ways = [[start]]
-        reached = set()
-        for way in ways:
-            for there in edges.get(way[-1], ()):
-                if there == start:
-                    if {*way} not in seen:
-                        seen.append({*way})
-                        yield [edges[one][other] for one, other in zip(way, [*way[1:], start])]
-                    ways.clear()
-                    break
-                if there not in reached:
-                    reached.add(there)
-                    ways.append([*way, there])
+        way = _way_back(start, edges)
+        if way and {*way} not in seen:
+            seen.append({*way})
+            yield [edges[one][other] for one, other in zip(way, [*way[1:], start])]
+
+
+def _way_back(start: Node, edges: Mapping[Node, Mapping[Node, str]]) -> List[Node]:
+    """Return the shortest way from a sender back to it, without its end; nothing where there is none."""
+    ways, reached = [[start]], {start}
+    while ways:
+        if any(start in edges.get(way[-1], ()) for way in ways):
+            return next(way for way in ways if start in edges.get(way[-1], ()))
+        further = {there: [*way, there] for way in ways for there in edges.get(way[-1], ()) if there not in reached}
+        reached.update(further)
+        ways = [*further.values()]
+    return []

@@ -134,7 +134,7 @@ def ring(of_next, count):
 
 RINGS = {
     "masters": lambda vip: {"masters": [vip]},
-    "servers": lambda vip: web(vip),
+    "servers": web,
     "routes": lambda vip: web("192.0.2.21", mode="http", routes=[{"name": "a", "hosts": ["a"], "servers": [vip]}]),
     "gateways": lambda vip: {"checks": [{"gateway": vip}]},
     "urls": lambda vip: {"checks": [{"url": f"https://{vip}/"}]},
