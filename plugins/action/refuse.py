@@ -15,7 +15,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components, tags
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.plugin_utils import command_line
+from ansible_collections.onprem.lb.plugins.plugin_utils import command_line, outputs
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
 from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
 from jinja2 import TemplateSyntaxError
@@ -27,6 +27,7 @@ OWN = ("pair_", "ipi_", "dns_")  # the prefixes that no other project has variab
 ARGUMENTS = {
     "faults": {"type": "list", "elements": "str"},
     "lines": {"type": "list", "elements": "str"},
+    "outputs": {"type": "list", "elements": "str"},
     "tags": {"type": "list", "elements": "str"},
     "variables": {"type": "bool"},
 }
@@ -42,6 +43,8 @@ class ActionModule(ActionBase):
         faults = list(given["faults"] or [])
         if given["tags"] is not None:
             faults += of_tags(known, given["tags"])
+        if given["outputs"]:
+            faults += of_outputs(known, given["outputs"], evaluator(self._templar))
         if given["variables"]:
             faults += of_variables(known, evaluator(self._templar))
         if faults:
@@ -60,6 +63,21 @@ def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:
         return []
     given, skipped = known.get("ansible_run_tags", []), known.get("ansible_skip_tags", [])
     return list(tags.tag_faults(list(given), list(skipped), of_playbook))
+
+
+def of_outputs(known: Mapping[str, Any], names: List[str], evaluate: Any) -> List[str]:
+    """Return a sentence for each variable that names what cannot be written on the controller.
+
+    :param evaluate: as `of_variables` takes it
+    """
+    found: List[str] = []
+    given: Dict[str, Any] = {}
+    for name in names:
+        try:
+            given[name] = evaluated(known.get(name), evaluate)
+        except AnsibleError as error:
+            found.append(unevaluable(name, error, known[name]))
+    return found + outputs.faults(given)
 
 
 def of_variables(known: Dict[str, Any], evaluate: Any) -> List[str]:

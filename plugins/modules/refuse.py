@@ -24,6 +24,12 @@ options:
     description: What to show where there is no fault.
     type: list
     elements: str
+  outputs:
+    description:
+      - The names of variables that name a file or a folder on the controller, which the playbook is to write.
+      - Each is tried. One that cannot be written is a fault, and so is a file that no earlier run has written.
+    type: list
+    elements: str
   tags:
     description:
       - The tags of the playbook. One of the command line that no task has is a fault, of which Ansible says nothing.

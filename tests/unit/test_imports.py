@@ -29,7 +29,7 @@ MAY_IMPORT = {
     # And so do a run and the resolver's keeper.
     "_plan.dns": (
         *("_agent.config.schema", "_agent.follow.hosts", "_agent.resolver.keeper", "_agent.resolver.resolv_conf"),
-        "_shared",
+        *("_shared", "_plan.model.destinations"),
     ),
     "_plan.drill": (
         *("_shared", "_agent.VERSION", "_plan.model.drill_records", "_plan.model.services"),

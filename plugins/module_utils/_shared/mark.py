@@ -6,8 +6,19 @@ from __future__ import annotations
 
 MARK = "# Managed by Ansible, onprem.lb"  # what follows says which role, or what the file does
 MARKED_LINES = 3  # it is among the first
+STATES = ("0", "1")  # what the file says that has no room for a mark: whether the balancer is down
 
 
 def is_marked(text: str) -> bool:
     """Whether this collection has written a file with this text."""
     return any(line.startswith(MARK) for line in text.splitlines()[:MARKED_LINES])
+
+
+def is_down_file(text: str) -> bool:
+    """Whether a file with this text may be the one that says whether the balancer is down."""
+    return text.strip() in STATES
+
+
+def is_metrics(text: str) -> bool:
+    """Whether this collection has written a file for node_exporter with this text."""
+    return any(line.startswith("# HELP onprem_lb_") for line in text.splitlines())

@@ -217,3 +217,16 @@ def test_a_playbook_that_imports_ours_may_have_extra_variables_of_its_own(tmp_pa
 
 def test_every_playbook_but_the_removal_which_has_none_of_its_own_is_among_them():
     assert {*MEANT, "remove"} == {file.stem for file in (ROOT / "playbooks").glob("*.yml")}
+
+
+@pytest.mark.parametrize(
+    "playbook, variable, work",
+    [
+        ("onprem.lb.dns", "dns_output", "Compute the records"),
+        ("onprem.lb.backup", "backup_folder", "Lock the members"),
+        ("onprem.lb.status", "status_output", "Read the members]"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(tmp_path, playbook, variable, work):
+    code, said = play(tmp_path, PAIR, playbook, "--extra-vars", f"{variable}=/dev/null")
+    assert code != 0 and said.count("fatal:") == 1 and f"{variable} is /dev/null: " in said and work not in said

@@ -302,7 +302,7 @@ def test_both_daemons_are_waited_for(late):
 
 @pytest.mark.parametrize(
     "down_file, firewall, modules",
-    [("/run/a.down", True, ["agent", "file", "firewall_openings"]), ("", False, ["agent"])],
+    [("/run/a.down", True, ["agent", "config_files", "firewall_openings"]), ("", False, ["agent"])],
 )
 def test_the_agent_is_removed_with_its_down_file_and_its_openings(down_file, firewall, modules):
     play = agent(agent_state="absent", agent_down_file=down_file, agent_firewall=firewall)

@@ -13,9 +13,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ..._agent.config import host
 from ..._agent.config.schema import parted, place_of
+from ..._shared import mark
 from . import certificates, expiry, loaded_files
 
 ROOT = "root"
+ENOUGH = 1 << 20  # characters
+NEW = "name one that does not exist yet."
 Judge = Callable[[str], Optional[str]]
 TLS: Dict[str, Judge] = {
     "certificate": certificates.certificate,
@@ -78,14 +81,30 @@ def _down_file(path: Any) -> Optional[str]:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         return f"there is no folder {folder}, so that the balancer could not start: create it, or name a file in /run."
-    return host.exposed(folder, ROOT)
+    return host.exposed(folder, ROOT) or _others(path, lambda text: not text.strip() or mark.is_down_file(text))
 
 
 def _metrics_file(path: Any) -> Optional[str]:
     folder = os.path.dirname(path) if isinstance(path, str) and path.startswith("/") else ""
     if folder and not os.path.isdir(folder):
         return f"there is no folder {folder}: install node_exporter, or name the folder that it reads."
-    return None
+    return _others(path, lambda text: not text.strip() or mark.is_metrics(text)) if folder else None
+
+
+def _others(path: str, is_own: Callable[[str], bool]) -> Optional[str]:
+    """Say what is where this collection is to write a file, unless it has written that.
+
+    :param is_own: whether it may have written a text
+    """
+    if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
+        return f"no ordinary file is there, and this one would be written: {NEW}"
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return None if is_own(file.read(ENOUGH)) else f"this collection has not written the file there: {NEW}"
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"the file there cannot be read ({error.strerror}): {NEW}"
 
 
 def _certificates(services: Any) -> Iterator[Tuple[str, str, Judge]]:

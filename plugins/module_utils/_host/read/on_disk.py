@@ -40,6 +40,8 @@ def _is_of_this_release(hook: bytes, checksum: str) -> bool:
 
 
 def _read(path: str, stale: List[str]) -> OnDisk:
+    if not os.path.isfile(path):  # a pipe would never end
+        return OnDisk(stale=stale)
     try:
         return OnDisk(loaded_files.checksum(path), f"{os.stat(path).st_mode & 0o7777:04o}", stale)
     except OSError:

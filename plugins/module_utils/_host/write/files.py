@@ -67,9 +67,12 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
     """
     found = []
     for item in wanted:
+        own_only = item["state"] == "absent" and item.get("own_only")
+        if own_only and not os.path.isfile(item["path"]):
+            continue
         before, mode, *owners = _on_disk(item["path"])
         is_marked = mark.is_marked(before or "")
-        if item["state"] == "absent" and item.get("own_only") and not is_marked:
+        if own_only and not (is_marked or mark.is_down_file(before or "")):
             continue
         after = item["content"] if item["state"] == "present" else None
         new_mode = _permissions(item["mode"], item["path"])

@@ -13,6 +13,7 @@ from ..._shared.engines import ANYCAST, BFD_ECHO_PORT, BFD_MULTIHOP_PORT, BFD_PO
 from ..members.hosts import Member
 from ..members.subnets import Placement
 from ..model.bgp_values import BFD_DEFAULTS, bfd_interval
+from ..model.destinations import PEER, Destination
 from ..model.plan import Expected, Firewall, MemberPlan, Router, Vip
 from . import peers
 from .gate import Gate
@@ -76,6 +77,16 @@ class Bgp(NamedTuple):
         interfaces = sorted(used.union(given.interfaces if self.beside_vrrp else ()))
         restricted = [*given.restricted_ports, *sessions(self.speakers[name])]
         return given._replace(interfaces=interfaces, restricted_ports=restricted)
+
+    @property
+    def sends(self) -> List[Destination]:
+        """The routers, none of which is a member or a VIP of this run's layouts."""
+        return [
+            Destination(PEER, f"{name}: a peer", peer["address"], "name the router's.", peer["port"])
+            for name, speaker in self.speakers.items()
+            if any(name in vip.order for vip in self.vips)
+            for peer in speaker.peers
+        ]
 
     def sources(self, name: str) -> List[str]:
         """Return the addresses from which a member sends."""

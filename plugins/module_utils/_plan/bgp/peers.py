@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..._agent.config.schema import Faults, repeated
 from ..members import loops
@@ -119,7 +119,7 @@ def _placement(vip: Vip, speaker: Speaker, addresses: Infos) -> Placement:
 
 def faults(members: Sequence[Member], vips: Sequence[Vip], speakers: Mapping[str, Speaker], prefix: str) -> Faults:
     """Return what is wrong with the routers of members that have VIPs."""
-    owners = {**loops.own_addresses([*members]), **{vip.address: "the VIPs" for vip in vips}}
+    owners = {*loops.own_addresses([*members]), *(vip.address for vip in vips)}
     found: Faults = []
     for member in members:
         speaker, own_vips = speakers[member["name"]], [vip for vip in vips if member["name"] in vip.order]
@@ -148,13 +148,10 @@ def _without_a_path(speaker: Speaker, vips: Sequence[Vip], prefix: str) -> Itera
 
 
 def _of_peer(
-    peer: Settings, speaker: Speaker, member: Member, vips: Sequence[Vip], owners: Mapping[str, str], prefix: str
+    peer: Settings, speaker: Speaker, member: Member, vips: Sequence[Vip], owners: Collection[str], prefix: str
 ) -> Iterator[str]:
-    owner = owners.get(peer["address"])
-    if owner:
-        whose = "this host's own address" if owner == speaker.name else f"an address of {owner}"
-        yield f"is {whose}: name the router's."
-        return
+    if peer["address"] in owners:
+        return  # which `destinations` refuses
     if peer["asn"] == speaker.asn and not peer["route_reflector"]:
         yield (
             f"has the same AS number {peer['asn']} (iBGP), and passes the VIPs on to other routers of its AS only as a "

@@ -10,6 +10,7 @@ import re
 from typing import Any, Collection, Dict, List, NamedTuple
 
 from ..._agent.config.schema import Faults, boolean, integer, unknown_keys
+from ..model import destinations
 from . import corefile, names, records, texts
 from .names import WANTED
 from .records import Hosts, Record
@@ -133,12 +134,13 @@ def _cluster(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
 
 def _bootstrap(given: Any, vips: List[str], nodes: Hosts, faults: Faults) -> Hosts:
     """Return the name of the bootstrap machine, whose address is refused in the words of the cluster's own plan."""
-    owners = {address: name for name, addresses in nodes.items() for address in addresses}
+    owned = {address: f"{name}'s own address" for name, addresses in nodes.items() for address in addresses}
+    owned.update(dict.fromkeys(vips, "a VIP of the cluster"))
     found = []
     for one in given if isinstance(given, list) else [given] if given else []:
         refused: Faults = []
         address = names.bootstrap_address(one, refused)
-        refused += names.bootstrap_faults(address, vips, owners)
+        refused += destinations.faults([destinations.of_bootstrap(address)], owned)
         faults += refused
         found += [] if refused else [address]
     return {"bootstrap": found} if found else {}

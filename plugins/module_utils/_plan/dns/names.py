@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from ..._agent.config import schema
 from ..._agent.config.schema import Faults, Field, anything, no_list, read, shown
@@ -149,15 +149,6 @@ def bootstrap_address(given: Any, faults: Faults) -> str:
     if wrong:
         faults.append(f"ipi_bootstrap is {schema.shown(given)}: {wrong} Or name a host of ipi_masters.")
     return found or ""
-
-
-def bootstrap_faults(given: str, vips: Iterable[str], others: Mapping[str, str]) -> Faults:
-    """Refuse an address of the bootstrap machine that is another one's.
-
-    :param others: names of hosts by address
-    """
-    whose = "a VIP of this cluster" if given in vips else f"which is {others[given]}'s" if given in others else ""
-    return [f"ipi_bootstrap is {given}, {whose}: name the bootstrap machine's own address."] if whose else []
 
 
 def _unreachable(interface: Interface) -> bool:

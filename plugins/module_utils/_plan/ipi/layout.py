@@ -7,20 +7,19 @@ Every port, priority and check comes from a preset (`presets`), and variables ov
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults, Field, one_of
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines, events
 from ..bgp import announcing
-from ..dns import names
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
 from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
 from ..members import loops
 from ..members.hosts import Member, priorities
 from ..members.openings import Clients
-from ..model import answers, nft_guard, url_checks
+from ..model import answers, destinations, nft_guard, url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
 from . import api as ipi_api
 from . import cluster as ipi_cluster
@@ -252,8 +251,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
     ipi = Ipi(cluster, services, checked)
     priorities = [ipi.priority(name, vip) for vip in cluster.api.vips for name in masters]
     ipi = ipi._replace(direct=ipi_direct.read(cluster, services, members, priorities, faults))
-    vips = [vip.address for vip in cluster.vips]
-    faults += names.bootstrap_faults(cluster.bootstrap_address, vips, loops.own_addresses(members))
+    own_resolver = resolver.of_cluster(settings, members, cluster.placements, faults)
     wrong = nft_guard.faults(settings["machine_networks"], "ipi_machine_networks")
     faults += wrong or nft_guard.outside(
         settings["machine_networks"], _machines(members, cluster), "ipi_machine_networks"
@@ -281,11 +279,27 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         answers=ipi_services.answers(cluster),
         snippet=ipi_api.snippet(cluster),
         follow=_follow(cluster, services, members, faults),
-        resolver=resolver.of_cluster(settings, members, cluster.placements, faults),
+        resolver=own_resolver,
         direct=ipi.direct,
         mends=ipi_cluster.mends(cluster),
         bgp=cluster.bgp,
+        sends=_sends(cluster, checked, resolver.answered(own_resolver)),
     )
+
+
+def _sends(
+    cluster: Cluster, checked: CheckedVips, answered: Mapping[str, Sequence[str]]
+) -> List[destinations.Destination]:
+    """Return which addresses the nodes ask; the balancer's servers are the masters themselves."""
+    found = [*checked.sends(answered, "cluster"), *(cluster.bgp.sends if cluster.bgp else ())]
+    if cluster.bootstrap_address:
+        found.append(destinations.of_bootstrap(cluster.bootstrap_address))
+    for vip in cluster.ingress.vips:
+        place = f"ipi_ingress_vips ({vip.address}).checks"
+        for url in cluster.ingress.checks.get(vip.name, ()):
+            asked = destinations.of_url(place, url, answered)
+            found += [each._replace(sender=place, reached=[(vip.address, 0)]) for each in asked]
+    return found
 
 
 def _follow(
@@ -306,7 +320,7 @@ def _checked(cluster: Cluster, members: List[Member], faults: Faults) -> Checked
     found = checks.read_checks(CHECK, cluster.settings["checks"], CHECKS, _trackers(cluster), faults)
     roles = {vip.name: each.role for each in (cluster.api, cluster.ingress) for vip in each.vips}
     checked = CheckedVips(CHECKS, found, cluster.vips, cluster.placements, roles)
-    faults += checked.faults(members, "cluster")
+    faults += checked.faults()
     return checked
 
 
@@ -323,7 +337,7 @@ def _machines(members: List[Member], cluster: ipi_cluster.Cluster) -> Dict[str, 
     return {address: known[address] for address in used if address in known}
 
 
-LAYOUT = planner.Layout("ipi", ipi_cluster.SETTINGS, ["api_vips", "ingress_vips"], read_ipi)
+LAYOUT = planner.Layout("ipi", ipi_cluster.SETTINGS, ["api_vips", "ingress_vips"], read_ipi, "cluster")
 
 
 def plan(members: List[Member], progress: Progress = unseen) -> Plan:

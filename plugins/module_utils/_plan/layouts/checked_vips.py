@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple
+from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, parted
-from ..members import loops
 from ..members.hosts import Member
 from ..members.subnets import Placement
+from ..model.destinations import CHECK, Destination, of_url
 from ..model.plan import Vip
-from .checks import GATEWAY, PACKAGES, Check
+from .checks import GATEWAY, PACKAGES, URL, Check
 
 
 class CheckedVips(NamedTuple):
@@ -80,26 +80,26 @@ class CheckedVips(NamedTuple):
     def weighted(self) -> List[str]:
         return [check.name for check in self.checks if check.weight]
 
-    def faults(self, members: List[Member], whole: str) -> Faults:
-        """Refuse what would say nothing: a gateway of our own, and an interface that is always tracked.
+    def sends(self, names: Mapping[str, Sequence[str]], whole: str) -> Iterator[Destination]:
+        """Yield which addresses are asked.
 
+        :param names: what the layout's own resolver answers
         :param whole: what the members are together
         """
-        own = {address: f"{name}'s own address" for address, name in loops.own_addresses(members).items()}
-        own = {**{vip.address: f"a VIP of the {whole}" for vip in self.vips}, **own}
-        answering = [check for check in self.checks if check.kind == GATEWAY and check.target in own]
-        needless = [check for check in self.checks if check.is_interface and not self.moved_by(check)]
+        for check in self.checks:
+            place, moved = f"{self.place} ({check.name}).{check.kind}", [] if check.weight else self.moved_by(check)
+            found = [Destination(CHECK, place, check.target, f"name a host outside the {whole}.")]
+            found = of_url(place, check.target, names) if check.kind == URL else found if check.kind == GATEWAY else []
+            reached = [(vip.address, 0) for vip in self.vips if vip.name in moved]
+            yield from (each._replace(sender=place, reached=reached) for each in found)
+
+    def faults(self) -> Faults:
+        """Refuse what would say nothing: an interface that is always tracked."""
         return [
-            *(
-                f"{self.place} ({check.name}).gateway is {check.target}, {own[check.target]}: name a host outside the "
-                f"{whole}."
-                for check in answering
-            ),
-            *(
-                f"{self.place} ({check.name}) is the interface of all {check.dependents}, which is always tracked: "
-                "leave it out."
-                for check in needless
-            ),
+            f"{self.place} ({check.name}) is the interface of all {check.dependents}, which is always tracked: leave "
+            "it out."
+            for check in self.checks
+            if check.is_interface and not self.moved_by(check)
         ]
 
     def missing_programs(self, member: Member, engine: str) -> Faults:

@@ -13,7 +13,7 @@ pairs of this run (`several`). One that does not answer is ``silent``.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
 from ..._shared import engines
@@ -27,7 +27,17 @@ from ..change.delivery import Delivery
 from ..change.turns import Turn, turns
 from ..change.undo import taken_over, undo
 from ..forecast import drilled, forecast, servers
-from ..members import broadcast_domain, engine_choice, identity, openings, other_engine, silent, static_pods, unused
+from ..members import (
+    broadcast_domain,
+    engine_choice,
+    identity,
+    loops,
+    openings,
+    other_engine,
+    silent,
+    static_pods,
+    unused,
+)
 from ..members.departed import departed, record
 from ..members.engine_choice import Choice
 from ..members.hosts import (
@@ -43,7 +53,7 @@ from ..members.hosts import (
 )
 from ..members.openings import Clients
 from ..members.subnets import Placement, placeholder_host
-from ..model import agent, answers, drill_records, values
+from ..model import agent, answers, destinations, drill_records, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Move, Plan, Router, Undo, Vip
 from ..model.variables import as_role_variables, read_given
@@ -88,6 +98,7 @@ class Draft(NamedTuple):
     direct: Optional[direct.Direct] = None
     mends: Mapping[str, str] = MappingProxyType({})  # by VIP, as `broadcast_domain.faults` takes them
     bgp: Optional[announcing.Bgp] = None
+    sends: Sequence[destinations.Destination] = ()
 
     @property
     def has_vrrp(self) -> bool:
@@ -101,6 +112,7 @@ class Layout(NamedTuple):
     schema: Mapping[str, Field]  # of its variables, without the prefix
     vips: List[str]  # the variables that name VIPs
     read: Callable[[List[Member], Dict[str, Any], Faults], Optional[Draft]]  # None where there are too few members
+    whole: str  # what its members are together
 
 
 class Judged(NamedTuple):
@@ -211,6 +223,7 @@ def _judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judg
     delivered = delivery.of(settings, layout.prefix, faults)
     choices = _choices(members, delivered, layout.prefix, faults)
     faults += delivery.faults(settings, members, delivered, choices)
+    faults += destinations.faults(found.sends, destinations.owners(loops.known_of(found.vips, members), layout.whole))
     faults += shared_faults(settings, [vip.version for vip in found.vips], layout.prefix)
     faults += _host_faults(layout.prefix, members, found, choices, delivered)
     for member in members:
@@ -286,6 +299,7 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
         record=record(members, sources),
         engines=engine_choice.table(carrying, way.migrating),
         snippet=found.snippet,
+        sends=[*found.sends],
     )
 
 

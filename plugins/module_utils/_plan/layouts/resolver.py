@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Set, Union
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
 from ..._agent.config.schema import Faults, Field, anything, boolean
 from ..._agent.follow import hosts
@@ -165,6 +165,11 @@ def abandoned(about: Optional[Resolver], members: List[Member], vips: Collection
     leads = f"the members' resolvers lead {', '.join(lost)} to {', '.join(addresses)}"
     mend = f"keep {prefix}_dns: true for the run that changes the VIPs, and set it to false in the next one."
     return [f"{prefix}_dns is false, and {leads}, which this run gives up: {mend}"] if lost else []
+
+
+def answered(about: Optional[Resolver]) -> Mapping[str, Sequence[str]]:
+    """Return the addresses of the names that the resolver answers."""
+    return about.names.hosts if about else {}
 
 
 def planned(about: Optional[Resolver], name: str, follows: bool) -> Dict[str, Any]:

@@ -13,9 +13,10 @@ import itertools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults
+from ..members import loops
 from ..members.hosts import Member
 from ..members.identity import MEMBERS
-from ..model import links
+from ..model import destinations, links
 from ..model.plan import Plan, Vip
 from . import planner
 
@@ -52,8 +53,10 @@ def draw(layout: planner.Layout, given: List[Member], one: Draw, left_out: Itera
         for (members, plan), (others, other) in itertools.combinations(list(zip(every, plans)), 2)
         for fault in _shared(members, plan, others, other)
     ]
+    faults = faults or destinations.between([_sender(layout, members, plan) for members, plan in zip(every, plans)])
     if named or faults:
         return _refused(named + faults)
+    plans = [plan._replace(sends=[]) for plan in plans]
     lines = [[*plan.warnings, *plan.table, *plan.engines] for plan in plans]
     snippets = [plan.snippet for plan in plans]
     return Plans([], plans, _under_names(every, lines), _under_names(every, snippets))
@@ -150,6 +153,12 @@ def _shared(members: List[Member], plan: Plan, others: List[Member], other: Plan
     for (name, address), (another, same_address) in itertools.product(_sources(members, plan), _sources(others, other)):
         if address == same_address:
             yield f"{name} and {another} both have the address {address}: give each a host of its own (ansible_host)."
+
+
+def _sender(layout: planner.Layout, members: List[Member], plan: Plan) -> destinations.Sender:
+    read = [{**member, "host": member["host"] or {"addresses": []}} for member in members]
+    owned = destinations.owners(loops.known_of(plan.vips, read), layout.whole)
+    return destinations.Sender(_names(members), plan.sends, owned)
 
 
 def _links(members: List[Member], plan: Plan, vip: str) -> List[Any]:

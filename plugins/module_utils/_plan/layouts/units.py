@@ -266,9 +266,15 @@ def _quiet(about: About) -> Unit:
     return _row(about, _file(about, paths.QUIET, is_wanted, before=before, settings=QUIET, folder=QUIET_FOLDER))
 
 
-def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = ()) -> Work:
+def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = (), named: str = "") -> Work:
+    """Return the work of a stage.
+
+    :param absent: files that go
+    :param named: one that goes if it is ours, because a user names it; '' for none
+    """
     wanted = [unit for unit in units if unit.is_wanted]
-    gone = [{"path": path, "state": "absent"} for path in absent]
+    gone: List[File] = [{"path": path, "state": "absent"} for path in absent]
+    gone += [{"path": named, "state": "absent", "own_only": True}] if named else []
     return Work(
         [unit.archive for unit in wanted if unit.archive],
         [{"path": path, "mode": mode} for unit in wanted for path, mode in unit.folders.items()],
@@ -304,12 +310,12 @@ def by_stage(about: About) -> Dict[str, Any]:
     released = list(held_back.PATHS.values()) if about.host["held_back"] else []
     by_gate = released if made.gate.is_wanted else []  # it is proved that it announces before the next one changes
     is_new = about.dry and about.host["missing_packages"]  # nothing serves here yet
-    left = [] if about.balances else list(filter(None, [about.settings["down_file"]]))
+    left = "" if about.balances else about.settings["down_file"]
     return {
         "first": _work([*watch, *quiet], [record]),
         "router": _work(gate, absent=by_gate),
         "last": _work(late, [] if is_new else alive, [] if by_gate else released),
-        "unused": _work([*no_watch, *outdated, *ended], absent=left),
+        "unused": _work([*no_watch, *outdated, *ended], named=left),
         "compared": {
             "files": [record, *alive, *_work(compared).files],
             "units": [unit.name for unit in compared if unit.is_wanted],
@@ -325,7 +331,7 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS, paths.QUIET)
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
-    gone = [*filter(None, [down_file]), paths.of_unit(paths.CORRECTION), *records, paths.GATE_CONFIG]
+    gone = [paths.of_unit(paths.CORRECTION), *records, paths.GATE_CONFIG]
     leaves = [
         paths.library("metrics"),
         paths.library(engines.ANYCAST),
@@ -333,4 +339,7 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
         paths.STATE,
         "/etc/onprem-lb",
     ]
-    return {"balancer": _work([gate, following]), "others": _work(others, absent=gone)._replace(leaves=leaves)}
+    return {
+        "balancer": _work([gate, following]),
+        "others": _work(others, absent=gone, named=down_file)._replace(leaves=leaves),
+    }

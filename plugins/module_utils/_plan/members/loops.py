@@ -25,13 +25,16 @@ def faults(services: List[Service], vips: Sequence[Vip], members: List[Member], 
     :param services: as `read_services` returns them
     :param place: of the services, for the sentences
     """
-    own = own_addresses(members)
-    known = loops.Balancers([vip.address for vip in vips], own, resolved_names(members))
+    known = known_of(vips, members)
     found = loops.faults(services, known, place)
     if all("assumed" not in info for member in members for info in member["host"]["addresses"]):
         for at, service in enumerate(services):
-            found += _unreachable(service, {*own, *known.vips}, place_of(place, at, service))
+            found += _unreachable(service, {*known.own, *known.vips}, place_of(place, at, service))
     return found
+
+
+def known_of(vips: Sequence[Vip], members: List[Member]) -> loops.Balancers:
+    return loops.Balancers([vip.address for vip in vips], own_addresses(members), resolved_names(members))
 
 
 def own_addresses(members: List[Member]) -> Dict[str, str]:

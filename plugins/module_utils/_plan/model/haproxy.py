@@ -52,7 +52,7 @@ TUNING = {
     "hard_stop_after": Field(values.time, "1h"),
     "nameservers": Field(list_of(values.nameserver), []),
     "resolve_prefer": Field(one_of("ipv4", "ipv6"), "ipv4"),
-    "config_path": Field(values.plain_path, "/etc/haproxy/haproxy.cfg"),
+    "config_path": Field(values.written_path, "/etc/haproxy/haproxy.cfg"),
     "down_file": Field(values.optional(values.down_file), ""),
     "answer_port": answers.PORT_FIELD,
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),

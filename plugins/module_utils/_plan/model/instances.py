@@ -91,7 +91,7 @@ DAEMON = {
     "router_id": Field(values.quotable(quoting.keepalived), ""),
     "script_user": Field(word, ROOT),
     "startup_delay": config.CONFIGURATION["startup_delay"],
-    "config_path": Field(values.plain_path, "/etc/keepalived/keepalived.conf"),
+    "config_path": Field(values.written_path, "/etc/keepalived/keepalived.conf"),
     "global_lines": Field(raw_lines.keepalived_lines, []),
     "extra_lines": Field(raw_lines.keepalived_lines, []),
 }

@@ -71,8 +71,9 @@ def _of_server(
 
 
 def _listens(services: List[Service], address: str, port: int) -> bool:
-    return any(each["port"] == port and _reaches(each["bind"], address) for each in services)
+    return any(each["port"] == port and reaches(each["bind"], address) for each in services)
 
 
-def _reaches(bind: List[str], address: str) -> bool:
+def reaches(bind: List[str], address: str) -> bool:
+    """Whether who listens there can be reached at an address."""
     return binds_overlap(bind, [address]) or (":" in address and "::" in bind)

@@ -211,6 +211,7 @@ class Plan(NamedTuple):
     links: Dict[str, Dict[str, int]] = {}  # as `links.of_members` returns them
     engines: List[str] = []  # a line for each member: its engine, and why
     snippet: List[str] = []  # lines for the configuration of the cluster behind it
+    sends: List[Any] = []  # `destinations.Destination`s, until all of the run's layouts are judged together
     outages: List[Dict[str, Any]] = []  # as `forecast.forecast` returns them
     table: List[str] = []  # the same in words
 

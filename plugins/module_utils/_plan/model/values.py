@@ -38,6 +38,7 @@ OWN_KEYS = ("weight", "maxconn", "backup")  # of a server in the model, which ha
 PROTOCOL = re.compile(r"[a-z][a-z0-9./-]{0,30}", re.ASCII)
 PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+:~=*_-]*")
 VOLATILE = ("/run", "/var/run")  # which are empty after a reboot
+OF_KERNEL = ("/dev", "/proc", "/sys")  # whose files are none that a program writes
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # in which every user may create files
 
 
@@ -203,9 +204,17 @@ def plain_path(value: Any) -> Checked:
     return None, "an absolute path of letters, digits and . _ - / is required."
 
 
+def written_path(value: Any) -> Checked:
+    """A file that a run or a unit writes as root."""
+    found, wrong = plain_path(value)
+    if not wrong and any(_is_in(value, folder) for folder in OF_KERNEL):
+        return None, "this is no ordinary file: name one in /etc or /run, or in another folder of that kind."
+    return found, wrong
+
+
 def metrics_file(value: Any) -> Checked:
     """A file that node_exporter's textfile collector reads."""
-    found, wrong = plain_path(value)
+    found, wrong = written_path(value)
     if wrong:
         return None, wrong
     if not value.endswith(TEXTFILE):
@@ -215,7 +224,7 @@ def metrics_file(value: Any) -> Checked:
 
 def down_file(value: Any) -> Checked:
     """A file that a unit writes as root, also right after a reboot."""
-    found, wrong = plain_path(value)
+    found, wrong = written_path(value)
     if wrong:
         return None, wrong
     folder = posixpath.dirname(value)

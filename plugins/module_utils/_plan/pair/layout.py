@@ -31,7 +31,7 @@ from ..layouts.pasting import PLATFORMS
 from ..members import loops, openings
 from ..members.hosts import Member, find_existing, find_placements, priorities
 from ..members.subnets import Placement
-from ..model import answers, binds, values
+from ..model import answers, binds, destinations, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
 from . import api as pair_api
@@ -230,6 +230,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     own = {place_of("pair_services", at, service): service for at, service in direct_ones.items()}
     plane = pair_direct.read(settings, own, vips, placements, members, ranks, faults)
     pair = Pair(settings, vips, placements, services, checked, ranks, plane)
+    own_resolver = resolver.of_pair(settings, members, placements, _has_api(settings), faults)
     return planner.Draft(
         vips=vips,
         placements=placements,
@@ -256,13 +257,18 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         asked=lambda _name: pair.asked,
         snippet=pair_api.snippet(presets.names(settings), settings, vips),
         follow=_follow(settings, services, vips, members, faults),
-        resolver=resolver.of_pair(settings, members, placements, _has_api(settings), faults),
+        resolver=own_resolver,
         direct=plane,
         bgp=bgp,
+        sends=[
+            *destinations.of_services(services, "pair_services", loops.known_of(vips, members)),
+            *checked.sends(resolver.answered(own_resolver), "pair"),
+            *(bgp.sends if bgp else ()),
+        ],
     )
 
 
-LAYOUT = planner.Layout("pair", SETTINGS, ["vips"], read_pair)
+LAYOUT = planner.Layout("pair", SETTINGS, ["vips"], read_pair, "pair")
 
 
 def plan(members: List[Member], progress: Progress = unseen) -> Plan:
@@ -335,7 +341,7 @@ def _checked(
     """Return what the members check besides the balancer."""
     found = checks.read_checks(checks.CHECK, settings["checks"], CHECKS, TRACKED, faults)
     checked = CheckedVips(CHECKS, found, vips, placements, in_group=settings["sync"] and len(vips) > 1)
-    faults += checked.faults(members, "pair")
+    faults += checked.faults()
     if checked.in_group:
         weights = {"pair_track_weight": settings["track_weight"]}
         weights.update((f"{CHECKS} ({check.name}).weight", check.weight) for check in found)

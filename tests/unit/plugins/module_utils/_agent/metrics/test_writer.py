@@ -11,6 +11,7 @@ import time
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import dumps, keepalived, parts, served, writer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import netlink
+from ansible_collections.onprem.lb.plugins.module_utils._shared import mark
 from support.vrrp.keepalived_dumps import DATA, STATISTICS
 from support.vrrp.reports import REPORT
 from support.waiting import LIMIT_S
@@ -175,3 +176,7 @@ def test_an_address_that_moves_is_noted_at_once(monkeypatch):
 @pytest.mark.parametrize("event", [b"l", b""], ids=["link", "nothing"])
 def test_without_one_the_file_is_written_when_it_is_time(event):
     assert waited(event, 0.2) >= 0.2
+
+
+def test_the_file_is_known_again_as_our_own_whatever_is_in_it(tmp_path):
+    assert mark.is_metrics("\n".join(text_of(lambda: None, tmp_path)))

@@ -171,3 +171,36 @@ def test_a_route_names_authorities_too(tmp_path):
 def test_nothing_is_said_of_tls_that_is_refused_anyway():
     tls = [None, 5, {}, {"certificate": 5, "key": "", "ca": "relative"}]
     assert said(services=[{"name": "web", "tls": each, "routes": each} for each in tls]) == []
+
+
+PASSWD = "root:x:0:0:root:/root:/bin/bash\n"
+OURS = {
+    "down_file": ["", "0\n", "1\n"],
+    "metrics_file": ["", "# HELP onprem_lb_host_up Whether.\nonprem_lb_host_up 1\n"],
+}
+NAMES = {"down_file": "haproxy.down", "metrics_file": "lb.prom"}
+
+
+@pytest.mark.parametrize("key", NAMES)
+def test_what_this_collection_has_written_itself_is_written_again(tmp_path, key):
+    path = tmp_path / NAMES[key]
+    for text in OURS[key]:
+        path.write_text(text)
+        assert said(**{key: str(path)}) == []
+
+
+@pytest.mark.parametrize("key", NAMES)
+@pytest.mark.parametrize("there", ["file", "folder", "device", "pipe", "link", "dangling link"])
+def test_what_others_have_at_a_path_that_is_written_is_refused(tmp_path, key, there):
+    path, other = tmp_path / NAMES[key], tmp_path / "other"
+    if there == "file":
+        path.write_text(PASSWD)
+    elif there == "folder":
+        path.mkdir()
+    elif there == "pipe":
+        os.mkfifo(path)
+    else:
+        (tmp_path / "other").write_text("0\n") if there == "link" else None
+        path.symlink_to("/dev/zero" if there == "device" else other)
+    (fault,) = said(**{key: str(path)})
+    assert fault.startswith(f"{key} is {path}: ") and fault.endswith("name one that does not exist yet.")

@@ -59,3 +59,9 @@ def test_a_hook_of_another_release_or_of_another_python_is_stale(tmp_path, monke
 def test_a_hook_that_is_not_there_is_stale(tmp_path):
     item = {"path": str(tmp_path / "hook"), "keepalived_hook": interpreter.checksum(b"#!\nthis")}
     assert read([item])[item["path"]].stale
+
+
+def test_a_pipe_that_a_user_names_is_not_read(tmp_path):
+    path = str(tmp_path / "pipe")
+    os.mkfifo(path)
+    assert read([{"path": path}]) == {path: on_disk.OnDisk()}

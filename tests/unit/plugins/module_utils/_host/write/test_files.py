@@ -361,3 +361,17 @@ def test_a_folder_that_cannot_be_deleted_for_another_reason_fails(tmp_path, monk
     monkeypatch.setattr(os, "rmdir", refused)
     with pytest.raises(PermissionError):
         _files.remove(str(tmp_path))
+
+
+@pytest.mark.parametrize("text, goes", [("0\n", True), ("1\n", True), ("root:x:0:0\n", False), ("01", False)])
+def test_a_file_that_a_user_names_goes_only_if_it_says_whether_the_balancer_is_down(tmp_path, text, goes):
+    path = tmp_path / "haproxy.down"
+    path.write_text(text)
+    apply([{**wanted(path, "", state="absent"), "own_only": True}])
+    assert path.exists() is not goes
+
+
+def test_what_is_no_file_is_left_where_a_users_own_would_go(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        assert _files.changes([{**wanted(path, "", state="absent"), "own_only": True}]) == []

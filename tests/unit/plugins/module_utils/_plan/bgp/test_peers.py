@@ -77,9 +77,9 @@ def one(**changes):
 
 REFUSED = {
     "no peer": (peers_of_first(), "lb1 has no peer, so that no router would send it anything"),
-    "ourselves": (peers_of_first(one(address="10.0.1.11")), "lb1: the peer 10.0.1.11 is this host's own address"),
-    "another member": (peers_of_first(one(address="10.0.2.11")), "lb1: the peer 10.0.2.11 is an address of lb2"),
-    "a VIP": (peers_of_first(one(address=VIP)), f"lb1: the peer {VIP} is an address of the VIPs"),
+    "ourselves": (peers_of_first(one(address="10.0.1.11")), "lb1: a peer is 10.0.1.11, lb1's own address"),
+    "another member": (peers_of_first(one(address="10.0.2.11")), "lb1: a peer is 10.0.2.11, lb2's own address"),
+    "a VIP": (peers_of_first(one(address=VIP)), f"lb1: a peer is {VIP}, a VIP of the pair"),
     "twice": (peers_of_first(one(), one()), "lb1: the peer 10.0.1.1 is named twice"),
     "iBGP": (peers_of_first(one(asn=ASN)), "lb1: the peer 10.0.1.1 has the same AS number 64512 (iBGP)"),
     "iBGP with multihop": (

@@ -103,7 +103,7 @@ OF_A_CLUSTER = [
     (
         "bootstrap",
         "192.0.2.31",
-        "ipi_bootstrap is 192.0.2.31, which is master-0's: name the bootstrap machine's own address.",
+        "ipi_bootstrap is 192.0.2.31, master-0's own address: name the bootstrap machine's own address.",
     ),
     ("ttl", -1, "dns_ttl is -1: a number of seconds from 0 to 2147483647 is required."),
     ("ttl", 2**31, "dns_ttl is 2147483648: a number of seconds from 0 to 2147483647 is required."),

@@ -237,7 +237,7 @@ def test_a_run_ends_a_switchover_and_a_maintenance(held_back, gone):
 
 def test_a_member_that_loses_its_balancer_loses_its_down_file_and_the_watch():
     work = units.by_stage(about(NO_BALANCER))["unused"]
-    assert work.files[0] == {"path": DOWN, "state": "absent"} and states(work) == {paths.WATCH: ENDS}
+    assert work.files[0] == {"path": DOWN, "state": "absent", "own_only": True} and states(work) == {paths.WATCH: ENDS}
     assert units.by_stage(about())["unused"].files == []
 
 
@@ -311,3 +311,8 @@ def test_a_member_that_announces_no_vip_any_more_keeps_nothing_of_the_health_gat
     work = units.by_stage(about(host={"existing_units": [paths.GATE]}))["unused"]
     assert states(work) == {paths.GATE: ENDS} and work.leaves == ["/usr/local/lib/onprem-lb-anycast"]
     assert [file["state"] for file in work.files if file["path"].endswith("anycast.json")] == ["absent"]
+
+
+def test_a_removal_deletes_the_file_that_a_user_names_only_if_it_is_ours():
+    gone = [each for each in units.removal("pair", "/etc/passwd")["others"].files if each["path"] == "/etc/passwd"]
+    assert gone == [{"path": "/etc/passwd", "state": "absent", "own_only": True}]

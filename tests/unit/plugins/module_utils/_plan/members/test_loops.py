@@ -73,11 +73,11 @@ LOOPS = {
     ),
     "ipi_bootstrap: bootstrap = api VIP": (
         refusals.of_cluster(bootstrap="10.0.0.200"),
-        ["ipi_bootstrap is 10.0.0.200, a VIP of this cluster: name the bootstrap machine's own address."],
+        ["ipi_bootstrap is 10.0.0.200, a VIP of the cluster: name the bootstrap machine's own address."],
     ),
     "ipi_bootstrap: bootstrap = a worker": (
         refusals.of_cluster(bootstrap="10.0.0.51"),
-        ["ipi_bootstrap is 10.0.0.51, which is worker-0's: name the bootstrap machine's own address."],
+        ["ipi_bootstrap is 10.0.0.51, worker-0's own address: name the bootstrap machine's own address."],
     ),
 }
 

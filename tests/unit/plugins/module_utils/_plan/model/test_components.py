@@ -149,3 +149,14 @@ def test_a_removal_needs_only_what_its_tasks_read(state):
 
 def test_variables_of_other_projects_are_not_judged():
     assert components.faults({"haproxy_user": 5, "keepalived_scripts_packages": 5, "pair_vips": 5, "agent": 5}) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/dev/zero", "/dev/shm/x", "/proc/1/mem", "/sys/x", "/run/../x", "x", "/etc//x", "/etc/x/"]
+)
+@pytest.mark.parametrize(
+    "name", ["haproxy_config_path", "keepalived_config_path", "haproxy_down_file", "agent_down_file"]
+)
+def test_a_path_that_is_written_is_that_of_an_ordinary_file(name, path):
+    (fault,) = components.faults({name: path})
+    assert fault.startswith(f"{name} is {path!r}: ")

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tries what a playbook is to write on the controller before its work begins. Nothing is lost, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from typing import Any, Callable, Dict, List, Mapping
+
+# The lines of zone files, of dnsmasq's configuration and of nsupdate's input.
+RECORD = re.compile(
+    r";.*|# \S+|\S+ +\d+ IN +(A|AAAA|PTR|SRV) .*|(local|address|host-record|ptr-record|srv-host)=.*"
+    r"|update (add|delete) .*|send|answer"
+)
+COREFILE = ".:53 {"
+
+
+def _has(*keys: str) -> Callable[[str], bool]:
+    def is_own(text: str) -> bool:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return False
+        return isinstance(found, dict) and {*keys} <= {*found}
+
+    return is_own
+
+
+def _is_page(text: str) -> bool:
+    return '<p class="verdict ' in text
+
+
+def _are_records(text: str) -> bool:
+    lines = text.splitlines()
+    return lines[0] == COREFILE or all(map(RECORD.fullmatch, lines))
+
+
+# By the variable, how a file of an earlier run is known.
+FILES: Dict[str, Callable[[str], bool]] = {
+    "drill_report": _has("rows", "table", "faults"),
+    "drill_html": _is_page,
+    "status_output": _has("layouts", "faults"),
+    "dns_output": _are_records,
+}
+FOLDERS = {"drill_history": "", "backup_folder": "backups", "pods_output": ""}  # with what they are by default
+
+
+def faults(given: Mapping[str, Any]) -> List[str]:
+    """Return a sentence for each output that cannot be written, or that would replace what is not ours.
+
+    :param given: the values of variables, some of FILES and FOLDERS
+    """
+    found: List[str] = []
+    files: Dict[str, str] = {}
+    for name, value in given.items():
+        value = value or FOLDERS.get(name, "")
+        if value and not isinstance(value, str):
+            found.append(f"{name} is {value!r}: a path is required.")
+        elif value:
+            wrong = _wrong(name, value, files)
+            found += [f"{name} is {value}: {wrong}"] if wrong else []
+    return found
+
+
+def _wrong(name: str, value: str, files: Dict[str, str]) -> str:
+    """Return what is wrong with an output.
+
+    :param files: the variables of those before it, by path
+    """
+    try:
+        path = os.path.realpath(os.path.expanduser(value))
+        if name in FOLDERS:
+            return _of_folder(path)
+        if files.setdefault(path, name) != name:
+            return f"{files[path]} is the same file: name another one."
+        return _of_file(path, FILES[name])
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        return f"it cannot be written ({why}): name a path that can."
+
+
+def _of_file(path: str, is_own: Callable[[str], bool]) -> str:
+    _try(os.path.dirname(path))
+    if not os.path.lexists(path):
+        return ""
+    if not os.path.isfile(path):
+        return "no ordinary file is there: name one."
+    with open(path, "r+", encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    return "" if not text.strip() or is_own(text) else "another file is there already: name one that is not there yet."
+
+
+def _of_folder(path: str) -> str:
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    _try(path)
+    return ""
+
+
+def _try(folder: str) -> None:
+    """Create a file in a folder that has no name there.
+
+    :raises OSError: if there is no folder, or no file can be created
+    """
+    with tempfile.TemporaryFile(dir=folder):
+        pass

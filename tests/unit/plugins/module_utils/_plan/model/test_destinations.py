@@ -1,0 +1,180 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules on addresses hold for every key that carries one: no VIP of its own, and no circle over several layouts."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils import _plan
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Field
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
+from support.plans import pairs, racks, refusals
+
+VIP, API = "192.0.2.10", "10.0.0.200"
+SERVERS = {"name": "web", "port": 443, "servers": ["192.0.2.21"]}
+
+
+def of_service(**keys):
+    return refusals.of_pair(services=[{**SERVERS, **keys}])
+
+
+def of_racks(**peer):
+    return racks.plan(racks.with_peer(racks.racks(), **peer)).faults
+
+
+def of_shard(url):
+    shard = {"address": "10.0.0.202", "name": "two", "members": ["master-0", "worker-0"], "checks": [url]}
+    return refusals.of_cluster(ingress_vips=["10.0.0.201", shard])
+
+
+# By the key, what a layout says that sends to its own VIP there, and to another address.
+REFUSED = {
+    ("SERVER", "address"): (lambda at: of_service(servers=[{"address": at}]), VIP),
+    ("ROUTE", "address"): (
+        lambda at: of_service(mode="http", routes=[{"name": "a", "hosts": ["a"], "servers": [at]}]),
+        VIP,
+    ),
+    ("masters", "address"): (lambda at: refusals.of_pair(masters=[at]), VIP),
+    ("infra_nodes", "address"): (lambda at: refusals.of_pair(infra_nodes=[at]), VIP),
+    ("SETTINGS", "bootstrap"): (
+        lambda at: refusals.of_pair(preset="openshift_upi", bootstrap=at, machine_networks=["192.0.2.0/24"]),
+        VIP,
+    ),
+    ("ipi", "bootstrap"): (lambda at: refusals.of_cluster(bootstrap=at), API),
+    ("CHECK", "gateway"): (lambda at: refusals.of_pair(checks=[{"gateway": at}]), VIP),
+    ("CHECK", "url"): (lambda at: refusals.of_pair(checks=[{"url": f"http://{at}/"}]), VIP),
+    ("ipi", "gateway"): (lambda at: refusals.of_cluster(checks=[{"gateway": at}]), API),
+    ("ipi", "url"): (lambda at: refusals.of_cluster(checks=[{"url": f"https://{at}:6443/readyz"}]), API),
+    ("SHARD", "checks"): (lambda at: of_shard(f"http://{at}:1936/healthz"), API),
+    ("PEER", "address"): (lambda at: of_racks(address=at, multihop=2), racks.VIP),
+}
+# Why a VIP may stand there, or why no user of a layout writes it.
+ALLOWED = {
+    "bind": "it listens there",
+    "listen": "it listens there",
+    "stats_address": "it listens there",
+    "addresses": "the VIPs themselves, which a layout computes",
+    "excluded_addresses": "the VIPs themselves, which a layout computes",
+    "allow": "who may connect: the holder of a VIP does from the VIP",
+    "machine_networks": "who may connect: the holder of a VIP does from the VIP",
+    "local_address": "its own end: one that the host does not have for itself is refused",
+    "router_id": "a number, to which nobody sends",
+    "source": "a layout computes it",
+    "peers": "a layout computes them",
+    "any_of": "a layout computes them: from checks, which are refused",
+    "nameservers": "haproxy starts without an answer, and a resolver of a pair answers at its VIP",
+    "log_targets": "nothing waits for a datagram",
+}
+
+
+def schemas():
+    for found in pkgutil.walk_packages(_plan.__path__, f"{_plan.__name__}."):
+        for value in vars(importlib.import_module(found.name)).values():
+            if isinstance(value, dict) and value and all(isinstance(each, Field) for each in value.values()):
+                yield value
+
+
+def takes(check, value):
+    return check(value)[1] is None
+
+
+def carries_an_address(check):
+    texts = [VIP, f"{VIP}:53", f"http://{VIP}/", f"{VIP} local0"]
+    words = ["word", ["word"], "a text!", ["a text!"]]
+    taken = any(takes(check, value) for text in texts for value in (text, [text]))
+    return taken and not any(takes(check, value) for value in words)
+
+
+def test_each_key_that_carries_an_address_is_judged_or_has_a_reason():
+    carrying = {key for schema in schemas() for key, each in schema.items() if carries_an_address(each.check)}
+    assert carrying == {*(key for _schema, key in REFUSED), *ALLOWED}
+
+
+@pytest.mark.parametrize("said_of, vip", REFUSED.values(), ids=map(".".join, REFUSED))
+def test_a_layout_sends_nothing_to_its_own_vip(said_of, vip):
+    faults = said_of(vip)
+    assert faults and all(f" {vip}" in fault and "VIP" in fault for fault in faults)
+    assert not any("VIP" in fault for fault in said_of("192.0.2.99"))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[2001:DB8:0::10]/", "http://haproxy.apps.example.com/", "http://x.apps.example.com/"]
+)
+def test_a_vip_in_another_spelling_and_a_name_that_the_pair_itself_answers_are_the_vip(url):
+    faults = refusals.of_pair(vips=[VIP, "2001:db8::10"], checks=[{"url": url}], dns=True, domain="example.com")
+    assert len(faults) >= 1 and all("a VIP of the pair: ask localhost" in fault for fault in faults)
+
+
+def of(*numbers, **settings):
+    """The members of one of several pairs."""
+    names = [f"lb{number}" for number in numbers]
+    members = [pairs.member(number, **{"vrid": None, **settings}) for number in numbers]
+    return [{**each, "address": f"192.0.2.{number}", "members": names} for each, number in zip(members, numbers)]
+
+
+def said(*every):
+    return several.draw(pair.LAYOUT, [each for members in every for each in members], planner.draft).faults
+
+
+def web(*servers, **keys):
+    return {"services": [{"name": "web", "port": 443, "servers": [*servers], **keys}]}
+
+
+VIPS = ["192.0.2.10", "192.0.2.58", "192.0.2.90"]
+
+
+def ring(of_next, count):
+    """The pairs, each of which has settings made of the VIP of the next one."""
+    return [of(2 * at + 1, 2 * at + 2, vips=[VIPS[at]], **of_next(VIPS[(at + 1) % count])) for at in range(count)]
+
+
+RINGS = {
+    "masters": lambda vip: {"masters": [vip]},
+    "servers": web,
+    "routes": lambda vip: web("192.0.2.21", mode="http", routes=[{"name": "a", "hosts": ["a"], "servers": [vip]}]),
+    "gateways": lambda vip: {"checks": [{"gateway": vip}]},
+    "urls": lambda vip: {"checks": [{"url": f"https://{vip}/"}]},
+}
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("of_next", RINGS.values(), ids=RINGS)
+def test_a_circle_over_several_pairs_is_refused_once_and_names_each_of_them(of_next, count):
+    (fault,) = said(*ring(of_next, count))
+    assert all(f"lb{2 * at + 1}, lb{2 * at + 2}: " in fault and vip in fault for at, vip in enumerate(VIPS[:count]))
+
+
+def test_a_circle_through_a_members_own_address_is_one_too():
+    (fault,) = said(of(1, 2, **web("192.0.2.3")), of(3, 4, vips=[VIPS[1]], **web(VIPS[0])))
+    assert "servers: 192.0.2.3 at 192.0.2.3 port 443; lb3, lb4: " in fault
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (web(VIPS[1]), web("192.0.2.21")),
+        (web(VIPS[1]), web({"address": VIPS[0], "port": 80})),  # where nothing listens
+        (web("192.0.2.3"), web(VIPS[0], bind=[VIPS[1]])),  # which nobody reaches at a member's own address
+        ({"checks": [{"gateway": VIPS[1]}]}, {}),
+        ({"checks": [{"gateway": VIPS[1], "weight": -50}]}, {"checks": [{"gateway": VIPS[0]}]}),
+        ({"checks": [{"gateway": VIPS[1]}]}, web(VIPS[0])),
+    ],
+    ids=["one leads to the other", "another port", "another bind", "one asks the other", "a weight", "mixed"],
+)
+def test_what_ends_somewhere_is_served(one, other):
+    assert said(of(1, 2, **one), of(3, 4, vips=[VIPS[1]], **other)) == []
+
+
+@pytest.mark.parametrize("address", ["10.0.3.11", "203.0.113.58"], ids=["a member", "a VIP"])
+def test_a_peer_is_no_other_pairs(address):
+    first, other = racks.racks(), [racks.member(number, vips=["203.0.113.58"]) for number in (3, 4)]
+    racks.with_peer(first, address=address, multihop=2)
+    each = [{**one, "members": [m["name"] for m in group]} for group in (first, other) for one in group]
+    faults = said(each)
+    assert faults and all(
+        f": a peer is {address}, " in fault and fault.endswith("name the router's.") for fault in faults
+    )
