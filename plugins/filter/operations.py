@@ -141,6 +141,7 @@ class FilterModule:
     def filters(self):
         return {
             "backup_contents": backup_contents,
+            "backup_of_others": backup.of_others,
             "has_not_left": draining.has_not_left,
             "heartbeat_timeout": locking.heartbeat_timeout,
             "last_one_that_announces": last_one_that_announces,
