@@ -28,4 +28,5 @@ def unsealed(record: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _checksum(record: Dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    as_in_a_file = json.loads(json.dumps(record))  # where keys are texts
+    return hashlib.sha256(json.dumps(as_in_a_file, sort_keys=True).encode()).hexdigest()
