@@ -61,7 +61,9 @@ def compared(outage, files):
 
 def test_a_record_that_was_written_is_read_with_its_checksum():
     record = history.history(report(), ABOUT, []).record
-    (kept,) = drill_records.read([{"path": "x.json", "text": json.dumps(record, indent=4), "wrong": ""}], ABOUT["at"])[0]
+    (kept,) = drill_records.read([{"path": "x.json", "text": json.dumps(record, indent=4), "wrong": ""}], ABOUT["at"])[
+        0
+    ]
     assert kept["rows"] == report()["rows"]
 
 
