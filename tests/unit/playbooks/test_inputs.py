@@ -11,6 +11,8 @@ import pytest
 from support.paths import ROOT
 from support.playbooks import PAIR, play
 
+from ..plugins.module_utils._plan.model.test_playbooks import JUDGED
+
 PLAYBOOKS = ["onprem.lb.site", "onprem.lb.forecast"]
 # Beside one of these no other variable is judged.
 FIRST = {
@@ -217,3 +219,31 @@ def test_a_playbook_that_imports_ours_may_have_extra_variables_of_its_own(tmp_pa
 
 def test_every_playbook_but_the_removal_which_has_none_of_its_own_is_among_them():
     assert {*MEANT, "remove"} == {file.stem for file in (ROOT / "playbooks").glob("*.yml")}
+
+
+OWN = {name: [f"{name}_{key}" for name_, key in JUDGED if name_ == name] for name in {name for name, _key in JUDGED}}
+
+
+@pytest.mark.parametrize("playbook", sorted(OWN))
+@pytest.mark.parametrize("value", [None, {"a": 1}, [{"a": 1}]], ids=["null", "mapping", "list"])
+def test_each_variable_of_a_playbook_is_refused_in_its_own_name_before_a_host_is_reached(tmp_path, playbook, value):
+    groups = CLUSTER if playbook == "pods" else PAIR
+    names = OWN[playbook]
+    given = dict.fromkeys((name for name in names if name != "survey_hosts"), value)  # Ansible asks for the hosts first
+    code, said = play(tmp_path, groups, f"onprem.lb.{playbook}", "--extra-vars", json.dumps(given))
+    said = " ".join(said.split())
+    assert code == 2 and [name for name in given if f"{name} is " not in said] == [], said
+    assert "UNREACHABLE" not in said and "cannot be reached" not in said
+    assert not re.search(r"Traceback|NoneType|filter plugin|has been hidden|unhashable|Unexpected templating", said), (
+        said
+    )
+
+
+TRUE = {"switchover": "switchover_back", "backup": "backup_break_lock", "status": "pair_firewall"}
+
+
+@pytest.mark.parametrize("playbook, name", TRUE.items())
+def test_what_looks_like_a_truth_value_does_not_count_as_false(tmp_path, playbook, name):
+    code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "-e", f"{name}=ture")
+    assert code == 2 and f"{name} is 'ture': true or false is required." in said
+    assert "UNREACHABLE" not in said and "Lock the members" not in said
