@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 from ..._agent.config.schema import address
 from ..._shared import sealed, versions
 from ..._shared.state_ids import ID, when
-from .members import layouts
+from .members import cause, layouts
 
 Data = Dict[str, Any]  # of one member, as `member_state` exports it
 
@@ -51,7 +51,7 @@ def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
 
 def _why(state: Dict[str, Any]) -> str:
     if "engine" not in state:
-        return f"cannot be read: {' '.join(str(state.get('msg', '')).split()).rstrip('.')}"
+        return f"cannot be read: {cause(state)}"
     return "has nothing of this collection"
 
 
