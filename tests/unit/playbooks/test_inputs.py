@@ -247,3 +247,16 @@ def test_what_looks_like_a_truth_value_does_not_count_as_false(tmp_path, playboo
     code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "-e", f"{name}=ture")
     assert code == 2 and f"{name} is 'ture': true or false is required." in said
     assert "UNREACHABLE" not in said and "Lock the members" not in said
+
+
+OF_MEMBERS = {
+    "pair_interface": ([["eth0"], {"a": 1}, [None]], "pair_interface is "),
+    "ansible_host": ([None], "lb1: ansible_host is null: an address or a name is required."),
+}
+
+
+@pytest.mark.parametrize("name, values, begin", [(key, *row) for key, row in OF_MEMBERS.items()], ids=OF_MEMBERS)
+def test_what_stands_for_a_host_before_it_is_read_is_judged_first(tmp_path, name, values, begin):
+    for value in values:
+        code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--extra-vars", json.dumps({name: value}))
+        assert code == 2 and begin in said and "This is a bug" not in said, said
