@@ -60,7 +60,8 @@ def _exactly(wanted: type, what: str, fits: Callable[[Any], bool] = lambda _valu
     """A value of one type as JSON has it: what stands for another one would be restored as something else."""
 
     def check(value: Any) -> Checked:
-        return (value, None) if type(value) is wanted and fits(value) else (None, f"{what} is required.")
+        is_one = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))  # a bool is an int, too
+        return (value, None) if is_one and fits(value) else (None, f"{what} is required.")
 
     return check
 
