@@ -8,7 +8,7 @@ the last as `member_info` returns it.
 
 from __future__ import annotations
 
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import playbooks
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, playbooks
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
     backup,
     draining,
@@ -140,7 +140,9 @@ class FilterModule:
 
     def filters(self):
         return {
+            "drill_last_report": drill_records.last_report,
             "backup_contents": backup_contents,
+            "backup_of_others": backup.of_others,
             "has_not_left": draining.has_not_left,
             "heartbeat_timeout": locking.heartbeat_timeout,
             "last_one_that_announces": last_one_that_announces,

@@ -171,6 +171,7 @@ class FilterModule:
             "frr_model": frr_model,
             "haproxy_model": haproxy_model,
             "keepalived_model": keepalived_model,
+            "layout_read_faults": playbooks.layout_faults,
             "missing_collections": missing_collections,
             "not_in_force": wanted.not_in_force,
             "playbook_faults": playbook_faults,

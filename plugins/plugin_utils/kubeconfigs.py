@@ -21,7 +21,7 @@ def read(text: str, path: str) -> Tuple[Optional[Credentials], Faults]:
     """Return what a kubeconfig says, or what is wrong with it. What YAML says of it may quote a secret."""
     try:
         return kubeconfig.read(yaml.safe_load(text), path)
-    except yaml.YAMLError:
+    except (RecursionError, yaml.YAMLError):
         return None, [f"{path}: {NO_YAML}"]
 
 

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "_plan.operations": (
         *("_shared", "_agent.VERSION"),
         "_plan.drill.questions",  # the status asks as a drill does
-        "_agent.metrics.sessions",  # the words of BGP
+        *("_agent.config.schema", "_agent.metrics.sessions"),  # the words of BGP
         "_plan.model.restarts",  # a rollback restarts resolvers as a run does
         *("_plan.bgp.order", "_plan.bgp.settings"),  # and returns members that announce as a run changes them
     ),
@@ -130,6 +130,7 @@ MAY_IMPORT = {
     "_host.states": (
         *("_host", "_host.read", "_host.deploy", "_host.firewall", "_host.link", "_shared"),
         *("_agent.keepalived.conf", "_agent.net.netlink", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
+        "_agent.config.schema",
         "_agent.metrics.sessions",  # the words of BGP
     ),
     "_shared": ("_agent.VERSION", "_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),

@@ -66,7 +66,7 @@ def read(path: str) -> Dict[str, Any]:
             found = json.load(file)
     except FileNotFoundError:
         return {}
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}.") from None
     return found if isinstance(found, dict) else {}
 

@@ -63,6 +63,24 @@ def test_a_file_that_is_not_theirs_is_refused_before_a_member_is_asked(tmp_path,
     assert code == 2 and sentence in said and "Read the members" not in said
 
 
+VAULT = "$ANSIBLE_VAULT;1.1;AES256\n" + "61" * 40 + "\n"
+OTHER_PAIR = {"instances": [{"addresses": ["192.0.2.99/24"]}]}
+OF_OTHERS_OF_THE_SAME_NAME = {"backup": "20260131T120000Z", "members": {"lb1": OTHER_PAIR}}
+
+
+@pytest.mark.parametrize("text", [VAULT, ""])
+def test_a_file_that_cannot_be_read_is_a_sentence_and_not_hidden(tmp_path, text):
+    code, said = restore(tmp_path, text)
+    assert code == 2 and "ansible-vault has encrypted it and this run has not its password" in " ".join(said.split())
+    assert "has been hidden" not in said and "Read the members" not in said
+
+
+def test_a_backup_of_another_pair_with_the_same_host_names_is_refused_before_a_member_is_asked(tmp_path):
+    code, said = restore(tmp_path, json.dumps(OF_OTHERS_OF_THE_SAME_NAME))
+    sentence = "in which lb1 has the VIPs 192.0.2.99, and in the inventory it has 192.0.2.10: give a backup of this"
+    assert code == 2 and sentence in said and "Read the members" not in said
+
+
 EXPORTED = {"engine": "native", "saved": {"auth_pass": "Zq7Zq7Zq"}}
 
 

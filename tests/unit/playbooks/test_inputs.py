@@ -11,6 +11,8 @@ import pytest
 from support.paths import ROOT
 from support.playbooks import PAIR, play
 
+from ..plugins.module_utils._plan.model.test_playbooks import JUDGED
+
 PLAYBOOKS = ["onprem.lb.site", "onprem.lb.forecast"]
 # Beside one of these no other variable is judged.
 FIRST = {
@@ -228,5 +230,48 @@ def test_every_playbook_but_the_removal_which_has_none_of_its_own_is_among_them(
     ],
 )
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(tmp_path, playbook, variable, work):
-    code, said = play(tmp_path, PAIR, playbook, "--extra-vars", f"{variable}=/dev/null")
-    assert code != 0 and said.count("fatal:") == 1 and f"{variable} is /dev/null: " in said and work not in said
+    path = tmp_path / "file" / "below"
+    path.parent.touch()
+    code, said = play(tmp_path, PAIR, playbook, "--extra-vars", f"{variable}={path}")
+    assert code != 0 and said.count("fatal:") == 1 and f"{variable} is {path}: " in said and work not in said
+
+
+OWN = {name: [f"{name}_{key}" for name_, key in JUDGED if name_ == name] for name in {name for name, _key in JUDGED}}
+
+
+@pytest.mark.parametrize("playbook", sorted(OWN))
+@pytest.mark.parametrize("value", [None, {"a": 1}, [{"a": 1}]], ids=["null", "mapping", "list"])
+def test_each_variable_of_a_playbook_is_refused_in_its_own_name_before_a_host_is_reached(tmp_path, playbook, value):
+    groups = CLUSTER if playbook == "pods" else PAIR
+    names = OWN[playbook]
+    given = dict.fromkeys((name for name in names if name != "survey_hosts"), value)  # Ansible asks for the hosts first
+    code, said = play(tmp_path, groups, f"onprem.lb.{playbook}", "--extra-vars", json.dumps(given))
+    said = " ".join(said.split())
+    assert code == 2 and [name for name in given if f"{name} is " not in said] == [], said
+    assert "UNREACHABLE" not in said and "cannot be reached" not in said
+    assert not re.search(r"Traceback|NoneType|filter plugin|has been hidden|unhashable|Unexpected templating", said), (
+        said
+    )
+
+
+TRUE = {"switchover": "switchover_back", "backup": "backup_break_lock", "status": "pair_firewall"}
+
+
+@pytest.mark.parametrize("playbook, name", TRUE.items())
+def test_what_looks_like_a_truth_value_does_not_count_as_false(tmp_path, playbook, name):
+    code, said = play(tmp_path, PAIR, f"onprem.lb.{playbook}", "-e", f"{name}=ture")
+    assert code == 2 and f"{name} is 'ture': true or false is required." in said
+    assert "UNREACHABLE" not in said and "Lock the members" not in said
+
+
+OF_MEMBERS = {
+    "pair_interface": ([["eth0"], {"a": 1}, [None]], "pair_interface is "),
+    "ansible_host": ([None], "lb1: ansible_host is null: an address or a name is required."),
+}
+
+
+@pytest.mark.parametrize("name, values, begin", [(key, *row) for key, row in OF_MEMBERS.items()], ids=OF_MEMBERS)
+def test_what_stands_for_a_host_before_it_is_read_is_judged_first(tmp_path, name, values, begin):
+    for value in values:
+        code, said = play(tmp_path, PAIR, "onprem.lb.forecast", "--extra-vars", json.dumps({name: value}))
+        assert code == 2 and begin in said and "This is a bug" not in said, said

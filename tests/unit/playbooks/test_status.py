@@ -167,6 +167,9 @@ def test_the_last_drill_is_read_where_its_report_is(tmp_path):
     (tmp_path / "drill.json").write_text('{"rows": [{"worst_ms": 12}], "faults": []}')
     _code, said = play(tmp_path, PAIR, "onprem.lb.status", "-e", "drill_report=~/drill.json")
     assert any("1 events, 12 ms at worst, as planned" in line for line in printed(said))
+    (tmp_path / "other.json").write_text('{"rows": 3}')
+    _code, said = play(tmp_path, PAIR, "onprem.lb.status", "-e", "drill_report=~/other.json")
+    assert "is skipped: it is not the report of a drill." in said
     _code, said = play(tmp_path, PAIR, "onprem.lb.status", "-e", "drill_report=~/none.json")
     assert "last drill was" not in said
 

@@ -57,7 +57,7 @@ def test_a_good_kubeconfig_becomes_files_and_its_secrets_are_named():
     [
         ("", "/etc/onprem/kubeconfig: it cannot be read on this member, or is empty: name a kubeconfig that every"),
         (slurped("a: [s3cret"), "/etc/onprem/kubeconfig: it is not YAML: write it again"),
-        (slurped("just words"), "/etc/onprem/kubeconfig: its contexts have no ''"),
+        (slurped("just words"), "/etc/onprem/kubeconfig: its contexts lack the named one"),
         (
             slurped({**KUBECONFIG, "clusters": [{"name": "a", "cluster": {**CLUSTER, "tls-server-name": "a b"}}]}),
             "/etc/onprem/kubeconfig: api.server_name is 'a b'",

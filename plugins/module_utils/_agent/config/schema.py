@@ -71,6 +71,12 @@ def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> 
     return result
 
 
+def refused(faults: Faults, place: str, *keys: str) -> bool:
+    """Whether a value of these keys was refused: no rule judges what nobody wrote, the default in its place."""
+    begins = tuple(f"{place}.{key} is " for key in keys)
+    return any(fault.startswith(begins) for fault in faults)
+
+
 def read_list(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> List[Dict[str, Any]]:
     """Read a list of mappings with one schema; names must be unique."""
     if not isinstance(data, list):

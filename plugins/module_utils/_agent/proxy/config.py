@@ -25,6 +25,7 @@ from ..config.schema import (
     place_of,
     port,
     read,
+    refused,
     same_names,
     unknown_keys,
     word,
@@ -250,7 +251,7 @@ def routes_of(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, 
 def _with_routes(service: Dict[str, Any], at: int, faults: Faults) -> Dict[str, Any]:
     """Return a service whose routes are read as well: each is reached where the service is."""
     place, found = place_of("services", at, service), []
-    if service["routes"] and service["mode"] != settings.TCP:
+    if service["routes"] and service["mode"] != settings.TCP and not refused(faults, place, "mode"):
         faults.append(f"{place}.routes need mode tcp: nothing but the server's name in TLS is read here.")
     where = {key: service[key] for key in ("bind", "port", "mode")}
     keys = SCHEMAS._replace(service={**ROUTE, **{key: SERVICE[key]._replace(required=False) for key in where}})
@@ -278,9 +279,9 @@ def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any
     check = read(keys, item, place, faults)
     given = [read(STEP, step, f"{place}.steps[{at}]", faults) for at, step in enumerate(check["steps"])]
     kinds = [check["type"], *(step["type"] for step in given if step["type"])]
-    faults.extend(_misplaced(check, kinds, place))
-    for at, step in enumerate(given):
-        faults.extend(_misplaced(step, [step["type"] or check["type"]], f"{place}.steps[{at}]"))
+    parts = [(f"{place}.steps[{at}]", step, [step["type"] or check["type"]]) for at, step in enumerate(given)]
+    for where, part, types in [(place, check, kinds), *parts] if not refused(faults, place, "type") else []:
+        faults.extend(_misplaced(part, types, where) if not refused(faults, where, "type") else [])
     check["steps"] = [_step(step, check) for step in given]
     return check
 

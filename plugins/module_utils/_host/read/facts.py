@@ -15,6 +15,7 @@ import threading
 import time
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Sequence, Tuple
 
+from ..._agent.config.schema import boolean, number, text
 from ..._agent.net import socket_tables
 from . import processes
 
@@ -215,7 +216,16 @@ def _mapping(text: str) -> Dict[str, Any]:
 def agent_instances(vrrp_json: str) -> List[Dict[str, Any]]:
     """Return the instances in the agent's configuration, as `keepalived_conf.instances` does."""
     found = agent_config(vrrp_json).get("instances", [])
-    return [{**INSTANCE, **{key: each[key] for key in INSTANCE if key in each}} for each in found]
+    return [{key: _typed(each.get(key, usual), usual) for key, usual in INSTANCE.items()} for each in found]
+
+
+def _typed(value: Any, usual: Any) -> Any:
+    """Return a value as the agent reads it, which takes digits for a number; the usual one in place of a wrong one."""
+    if isinstance(usual, list):
+        return [*map(str, value)] if isinstance(value, list) else usual
+    check = {bool: boolean, str: text, int: number(0, 255)}[type(usual)]
+    found, wrong = check(value)
+    return usual if wrong else found
 
 
 def agent_checks(vrrp_json: str) -> List[Dict[str, Any]]:

@@ -24,6 +24,7 @@ from . import (
     restoring,
     serving,
     snapshot,
+    state_data,
     store,
     undo,
     undoing,
@@ -111,7 +112,7 @@ def _compared(state: store.State, now: Snapshot, serves: List[str]) -> Dict[str,
 
 def exported(member: Member) -> Dict[str, Any]:
     """Return the state as it is, as data for a backup. It has passwords."""
-    return snapshot.as_data(member.now())
+    return state_data.as_data(member.now())
 
 
 def imported(member: Member, data: Dict[str, Any], wanted: str, backup: str, dry: bool) -> Dict[str, Any]:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import base64
 import fnmatch
 import glob
 import hashlib
@@ -12,7 +11,7 @@ import json
 import os
 import re
 import stat
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
@@ -243,36 +242,9 @@ def _instances(configs: Dict[str, str], files: List[File], units: Dict[str, Unit
 
 # -- as text
 
-_OPENING = re.compile(r"^(?:tcp \d+|vrrp) from \S+")
+OPENING = re.compile(r"(?:tcp (?P<port>\d+)|vrrp) from (?P<source>\S+)")
 
 
 def openings_of(lines: Iterable[str]) -> List[str]:
     """Return the openings among the lines with which a firewall describes them, each once."""
-    return list(dict.fromkeys(found[0] for line in lines for found in [_OPENING.match(line)] if found))
-
-
-def as_data(snapshot: Snapshot) -> Dict[str, Any]:
-    """Return a snapshot as JSON has it."""
-    files = [
-        {**file._asdict(), "content": _encoded(file.content), "label": _encoded(file.label)} for file in snapshot.files
-    ]
-    units = {name: unit._asdict() for name, unit in snapshot.units.items()}
-    return {**snapshot._asdict(), "files": files, "units": units}
-
-
-def of_data(data: Dict[str, Any]) -> Snapshot:
-    """Return the snapshot that JSON has."""
-    files = [
-        File(**{**each, "content": _decoded(each["content"]), "label": _decoded(each["label"])})
-        for each in data["files"]
-    ]
-    units = {name: Unit(**each) for name, each in data["units"].items()}
-    return Snapshot(**{**data, "files": files, "units": units})
-
-
-def _encoded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
-def _decoded(text: Optional[str]) -> bytes:
-    return base64.b64decode(text or "")
+    return list(dict.fromkeys(found[0] for line in lines for found in [OPENING.match(line)] if found))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, NamedTuple
 
+from ..._shared import sealed
 from ..._shared.paths import STATES
 from ..._shared.state_ids import ID, RETURNED
 from ..records import due, read, write
-from . import snapshot
+from . import snapshot, state_data
 
 KEPT = 5  # of those that runs have saved, and of those that rollbacks and restores have
 
@@ -38,8 +39,8 @@ def save(state: State, kept: str = "", folder: str = STATES) -> None:
     """
     if not ID.fullmatch(state.id):
         raise Refused(f"{state.id!r} is not the ID of a state: give one such as 20260131T120000Z.")
-    data = {**state._asdict(), "saved": snapshot.as_data(state.saved)}
-    write(f"{folder}/{state.id}.json", data)
+    data = {**state._asdict(), "saved": state_data.as_data(state.saved)}
+    write(f"{folder}/{state.id}.json", sealed.sealed(data))
     needed = (state.id, kept, due().get("id"))  # the new one may be the oldest by its name, if a clock was set back
     for old in [*_beyond(folder)]:
         if old not in needed:
@@ -77,9 +78,12 @@ def load(wanted: str, folder: str = STATES) -> State:
     if wanted not in known:
         raise Refused(f"There is no state {wanted} here: there {'are ' + ', '.join(known) if known else 'is none'}.")
     try:
-        data = read(f"{folder}/{wanted}.json")
-        return State(**{**data, "saved": snapshot.of_data(data["saved"])})
-    except (KeyError, TypeError, ValueError) as error:
+        data = sealed.unsealed(read(f"{folder}/{wanted}.json"))
+        texts = {key: data.get(key, "") for key in ("id", "purpose", "backup")}
+        if not all(isinstance(text, str) for text in texts.values()) or texts["id"] != wanted:
+            raise ValueError("its ID, purpose and backup are no texts")
+        return State(**texts, saved=state_data.of_data(data.get("saved")))
+    except ValueError as error:
         raise Refused(f"The state {wanted} is damaged: {folder}/{wanted}.json cannot be read ({error}).") from None
 
 
@@ -90,17 +94,18 @@ def judged(data: Any, configs: Dict[str, str]) -> snapshot.Snapshot:
     :raises Refused: with what is wrong
     """
     try:
-        found = snapshot.of_data(data)
-        paths, units = [file.path for file in found.files], list(found.units)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Refused(f"The backup is damaged: its data of this member cannot be read ({error}).") from None
+        found = state_data.of_data(data)
+    except ValueError as error:
+        raise Refused(
+            f"The backup is damaged: its data of this member cannot be read ({error}): use an unchanged backup."
+        ) from None
     if found.configs != configs:
         raise Refused(
             f"The backup has the configurations {_listed(found.configs)}, and here they are {_listed(configs)}: set "
             "haproxy_config_path and keepalived_config_path as they were."
         )
-    strange = [path for path in paths if not snapshot.is_own(path, configs.values())]
-    strange += [unit for unit in units if unit not in snapshot.WATCHED_UNITS]
+    strange = [path for path in (file.path for file in found.files) if not snapshot.is_own(path, configs.values())]
+    strange += [unit for unit in found.units if unit not in snapshot.WATCHED_UNITS]
     if strange:
         raise Refused(f"The backup has {', '.join(strange)}, which is not this collection's: use an unchanged backup.")
     return found

@@ -11,6 +11,7 @@ import math
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..._agent import VERSION
+from ..._shared import sealed
 from ..model import drill_records
 
 FEWEST = 5  # drills: the percentiles of fewer say nothing
@@ -74,7 +75,7 @@ def history(report: Dict[str, Any], about: Dict[str, Any], kept: Sequence[Dict[s
 
 def _record(report: Dict[str, Any], about: Dict[str, Any]) -> Dict[str, Any]:
     at = datetime.datetime.fromtimestamp(int(about["at"]), datetime.timezone.utc)
-    return {
+    record = {
         "format": drill_records.FORMAT,
         "at": at.strftime(drill_records.TIME),
         "layout": about["layout"],
@@ -85,6 +86,7 @@ def _record(report: Dict[str, Any], about: Dict[str, Any]) -> Dict[str, Any]:
         "rows": report["rows"],
         "faults": report["faults"],
     }
+    return sealed.sealed(record)
 
 
 def _member(before: Dict[str, Any], after: Dict[str, Any]) -> Dict[str, Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read
+from ..._agent.config.schema import Faults, Field, boolean, number, one_of, read, shown
 from ..._shared import engines
 from ..bgp import announcing, change
 from ..bgp import forecast as bgp_forecast
@@ -203,10 +203,16 @@ def vips(layout: Layout, given: List[Member]) -> List[Vip]:
 
 
 def _task_faults(layout: Layout, given: List[Member]) -> Faults:
-    """Return what is wrong with the members' names, and with the variables that only tasks read."""
+    """Return what is wrong with the members' names, with what only tasks read, and with what stands for a host."""
     faults = [*identity.of_members(given, layout.prefix), *silent.faults(given)]
+    of_host = {key: layout.schema[key] for key in ("interface",) if key in layout.schema}
     for member in given:
-        read_given(TASKS, member["settings"], layout.prefix, faults)
+        settings = member["settings"]
+        read_given(TASKS, settings, layout.prefix, faults)
+        read(of_host, {key: settings.get(key) for key in of_host}, layout.prefix, faults)
+        address = member.get("address", "")
+        if not isinstance(address, str):
+            faults.append(f"{member['name']}: ansible_host is {shown(address)}: an address or a name is required.")
     return faults
 
 
@@ -365,11 +371,12 @@ def _refused(layout: Layout, faults: Faults) -> Plan:
 def _complete(layout: Layout, rank: int, member: Member) -> Member:
     """Return a member with the settings of its layout alone, and with a placeholder for a host that was not read."""
     settings = {key: value for key, value in member["settings"].items() if key in layout.schema}
-    host = member["host"]
+    interface, host = settings.get("interface"), member["host"]
+    settings["interface"] = interface if isinstance(interface, str) else ""  # which `_task_faults` judges
     if host is None:
         lists = [settings.get(name) for name in layout.vips]
         vips = [vip for some in lists if isinstance(some, list) for vip in some]
-        host = placeholder_host(vips, member["address"], rank, settings.get("interface", ""))
+        host = placeholder_host(vips, member["address"], rank, settings["interface"])
     return {**member, "settings": settings, "host": host}
 
 

@@ -104,5 +104,5 @@ def _as_vip(item: Any) -> Optional[Any]:
 def _as_address(text: str) -> Optional[Any]:
     try:
         return netaddr.IPAddress(text)
-    except (netaddr.AddrFormatError, ValueError):
+    except (netaddr.AddrFormatError, TypeError, ValueError):
         return None

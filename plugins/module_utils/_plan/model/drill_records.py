@@ -10,16 +10,18 @@ than `DAYS` does not count.
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
-import math
 import statistics
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..._shared import events
+from ..._agent.config.schema import shown
+from ..._shared import events, sealed
 
 FORMAT = 1
 LAST = 20  # drills that count
 DAYS = 90  # after which OnpremLbDrillOld asks for the next one
+LARGEST = 1e12  # of a number of milliseconds, some 30 years
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 Record = Dict[str, Any]
@@ -156,30 +158,60 @@ def _parsed(file: Mapping[str, Any]) -> Tuple[Record, str]:
     """Return the record that a file has, or what is wrong with it."""
     if file["wrong"]:
         return {}, file["wrong"]
-    try:
-        found = json.loads(file["text"])
-    except (ValueError, RecursionError):
-        return {}, "it is not JSON"
+    found, wrong = _json(file["text"])
+    if wrong:
+        return {}, wrong
     if not isinstance(found, dict) or "format" not in found:
         return {}, "it is not the record of a drill"
     if found["format"] != FORMAT:
-        return {}, f"its format is {found['format']!r}, and this version knows {FORMAT}"
+        return {}, f"its format is {shown(found['format'])}, and this version knows {FORMAT}"
+    try:
+        found = sealed.unsealed(found)
+    except ValueError as error:
+        return {}, str(error)
     return (found, "") if _is_record(found) else ({}, "it is not the record of a drill")
+
+
+def last_report(text: str, at: float) -> Dict[str, Any]:
+    """Return the report of the last drill with ``at``, when it was written; or with ``wrong``, if it is none."""
+    found, wrong = _json(text)
+    rows, faults = (found.get("rows"), found.get("faults")) if isinstance(found, dict) else (None, None)
+    if not (isinstance(rows, list) and isinstance(faults, list)) or not all(
+        isinstance(row, dict) and _is_number(row.get("worst_ms")) for row in rows
+    ):
+        return {"at": at, "wrong": wrong or "it is not the report of a drill"}
+    return {**found, "at": at}
+
+
+def _json(text: str) -> Tuple[Any, str]:
+    try:
+        return json.loads(text), ""
+    except (ValueError, RecursionError):
+        return None, "it is not JSON"
 
 
 def _is_record(found: Dict[str, Any]) -> bool:
     rows, members = found.get("rows"), found.get("members", {})
     named = isinstance(members, dict) and all(isinstance(member, dict) for member in members.values())
-    return isinstance(found.get("at"), str) and named and isinstance(rows, list) and all(map(_is_row, rows))
+    return _is_time(found.get("at")) and named and isinstance(rows, list) and all(map(_is_row, rows))
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return bool(datetime.datetime.strptime(value, TIME))
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_row(row: Any) -> bool:
     if not isinstance(row, dict) or not {"vip", "event", "outage_ms"} <= set(row):
         return False
-    took = [each for key in ("took_ms", "outages_ms") for each in row.get(key) or []]
+    lists = [row.get(key) or [] for key in ("took_ms", "outages_ms")]
     own = [] if row["outage_ms"] is None else [row["outage_ms"]]  # None: not measured
-    return isinstance(row.get("members", {}), dict) and all(map(_is_number, [*own, *took]))
+    if not isinstance(row.get("members", {}), dict) or not all(isinstance(took, list) for took in lists):
+        return False
+    return all(map(_is_number, itertools.chain(own, *lists)))
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST < value < LARGEST

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import posixpath
+import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 from urllib.parse import urlsplit
 
@@ -40,6 +41,7 @@ REFUSED_OF_CLUSTER = {
     "insecure-skip-tls-verify": "an API server that is not verified could be anybody. Name its certificate-authority.",
     "proxy-url": "requests go to the API server itself. Name the URL of one that this host reaches.",
 }
+PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s(.*?)-----END \1-----", re.DOTALL)  # RFC 7468
 # The unit does not see them, or sees others: ProtectHome and PrivateTmp of systemd.exec(5).
 HIDDEN = ("/root", "/home", "/run/user", "/tmp", "/var/tmp")
 
@@ -93,7 +95,7 @@ def _entry(data: Any, listed: str, key: str, name: str, faults: Faults) -> Dict[
         if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(key), dict):
             return entry[key]
     faults.append(
-        f"its {listed} have no {name!r}: a kubeconfig with a current-context, its cluster and its user is required."
+        f"its {listed} lack the named one: a kubeconfig with a current-context, its cluster and its user is required."
     )
     return {}
 
@@ -104,13 +106,23 @@ def _text(part: Any, key: str) -> str:
 
 
 def _decoded(value: Any, encoded: bool, key: str, faults: Faults) -> str:
+    """Return a credential, if its reader can use it."""
+    if not encoded:
+        found = value.strip() if isinstance(value, str) else ""
+        if not (found and found.isascii() and found.isprintable() and " " not in found):
+            faults.append(f"{key} is no token: it is one word of ASCII. Write it again.")
+        return found
     try:
-        return base64.b64decode("".join(str(value).split()), validate=True).decode() if encoded else str(value).strip()
+        found = base64.b64decode("".join(str(value).split()), validate=True).decode()
+        bodies = [base64.b64decode("".join(pem[2].split()), validate=True) for pem in PEM.finditer(found)]
     except (binascii.Error, ValueError):
+        bodies = []
+    if not any(bodies):
         faults.append(
             f"{key} is not base64-encoded PEM: write it again, for example with `kubectl config set-credentials`."
         )
         return ""
+    return found
 
 
 def _whole(value: str, path: str, key: str, faults: Faults) -> str:

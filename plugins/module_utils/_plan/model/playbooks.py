@@ -9,7 +9,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, T
 from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, one_of, read, text
 from ..._shared.state_ids import ID
 from . import values
-from .variables import as_role_variables
+from .variables import as_role_variables, read_given
 
 NEVER, ALWAYS, IF_NEEDED = "never", "always", "if_needed"
 DAY = 86_400
@@ -43,31 +43,35 @@ RETURN = {
     "downgrade": Field(boolean, False),
 }
 IMAGES = ("agent_image", "haproxy_image", "keepalived_image", "follow_image")
-# By the playbook, whose name its variables begin with. Tasks judge what may be anything here.
+TEXT, TRUTH = Field(text, ""), Field(boolean, False)
+# By the playbook, whose name its variables begin with. What may be anything here is judged for each host.
 PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
-    "backup": dict.fromkeys(("folder", "break_lock"), Field(anything, "")),
+    "backup": {"folder": TEXT, "break_lock": TRUTH},
     "dns": {
         "format": Field(one_of("zone", "dnsmasq", "nsupdate", "corefile"), "zone"),
-        **dict.fromkeys(
-            ("output", "ttl", "domain", "subdomain", "address", "api", "nodes", "etcd"), Field(anything, "")
-        ),
+        "output": TEXT,
+        **dict.fromkeys(("ttl", "domain", "subdomain", "address", "api", "nodes", "etcd"), Field(anything, "")),
     },
-    "forecast": {"transition": Field(boolean, False)},
+    "forecast": {"transition": TRUTH},
     "maintenance": MAINTENANCE,
     "pods": {
         "format": Field(one_of("files", "machineconfig"), "files"),
         "pull_policy": Field(one_of("Always", "IfNotPresent", "Never"), "IfNotPresent"),
-        **dict.fromkeys((*IMAGES, "output", "address", "kubeconfig", "namespace", "pool"), Field(anything, "")),
+        **dict.fromkeys((*IMAGES, "output", "kubeconfig", "namespace"), TEXT),
+        **dict.fromkeys(("address", "pool"), Field(anything, "")),
     },
-    "restore": {"file": Field(anything, ""), **RETURN},
-    "rollback": {"to": Field(_id, ""), "list": Field(boolean, False), **RETURN},
+    "restore": {"file": TEXT, **RETURN},
+    "rollback": {"to": Field(_id, ""), "list": TRUTH, **RETURN},
     "status": {
         "format": Field(one_of("text", "json"), "text"),
-        **dict.fromkeys(("output", "timeout"), Field(anything, "")),
+        "output": TEXT,
+        "timeout": Field(integer(1, DAY, "a number of seconds"), 5),
     },
-    "survey": dict.fromkeys(("hosts", "interface", "seconds"), Field(anything, "")),
-    "switchover": {**dict.fromkeys(("to", "from", "back", "break_lock"), Field(anything, "")), "wait": WAIT},
+    "survey": {"hosts": TEXT, "interface": TEXT, "seconds": Field(number(0, DAY, " seconds"), 3.5)},
+    "switchover": {**dict.fromkeys(("to", "from"), TEXT), "back": TRUTH, "break_lock": TRUTH, "wait": WAIT},
 }
+# What every playbook reads of a layout, whose name these begin with.
+OF_LAYOUT: Mapping[str, Field] = {"firewall": Field(boolean, True)}
 
 
 def variables(playbook: str) -> List[str]:
@@ -80,9 +84,18 @@ def faults(given: Mapping[str, Any], playbook: str) -> Faults:
 
     :param given: those that are set, without their prefix
     """
+    return _faults(PLAYBOOKS.get(playbook, {}), given, playbook)
+
+
+def layout_faults(given: Mapping[str, Any], layout: str) -> Faults:
+    """Return what is wrong with a layout's variables that a playbook reads which does not plan it."""
+    return _faults(OF_LAYOUT, given, layout)
+
+
+def _faults(schema: Mapping[str, Field], given: Mapping[str, Any], prefix: str) -> Faults:
     found: Faults = []
-    read(PLAYBOOKS.get(playbook, {}), dict(given), playbook, found)
-    return [as_role_variables(fault, playbook) for fault in found]
+    read_given(schema, dict(given), prefix, found)
+    return [as_role_variables(fault, prefix) for fault in found]
 
 
 def layouts_among(groups: Mapping[str, Collection[str]], pair: str, ipi: str) -> str:

@@ -20,6 +20,7 @@ from ..._agent.config.schema import (
     port,
     read,
     read_list,
+    refused,
     same_names,
     shown,
     unknown_keys,
@@ -105,7 +106,7 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
         service["tls"] = read(TLS, service["tls"], f"{place}.tls", faults)
         faults.extend(_tls_faults(service, f"{place}.tls"))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
-    faults.extend(_routes_faults(service, place) if service["routes"] else [])
+    faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
     return service
 
 
@@ -133,7 +134,7 @@ def _read_route(given: Any, service: Dict[str, Any], place: str, faults: Faults)
         return read(ROUTE, given, place, faults)
     faults.extend(unknown_keys(given, list(ROUTE), place))
     requests = read(REQUESTS, {key: given[key] for key in REQUESTS if key in given}, place, faults)
-    if not requests["hosts"] and not requests["paths"]:
+    if not requests["hosts"] and not requests["paths"] and not refused(faults, place, "hosts", "paths"):
         faults.append(f"{place} has neither hosts nor paths, so that no request would take it: name some.")
     # A route is reached where its service is.
     where = {key: service[key] for key in ("bind", "port")}

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
 
-from ..._shared import versions
+from ..._agent.config.schema import address
+from ..._shared import sealed, versions
 from ..._shared.state_ids import ID, when
-from .members import layouts
+from .members import cause, layouts
 
 Data = Dict[str, Any]  # of one member, as `member_state` exports it
 
@@ -45,12 +46,12 @@ def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
         return Backup([f"There is nothing to back up: {'; '.join(lacking)}."])
     lines = [f"{file}: the state of {', '.join(saved)}, with the VRRP password. Keep it as you keep a key."]
     lines += [f"It lacks what is not here: {'; '.join(lacking)}."] * bool(lacking)
-    return Backup([], lines, json.dumps(versions.marked({"backup": backup, "members": saved})) + "\n")
+    return Backup([], lines, json.dumps(sealed.sealed(versions.marked({"backup": backup, "members": saved}))) + "\n")
 
 
 def _why(state: Dict[str, Any]) -> str:
     if "engine" not in state:
-        return f"cannot be read: {' '.join(str(state.get('msg', '')).split()).rstrip('.')}"
+        return f"cannot be read: {cause(state)}"
     return "has nothing of this collection"
 
 
@@ -63,16 +64,19 @@ def read(text: str, file: str, names: List[str], downgrades: bool = False) -> Co
     wrong = f"restore_file is {file}, which is not a backup"
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         return Contents([f"{wrong}: it is not JSON ({error}). Give a file that onprem.lb.backup wrote."])
-    backup = found.get("backup") if isinstance(found, dict) else None
-    members = found.get("members") if isinstance(found, dict) else None
+    backup, members = (found.get(key) for key in ("backup", "members")) if isinstance(found, dict) else (None, None)
     if not (isinstance(backup, str) and ID.fullmatch(backup) and isinstance(members, dict)):
         return Contents([f"{wrong}: it lacks an ID or members. Give a file that onprem.lb.backup wrote."])
+    try:
+        sealed.unsealed(found)
+    except ValueError as error:
+        return Contents([f"restore_file is {file}, a damaged backup: {error}. Give the file as it was written."])
     refused = versions.refusal(file, versions.written_by(text), "restore_downgrade")
     if refused and not downgrades:
         return Contents([refused])
-    known = {name: data for name, data in members.items() if name in names and isinstance(data, dict)}
+    known = {name: data for name, data in members.items() if name in names}
     if not known:
         return Contents(
             [
@@ -80,4 +84,39 @@ def read(text: str, file: str, names: List[str], downgrades: bool = False) -> Co
                 f"are {', '.join(names)}: choose the pair by --limit, or give another file."
             ]
         )
+    shapeless = [name for name, data in known.items() if not isinstance(data, dict)]
+    if shapeless:
+        return Contents(
+            [f"{wrong}: it has no data of {', '.join(shapeless)}. Give a file that onprem.lb.backup wrote."]
+        )
     return Contents([], backup, known)
+
+
+def of_others(contents: Mapping[str, Any], file: str, name: str, vips: Sequence[str]) -> List[str]:
+    """Say that the member whose data a backup has under a name had none of the VIPs that one of this name has here.
+
+    :param contents: as `Contents` has them
+    :param vips: of the member in the inventory
+    """
+    data = contents["members"].get(name, {})
+    here, there = _addresses(vips), _addresses(_vips_of(data))
+    if not here or not there or {*here} & {*there}:
+        return []
+    return [
+        f"restore_file is {file}, in which {name} has the VIPs {', '.join(there)}, and in the inventory it has "
+        f"{', '.join(here)}: give a backup of this pair, or set its VIPs in the inventory as they were."
+    ]
+
+
+def _vips_of(data: Any) -> List[Any]:
+    """Return the VIPs of a member's data, which its member judges as a whole."""
+    parts = [data.get(key) for key in ("instances", "served")] if isinstance(data, dict) else []
+    instances, served = (part if isinstance(part, list) else [] for part in parts or [[], []])
+    lists = [each.get("addresses") for each in instances if isinstance(each, dict)]
+    return [vip for each in [*lists, served] for vip in (each if isinstance(each, list) else [])]
+
+
+def _addresses(vips: Iterable[Any]) -> List[str]:
+    """Return addresses in their one notation, without their prefix lengths."""
+    found = [address(str(vip).partition("/")[0])[0] for vip in vips]
+    return [vip for vip in found if vip]

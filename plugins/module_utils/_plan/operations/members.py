@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..._shared import held_back, membership
 
 BGP = "bgp"
+NO_CAUSE = "Ansible gives no reason, and more with -vvv"
 BEFORE_THE_CAUSE = re.compile(r"(?:Task failed: )?(?:.*? (?:via|over) ssh: )?")  # what Ansible begins with
 
 
@@ -185,10 +186,16 @@ def problem(seen: Dict[str, Any], wanted: str) -> str:
 
     :param wanted: a key of what the module returns. With it a failed task has waited in vain for something better.
     """
-    said = BEFORE_THE_CAUSE.sub("", " ".join(str(seen.get("msg", "")).split()), count=1).rstrip(".")
+    said = cause(seen)
     if seen.get("unreachable"):
         return f"cannot be reached: {said}."
     return f"cannot be read: {said}." if seen.get("failed") and wanted not in seen else ""
+
+
+def cause(result: Mapping[str, Any]) -> str:
+    """Return why a task failed. Where a program is missing that Ansible connects with, its message may be empty."""
+    said = next((str(result[key]) for key in ("msg", "module_stderr", "module_stdout") if result.get(key)), "")
+    return BEFORE_THE_CAUSE.sub("", " ".join(said.split()), count=1).rstrip(".") or NO_CAUSE
 
 
 def _addresses(vips: List[Any]) -> List[str]:

@@ -15,7 +15,7 @@ from ..._shared import resolver_records
 from ..._shared.state_ids import PURPOSE, RETURNED, when
 from ..model.restarts import at_once
 from . import turns
-from .members import Layout, Member, layouts
+from .members import Layout, Member, cause, layouts
 from .steps import incomplete, several
 
 NOTHING = "nothing of this collection"
@@ -55,16 +55,13 @@ def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) ->
     if len(every) > 1 and not only_list:
         return Steps([f"There are {several(every)}: choose one of them with --limit."])
     saved = {host["name"]: {state["id"]: state for state in host["states"].get("states", [])} for host in given}
+    unread = [f"{host['name']}: {cause(host['states'])}" for host in given if "engine" not in host["states"]]
     if only_list:
-        return Steps([], [line for layout in every for line in _listed(layout, saved)])
-    faults = _unfit(every[0], given)
+        read = [host for host in given if "engine" in host["states"]]
+        lines = [line for layout in layouts(read) for line in _listed(layout, saved)] if read else []
+        return Steps([] if read else unread, lines + unread)
+    faults = incomplete(every[0], "A rollback") or unread
     return Steps(faults) if faults else _return(every[0], saved, {h["name"]: h["states"]["engine"] for h in given}, to)
-
-
-def _unfit(layout: Layout, given: List[Dict[str, Any]]) -> List[str]:
-    """Say why no rollback is possible now."""
-    unread = [f"{host['name']}: {host['states'].get('msg', '')}" for host in given if "engine" not in host["states"]]
-    return incomplete(layout, "A rollback") or unread
 
 
 def _return(layout: Layout, saved: Dict[str, States], engines: Dict[str, str], to: str) -> Steps:

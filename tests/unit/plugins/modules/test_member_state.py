@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, manager, program, snapshot, store
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import arming, manager, program, state_data, store
 from ansible_collections.onprem.lb.plugins.modules import member_state
 from support.modules import refusal, run
 from support.states import native
@@ -112,4 +112,4 @@ def test_a_backup_is_imported_under_the_id_that_is_given(monkeypatch, check):
 def test_the_present_state_is_exported_and_nothing_changes(monkeypatch):
     monkeypatch.setattr(manager.Member, "now", lambda _member: native())
     result = run(member_state, {"state": "exported"})
-    assert not result["changed"] and snapshot.of_data(result["saved"]) == native()
+    assert not result["changed"] and state_data.of_data(result["saved"]) == native()

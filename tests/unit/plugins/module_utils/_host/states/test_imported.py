@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.states import manager, snapshot, store
-from support.states import CONFIGS, MARK, RUNS, file, native
+from ansible_collections.onprem.lb.plugins.module_utils._host.states import manager, snapshot, state_data, store
+from support.damages import damaged
+from support.states import CONFIGS, GATE_CONF, MARK, RUNS, announcing, file, native
 
 HERE, MADE = "20260201T120000Z", "20260131T120000Z"
 
@@ -28,7 +29,7 @@ def member(monkeypatch):
 
 
 def through_a_file(snap):
-    return json.loads(json.dumps(snapshot.as_data(snap)))
+    return json.loads(json.dumps(state_data.as_data(snap)))
 
 
 def test_it_is_saved_beside_the_others_and_says_that_it_is_a_backup(saved, member):
@@ -78,10 +79,46 @@ def test_every_file_that_a_state_may_have_is_taken():
         assert store.judged(through_a_file(with_file(path)), CONFIGS).files[-1] == file(path, MARK)
 
 
-@pytest.mark.parametrize("data", [{}, {"files": 1}, {"files": [{"path": 1}], "units": {}}, []])
+@pytest.mark.parametrize("data", [{}, {"files": 1}, {"files": [{"path": 1}], "units": {}}, [], None])
 def test_a_damaged_backup_is_a_sentence(data):
     with pytest.raises(store.Refused, match="^The backup is damaged: its data of this member cannot be read"):
         store.judged(data, CONFIGS)
+
+
+WHOLE = [
+    native()._replace(openings=["tcp 443 from anywhere", "vrrp from 192.0.2.12"], interfaces=["eth0"]),
+    announcing(),
+    native()._replace(files=[*native().files, snapshot.File(GATE_CONF, 0o777, 0, 0, target="/x", label=b"a:b")]),
+]
+
+
+@pytest.mark.parametrize("snap", WHOLE)
+def test_a_state_of_which_any_part_is_damaged_is_refused_or_returned_exactly(snap):
+    """Those that are refused are sentences; the others are what the data say, and can be compared and written."""
+    wrong = []
+    for done, data in damaged(through_a_file(snap)):
+        try:
+            found = store.judged(data, CONFIGS)
+            manager._compared(store.State(HERE, "a backup", found), native(), [])
+        except store.Refused as refused:
+            assert str(refused).endswith("use an unchanged backup.") or "set haproxy_config_path" in str(refused)
+            continue
+        except Exception as error:  # whatever it is, it is a Python error
+            wrong.append((done, repr(error)))
+            continue
+        again = through_a_file(found)
+        if {key: value for key, value in again.items() if key in data} != data:
+            wrong.append((done, "not as it was"))
+    assert wrong == []
+
+
+def test_no_content_and_no_password_of_a_damaged_state_is_repeated():
+    data = through_a_file(native())
+    data["files"][0]["content"] = "Zq7Zq7Zq?"
+    data["instances"][0]["auth_pass"] = ["Zq7Zq7Zq"]
+    with pytest.raises(store.Refused) as refused:
+        store.judged(data, CONFIGS)
+    assert "files[0].content is a secret of type str" in str(refused.value) and "Zq7Zq7Zq" not in str(refused.value)
 
 
 def test_another_path_of_a_configuration_is_named_with_the_mend():

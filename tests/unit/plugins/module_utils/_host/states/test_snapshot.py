@@ -12,8 +12,10 @@ import stat
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import snapshot, store
 from ansible_collections.onprem.lb.plugins.module_utils._shared import state_ids
+from support.damages import damaged, deep
 from support.states import CONFIGS, HAPROXY_UNIT, INSTANCE, KEEPALIVED_UNIT, STOPPED, Systemd, file, native
 
+RUN = "20260131T120000Z"
 KEEPALIVED = """
 vrrp_instance vip {
     interface eth0
@@ -264,3 +266,52 @@ def test_a_state_that_is_not_there_or_damaged_is_a_sentence(tmp_path, wanted, se
 def test_an_id_is_a_time(tmp_path):
     with pytest.raises(store.Refused, match="'../x' is not the ID of a state"):
         saved(tmp_path, "../x")
+
+
+def test_a_saved_state_that_was_changed_since_is_refused_in_a_sentence(tmp_path):
+    """Whatever was changed: the checksum, or what it is of. One of a version that wrote none is judged by its data."""
+    path = tmp_path / f"{RUN}.json"
+    store.save(store.State(RUN, "a run", native()), folder=str(tmp_path))
+    whole = json.loads(path.read_text())
+    wrong = []
+    for done, record in damaged(whole):
+        if record == whole or (isinstance(record, dict) and "sha256" not in record):
+            continue
+        path.write_text(json.dumps(record))
+        try:
+            store.load(RUN, str(tmp_path))
+            wrong.append((done, "taken"))
+        except store.Refused as refused:
+            assert str(refused).startswith(f"The state {RUN} is damaged: {path} cannot be read (")
+        except Exception as error:  # whatever it is, it is a Python error
+            wrong.append((done, repr(error)))
+    assert wrong == []
+    for text in (deep(), "", "[]", "\xff"):
+        path.write_text(text, encoding="latin-1")
+        with pytest.raises(store.Refused, match="is damaged"):
+            store.load(RUN, str(tmp_path))
+
+
+def test_a_saved_state_without_a_checksum_is_taken_or_refused_by_what_it_has(tmp_path):
+    path = tmp_path / f"{RUN}.json"
+    store.save(store.State(RUN, "a run", native()), folder=str(tmp_path))
+    whole = {key: value for key, value in json.loads(path.read_text()).items() if key != "sha256"}
+    path.write_text(json.dumps(whole))
+    assert store.load(RUN, str(tmp_path)) == store.State(RUN, "a run", native())
+    for _done, record in damaged({key: value for key, value in whole.items() if key != "saved"}):
+        path.write_text(json.dumps({**record, "saved": whole["saved"]} if isinstance(record, dict) else record))
+        try:
+            found = store.load(RUN, str(tmp_path))
+            assert found.saved == native() and isinstance(found.purpose, str) and isinstance(found.backup, str)
+        except store.Refused as refused:
+            assert "is damaged" in str(refused)
+
+
+def test_what_a_host_has_of_any_types_is_saved_so_that_it_can_be_returned_to(tmp_path):
+    config = {"instances": [{**INSTANCE, "vrid": "51", "source": None, "peers": [1], "preempt": "no", "priority": {}}]}
+    write(tmp_path, "/etc/onprem-lb-agent/vrrp.json", json.dumps(config))
+    found = snapshot.take(lambda _command: (0, "", ""), {}, ["tcp 443 from anywhere"], ["eth0"], root=str(tmp_path))
+    store.save(store.State(RUN, "a run", found), folder=str(tmp_path / "states"))
+    assert store.load(RUN, str(tmp_path / "states")).saved == found
+    (instance,) = found.instances
+    assert (instance["vrid"], instance["source"], instance["peers"], instance["preempt"]) == (51, "", ["1"], False)

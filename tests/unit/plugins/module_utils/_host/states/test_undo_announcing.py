@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.states import (
     restoring,
     serving,
     snapshot,
+    state_data,
     store,
     undo,
 )
@@ -200,11 +201,11 @@ def test_a_run_saves_what_it_serves_for_certain(monkeypatch, seen, vips):
     member = manager.Member(lambda _command: (0, "", ""), None, {}, [])
     manager.arm(member, arming.Due("20260131T120000Z", "", "other", 40, 16.4), "a run")
     assert saved[0].served == vips
-    again = snapshot.of_data(snapshot.as_data(saved[0]))
+    again = state_data.of_data(state_data.as_data(saved[0]))
     assert again.served == vips and again.digest == announcing().digest
 
 
 def test_a_state_that_was_saved_before_this_was_known_served_nobody_for_certain():
-    data = snapshot.as_data(announcing())
+    data = state_data.as_data(announcing())
     del data["served"]
-    assert snapshot.of_data(data).served == []
+    assert state_data.of_data(data).served == []

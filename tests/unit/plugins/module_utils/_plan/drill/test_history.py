@@ -9,6 +9,7 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import history
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import pair
@@ -58,10 +59,19 @@ def compared(outage, files):
     return history.history(report(outage), ABOUT, files)
 
 
+def test_a_record_that_was_written_is_read_with_its_checksum():
+    record = history.history(report(), ABOUT, []).record
+    (kept,) = drill_records.read([{"path": "x.json", "text": json.dumps(record, indent=4), "wrong": ""}], ABOUT["at"])[
+        0
+    ]
+    assert kept["rows"] == report()["rows"]
+
+
 def test_a_record_says_what_was_drilled_when_with_which_versions_and_how_it_went():
     found = history.history(report(), ABOUT, [])
     assert found.file == "20260131T120000Z-pair-lb1.json"
     record = dict(found.record)
+    assert len(record.pop("sha256")) == 64
     assert (len(record.pop("inventory_sha256")), record.pop("collection")) == (64, history.VERSION)
     assert record == {
         "format": 1,

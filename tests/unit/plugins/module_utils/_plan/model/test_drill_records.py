@@ -8,7 +8,8 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records
-from ansible_collections.onprem.lb.plugins.module_utils._shared import events
+from ansible_collections.onprem.lb.plugins.module_utils._shared import events, sealed
+from support.damages import damaged, deep
 
 NOW = 1769860800  # 2026-01-31T12:00:00Z
 SUBJECT = drill_records.Subject("192.0.2.10", "host_cut", {"lb1": "native", "lb2": "native"}, 3072)
@@ -142,3 +143,33 @@ def test_a_foreign_file_is_one_sentence_and_the_others_count(text):
 def test_a_file_that_cannot_be_read_is_passed_over_too():
     unread = {"path": "x.json", "text": "", "wrong": "it is not text"}
     assert drill_records.read([unread], NOW).unread == ["x.json is skipped: it is not text."]
+
+
+def test_a_record_of_which_any_part_is_damaged_is_skipped_in_a_sentence_or_counts():
+    whole = json.loads(file(ROW, OLD_ROW, members={"lb1": {"engine": "native"}, "lb2": {"engine": "native"}})["text"])
+    wrong = []
+    for done, record in damaged(whole):
+        try:
+            kept = drill_records.read([{"path": "x.json", "text": json.dumps(record), "wrong": ""}], NOW)
+            found = drill_records.measured(kept, SUBJECT), drill_records.others(kept, "192.0.2.10", False)
+            assert len(kept.records) + len(kept.unread) == 1 and isinstance(found[0].words if found[0] else "", str)
+        except Exception as error:  # whatever it is, it is a Python error
+            wrong.append((done, repr(error)))
+    assert wrong == []
+
+
+def test_a_record_that_was_changed_since_it_was_written_is_skipped():
+    whole = sealed.sealed(json.loads(file(ROW)["text"]))
+    for done, record in damaged(whole):
+        kept = drill_records.read([{"path": "x.json", "text": json.dumps(record), "wrong": ""}], NOW)
+        as_it_was = json.dumps(record) == json.dumps(whole) or isinstance(record, dict) and "sha256" not in record
+        assert as_it_was or (kept.records, len(kept.unread)) == ([], 1), done
+    assert len(drill_records.read([{"path": "x.json", "text": json.dumps(whole), "wrong": ""}], NOW).records) == 1
+
+
+def test_a_report_of_which_any_part_is_damaged_is_one_or_says_why_it_is_none():
+    whole = {"rows": [{"vip": "192.0.2.10", "worst_ms": 12}], "faults": ["slow"], "table": []}
+    assert drill_records.last_report(json.dumps(whole), NOW) == {**whole, "at": NOW}
+    for text in [*(json.dumps(record) for _done, record in damaged(whole)), deep(), "", "x"]:
+        found = drill_records.last_report(text, NOW)
+        assert found.get("wrong") or found["faults"] is not None and all(row["worst_ms"] >= -1 for row in found["rows"])

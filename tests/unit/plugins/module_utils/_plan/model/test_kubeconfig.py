@@ -9,6 +9,8 @@ import copy
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials, read
+from ansible_collections.onprem.lb.plugins.plugin_utils import kubeconfigs
+from support.damages import damaged
 
 PATH = "/etc/onprem/kubeconfig"
 URL = "https://api.example.com:6443"
@@ -25,6 +27,10 @@ GOOD = {
 
 def encoded(text):
     return base64.b64encode(text.encode()).decode()
+
+
+def pem(label, body="AAAA"):
+    return f"-----BEGIN {label}-----\n{body}\n-----END {label}-----\n"
 
 
 def changed(cluster=None, user=None):
@@ -51,16 +57,16 @@ def test_what_is_embedded_wins_over_a_path_as_in_client_go():
     user = {
         "tokenFile": None,
         "client-certificate": "/var/lib/kubelet/pki/kubelet.pem",
-        "client-certificate-data": encoded("a certificate"),
+        "client-certificate-data": encoded(pem("CERTIFICATE")),
         "client-key": "/var/lib/kubelet/pki/kubelet.pem",
     }
-    found, wrong = read(changed({"certificate-authority-data": encoded("an authority")}, user), PATH)
+    found, wrong = read(changed({"certificate-authority-data": encoded(pem("CERTIFICATE"))}, user), PATH)
     assert wrong == []
     assert found == Credentials(
         URL,
         "api.example.com",
         {"key": "/var/lib/kubelet/pki/kubelet.pem"},
-        {"ca": "an authority", "certificate": "a certificate"},
+        dict.fromkeys(("ca", "certificate"), pem("CERTIFICATE")),
     )
 
 
@@ -70,7 +76,7 @@ def test_a_token_that_rotates_wins_over_one_that_does_not_as_in_client_go():
 
 
 def test_base64_may_have_several_lines_and_an_authority_a_comment():
-    text = "# Autorität\nPEM\n"
+    text = f"# Autorität\n{pem('CERTIFICATE')}"
     data = "\n".join(encoded(text)[at : at + 8] for at in range(0, len(encoded(text)), 8))
     assert read(changed({"certificate-authority-data": data}), PATH)[0].embedded == {"ca": text}
 
@@ -93,6 +99,20 @@ def test_the_name_in_the_certificates_may_be_another_one():
         ({"insecure-skip-tls-verify": True}, {}, "insecure-skip-tls-verify is set, and an API server that is not"),
         ({"proxy-url": "http://p"}, {}, "proxy-url is set, and requests go to the API server itself."),
         ({"certificate-authority-data": "?"}, {}, "certificate-authority-data is not base64-encoded PEM"),
+        *(
+            ({"certificate-authority-data": encoded(wrong)}, {}, "certificate-authority-data is not base64-encoded PEM")
+            for wrong in (
+                "garbage",
+                pem("CERTIFICATE", ""),
+                pem("CERTIFICATE", "no base64!"),
+                "-----BEGIN X-----\nAAAA",
+            )
+        ),
+        ({"certificate-authority-data": ["AAAA"]}, {}, "certificate-authority-data is not base64-encoded PEM"),
+        *(
+            ({}, {"tokenFile": None, "token": wrong}, "token is no token: it is one word of ASCII.")
+            for wrong in ("a\nb", "a b", "schlüssel", " ", 7, ["x"])
+        ),
         ({"certificate-authority": "/root/ca.crt"}, {}, "certificate-authority is /root/ca.crt, which services do not"),
         (
             {"certificate-authority": "/etc/../tmp/ca"},
@@ -134,3 +154,19 @@ def test_a_secret_stands_in_no_sentence():
     user = {"tokenFile": None, "token": "s3cret", "password": "s3cret"}
     wrong = faults(changed({"server": "https://admin:s3cret@192.0.2.1"}, user))
     assert len(wrong) == 2 and "s3cret" not in " ".join(wrong)
+
+
+def test_no_part_of_a_damaged_kubeconfig_ends_in_an_error_or_in_a_sentence_with_its_names():
+    whole = changed({"certificate-authority-data": encoded(pem("CERTIFICATE"))}, {"tokenFile": None, "token": "s3cret"})
+    for part, key in ((whole, "current-context"), (whole["contexts"][1]["context"], "user")):
+        broken = copy.deepcopy(whole) if part is whole else whole
+        (broken if part is whole else part)[key] = "s3cret"
+        assert "s3cret" not in str(faults(broken))
+    for _done, data in damaged(whole):
+        found, wrong = read(data, PATH)
+        assert (found is None) == bool(wrong)
+
+
+def test_one_that_is_nested_too_deeply_is_no_yaml():
+    text = "{a: " * 3000 + "1" + "}" * 3000
+    assert kubeconfigs.read(text, PATH) == (None, [f"{PATH}: {kubeconfigs.NO_YAML}"])

@@ -72,5 +72,24 @@ def test_a_playbook_judges_its_own_variables_alone(given, sentence):
     assert faults(given, "status") == [f"status_format is 'yaml': {each}" for each in sentence]
 
 
-def test_what_tasks_judge_themselves_may_be_anything_here():
-    assert faults({"interface": 5, "seconds": "x"}, "survey") == faults({}, "of somebody else") == []
+# What is judged for each host, or as a whole, once the hosts are known.
+LATER = {"dns": {*PLAYBOOKS["dns"]} - {"format", "output"}, "pods": {"address", "pool"}}
+JUDGED = [(name, key) for name in PLAYBOOKS for key in PLAYBOOKS[name] if key not in LATER.get(name, ())]
+TRUTHS = [(name, key) for name, key in JUDGED if re.search("break_lock|downgrade|list$|back$|transition", key)]
+
+
+@pytest.mark.parametrize("playbook, key", TRUTHS)
+def test_a_truth_value_is_true_or_false_and_nothing_that_looks_like_it(playbook, key):
+    for value in ("ture", "vielleicht", "", 2, None, [], [True], {}, {"a": True}):
+        (fault,) = faults({key: value}, playbook)
+        assert fault.startswith(f"{playbook}_{key} is ") and fault.endswith(": true or false is required.")
+    for value in (True, False, "true", "yes", "off"):
+        assert faults({key: value}, playbook) == []
+
+
+@pytest.mark.parametrize("playbook, key", JUDGED)
+def test_null_a_mapping_and_a_list_of_mappings_are_refused_in_the_name_that_the_user_wrote(playbook, key):
+    for value in (None, {"a": 1}, [{"a": 1}], [None]):
+        found = faults({key: value}, playbook)
+        assert len(found) == 1 and found[0].startswith(f"{playbook}_{key} is "), value
+        assert " required" in found[0] and "None" not in found[0].replace("[None]", "")

@@ -145,3 +145,18 @@ def test_the_agent_refuses_in_a_route_what_it_refuses_in_a_service(change, sente
 def test_the_agent_refuses_routes_of_http_in_a_sentence():
     (fault,) = agent.translate({"services": [WEB]})["faults"]
     assert fault.startswith("agent_services (web).routes are set, and the agent relays HTTP as it comes")
+
+
+@pytest.mark.parametrize(
+    "service, routes, key",
+    [
+        ({}, [{**SHOP, "hosts": ["*"]}], "routes[0] (shop).hosts"),
+        ({}, [{**SHOP, "hosts": [], "paths": ["x y"]}], "routes[0] (shop).paths"),
+        ({"mode": "HTTP"}, [{**SHOP, "paths": ["/cart"]}], "mode"),
+        ({"tls": {"certificate": "/etc/ssl/web.pem"}, "port": 443, "mode": "HTTP"}, [SHOP], "mode"),
+        ({"check": {"type": "HTTP", "path": "/x"}}, [], "check.type"),
+    ],
+)
+def test_a_value_that_was_refused_is_not_judged_again_as_its_default(service, routes, key):
+    (fault,) = model({**WEB, "routes": routes, **service})["faults"]
+    assert fault.startswith(f"haproxy_services[0] (web).{key} is ")

@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import backup
 from ansible_collections.onprem.lb.plugins.module_utils._shared import versions
+from support.damages import damaged, deep
 
 MADE, FILE = "20260131T120000Z", "backups/20260131T120000Z.json"
 DATA = {"files": [{"path": "/etc/haproxy/haproxy.cfg"}]}
@@ -94,3 +95,45 @@ def test_a_backup_of_a_newer_version_is_refused_unless_the_user_accepts_it(monke
     assert fault.startswith(f"onprem.lb 1.2.0 wrote {FILE}, and this is 1.1.0")
     assert fault.endswith("or go on with -e restore_downgrade=true.")
     assert backup.read(text, FILE, ["lb1"], True).members == {"lb1": DATA}
+
+
+PAIR = ["lb1", "lb2"]
+
+
+def test_a_backup_of_which_any_part_was_changed_is_refused_in_one_sentence():
+    whole = json.loads(make(member("lb1"), member("lb2")).text)
+    for done, record in damaged(whole):
+        found = backup.read(json.dumps(record), FILE, PAIR, downgrades=True)
+        if record == {**whole, "sha256": None} or isinstance(record, dict) and {*whole} - {*record} == {"sha256"}:
+            assert found.members == {"lb1": DATA, "lb2": DATA} or "sha256" in record, done
+        elif record != whole:
+            assert len(found.faults) == 1 and found.members == {}, done
+            assert found.faults[0].startswith(f"restore_file is {FILE}, ") and "\n" not in found.faults[0]
+
+
+def test_a_backup_without_a_checksum_is_read_whole_or_not_at_all():
+    whole = {key: value for key, value in json.loads(make(member("lb1")).text).items() if key != "sha256"}
+    for done, record in damaged(whole):
+        found = backup.read(json.dumps(record), FILE, PAIR, downgrades=True)
+        assert found.faults or found.members == {"lb1": record["members"]["lb1"]}, done
+        backup.of_others(found._asdict(), FILE, "lb1", ["192.0.2.10/24"])
+    assert "it is not JSON" in backup.read(deep(), FILE, PAIR).faults[0]
+
+
+@pytest.mark.parametrize(
+    "data, there",
+    [
+        ({"instances": [{"addresses": ["192.0.2.20/24"]}]}, "192.0.2.20"),
+        ({"instances": [], "served": ["2001:db8::20"]}, "2001:db8::20"),
+    ],
+)
+def test_a_backup_of_another_pair_with_the_same_names_is_known_by_its_vips(data, there):
+    text = make(member("lb1", saved=data, engine="native")).text
+    found = backup.read(text, FILE, ["lb1"])._asdict()
+    assert backup.of_others(found, FILE, "lb1", ["192.0.2.10/24"]) == [
+        f"restore_file is {FILE}, in which lb1 has the VIPs {there}, and in the inventory it has 192.0.2.10: give a "
+        "backup of this pair, or set its VIPs in the inventory as they were."
+    ]
+    for vips in ([f"{there}/24", "192.0.2.10"], []):  # one of several is the same; nothing is known
+        assert backup.of_others(found, FILE, "lb1", vips) == []
+    assert backup.of_others(found, FILE, "lb2", ["192.0.2.10/24"]) == []  # of whom it has nothing

@@ -287,6 +287,22 @@ def test_the_states_are_listed_with_their_dates():
 
 
 @pytest.mark.parametrize(
+    "result, why",
+    [
+        ({"msg": "no room"}, "no room"),
+        ({"msg": "", "module_stderr": "no ssh\n"}, "no ssh"),
+        ({}, "Ansible gives no reason, and more with -vvv"),
+    ],
+)
+def test_a_list_of_states_that_nobody_could_read_is_no_list(result, why):
+    given = pair(state(FIRST))
+    some = rollback.steps([given[0], {**given[1], "states": {"failed": True, **result}}], only_list=True)
+    assert (some.faults, some.lines[0][:17], some.lines[-1]) == ([], f"{FIRST}:", f"lb2: {why}")
+    none = rollback.steps([{**each, "states": {"failed": True, **result}} for each in given], only_list=True)
+    assert none.faults == [f"lb1: {why}", f"lb2: {why}"]
+
+
+@pytest.mark.parametrize(
     "given, sentence",
     [
         (

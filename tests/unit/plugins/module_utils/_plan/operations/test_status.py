@@ -340,6 +340,9 @@ def test_the_last_drill_is_said_where_there_is_a_report():
     assert said(pair(HOLDS, seen(2)), drill=drill)[0][-1] == (
         "The last drill was at 2026-01-31 12:00 UTC: 2 events, 3012 ms at worst, as planned."
     )
+    assert said(pair(HOLDS, seen(2)), drill={"at": 1769860800, "wrong": "it is not JSON"})[0][-1] == (
+        "The report of 2026-01-31 12:00 UTC is skipped: it is not JSON."
+    )
     assert said(pair(HOLDS, seen(2)), drill={**drill, "faults": ["slow"]})[0][-1].endswith("at worst, 1 faults.")
 
 

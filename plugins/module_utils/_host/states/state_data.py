@@ -1,0 +1,145 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A snapshot as JSON has it, and back: whole, exactly as it was, or not at all.
+
+What is read may have been damaged, or be somebody else's. No fault repeats a content or a password.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import os
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+
+from ..._agent.config.schema import Faults, Field, read, repeated
+from .snapshot import OPENING, File, Snapshot, Unit
+
+Checked = Tuple[Any, Optional[str]]
+LARGEST_ID = 2**32 - 2  # of a user or a group
+LARGEST = 2**31  # of any other number
+ANYWHERE = "anywhere"
+
+
+def as_data(snapshot: Snapshot) -> Dict[str, Any]:
+    """Return a snapshot as JSON has it."""
+    files = [
+        {**file._asdict(), "content": _encoded(file.content), "label": _encoded(file.label)} for file in snapshot.files
+    ]
+    units = {name: unit._asdict() for name, unit in snapshot.units.items()}
+    return {**snapshot._asdict(), "files": files, "units": units}
+
+
+def of_data(data: Any) -> Snapshot:
+    """Return the snapshot that JSON has.
+
+    :raises ValueError: with what is wrong
+    """
+    faults: Faults = []
+    found = _part(SNAPSHOT, data, "state", faults)
+    files = [_part(FILE, each, f"files[{at}]", faults) for at, each in enumerate(found["files"])]
+    units = {name: _part(UNIT, each, f"units.{name}", faults) for name, each in found["units"].items()}
+    routers = [_part(INSTANCE, each, f"instances[{at}]", faults) for at, each in enumerate(found["instances"])]
+    faults += [f"files has {path} twice." for path in repeated([file["path"] for file in files if file["path"]])]
+    if faults:
+        raise ValueError(faults[0].rstrip("."))
+    instances = [{key: value for key, value in each.items() if value is not None} for each in routers]
+    own = {"files": [File(**each) for each in files], "units": {name: Unit(**each) for name, each in units.items()}}
+    return Snapshot(**{**found, **own, "instances": instances})
+
+
+def _part(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> Dict[str, Any]:
+    """Read a mapping; what is null is not what has a default."""
+    given = data.items() if isinstance(data, dict) else ()
+    faults += [f"{place}.{key} is null: leave it out." for key, value in given if value is None]
+    return read(schema, data, place, faults)
+
+
+def _exactly(wanted: type, what: str, fits: Callable[[Any], bool] = lambda _value: True) -> Callable[[Any], Checked]:
+    """A value of one type as JSON has it: what stands for another one would be restored as something else."""
+
+    def check(value: Any) -> Checked:
+        is_one = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))  # a bool is an int, too
+        return (value, None) if is_one and fits(value) else (None, f"{what} is required.")
+
+    return check
+
+
+def _whole(low: int, high: int) -> Callable[[Any], Checked]:
+    return _exactly(int, f"a whole number from {low} to {high}", lambda value: low <= value <= high)
+
+
+def _each(check: Callable[[Any], Checked], what: str) -> Callable[[Any], Checked]:
+    return _exactly(list, f"a list of {what}", lambda value: not any(check(item)[1] for item in value))
+
+
+def _interval(value: Any) -> Checked:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return (value, None) if is_number and -LARGEST < value < LARGEST else (None, "a number is required.")
+
+
+def _is_path(value: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_opening(value: str) -> bool:
+    found = OPENING.fullmatch(value)
+    if not found or int(found["port"] or 1) not in range(1, 65536):
+        return False
+    try:
+        return found["source"] == ANYWHERE or bool(ipaddress.ip_network(found["source"], strict=False))
+    except ValueError:
+        return False
+
+
+def _decoded(value: Any) -> Checked:
+    try:
+        return base64.b64decode(value.encode(), validate=True), None
+    except (AttributeError, binascii.Error, UnicodeError):
+        return None, "base64 is required."
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _by_name(check: Callable[[Any], Checked], what: str) -> Callable[[Any], Checked]:
+    return _exactly(dict, f"a mapping of {what}", lambda value: not any(check(item)[1] for item in value.values()))
+
+
+_text = _exactly(str, "a text")
+_path = _exactly(str, "a path", _is_path)
+_flag = _exactly(bool, "true or false")
+_words = _each(_exactly(str, "a word", lambda value: value.split() == [value]), "words")
+_number = _whole(-LARGEST, LARGEST)
+SNAPSHOT: Mapping[str, Field] = {
+    "configs": Field(_by_name(_path, "paths"), {}, required=True),
+    "files": Field(_exactly(list, "a list"), [], required=True),
+    "units": Field(_exactly(dict, "a mapping"), {}, required=True),
+    "instances": Field(_exactly(list, "a list"), [], required=True),
+    "openings": Field(_each(_exactly(str, "an opening", _is_opening), "openings"), []),
+    "interfaces": Field(_words, []),
+    "served": Field(_words, []),
+}
+FILE: Mapping[str, Field] = {
+    "mode": Field(_whole(0, 0o7777), required=True),
+    **dict.fromkeys(("uid", "gid"), Field(_whole(0, LARGEST_ID), required=True)),
+    **dict.fromkeys(("path", "target"), Field(_path, required=True)),
+    **dict.fromkeys(("content", "label"), Field(_decoded, required=True, secret=True)),
+}
+UNIT: Mapping[str, Field] = dict.fromkeys(("active", "enabled"), Field(_flag, required=True))
+# As `facts.INSTANCE`, of any numbers: a configuration of others may have them. One of before lacks some.
+INSTANCE: Mapping[str, Field] = {
+    **dict.fromkeys(("name", "interface", "source"), Field(_text, required=True)),
+    **dict.fromkeys(("vrid", "version", "priority"), Field(_number, required=True)),
+    "preempt": Field(_flag, required=True),
+    "advert_interval": Field(_interval, required=True),
+    "auth_pass": Field(_text, required=True, secret=True),
+    "multicast": Field(_flag),
+    **dict.fromkeys(("addresses", "peers"), Field(_each(_text, "addresses"), required=True)),
+    "excluded_addresses": Field(_each(_text, "addresses")),
+}
