@@ -59,7 +59,7 @@ demo: setup ## start hosts, set a pair up, fail it over, print the table, write 
 	@echo '`python3 lab ssh --scenario demo lb1` enters a host, `make down` removes them all.'
 
 .PHONY: test
-test: ## what every change must pass, in some 14 minutes on two cores; SCOPE=full: everything
+test: ## what every change must pass, in some 13 minutes on two cores; SCOPE=full: everything
 	@$(PYTHON) tests/suite test
 
 .PHONY: matrix
