@@ -172,6 +172,11 @@ states:
       reach: {now: vrrp, then: vrrp}
       announced: {now: [], vips: [], sessions: [], units: [haproxy.service]}
       settle: 5
+damaged:
+  description: By its ID, what is wrong with each saved state that cannot be read.
+  type: dict
+  returned: with O(state=listed)
+  sample: {}
 engine:
   description: The engine that is set up here, or nothing.
   type: str
@@ -251,7 +256,7 @@ def do(params, member, dry):
     """Do what is asked for; return the result."""
     state = params["state"]
     if state == "listed":
-        return {"states": manager.listed(member), "engine": member.now().engine}
+        return {**manager.listed(member), "engine": member.now().engine}
     if state == "exported":
         return {"saved": manager.exported(member), "engine": member.now().engine}
     if state == "imported":

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import backup
 from support.playbooks import PAIR, play
 from support.recorded_hosts import PAIR as MEMBERS
 from support.recorded_hosts import PAIR_VARIABLES, locked
@@ -15,9 +16,9 @@ from support.recorded_plays import run
 OF_OTHERS = json.dumps({"backup": "20260131T120000Z", "members": {"lb8": {}}})
 
 
-def restore(tmp_path, text):
+def restore(tmp_path, text, *given):
     (tmp_path / "backup.json").write_text(text)
-    return play(tmp_path, PAIR, "onprem.lb.restore", "-e", "restore_file=~/backup.json")
+    return play(tmp_path, PAIR, "onprem.lb.restore", "-e", "restore_file=~/backup.json", *given)
 
 
 def test_no_file_is_written_where_no_member_answers(tmp_path):
@@ -79,6 +80,20 @@ def test_a_backup_of_another_pair_with_the_same_host_names_is_refused_before_a_m
     code, said = restore(tmp_path, json.dumps(OF_OTHERS_OF_THE_SAME_NAME))
     sentence = "in which lb1 has the VIPs 192.0.2.99, and in the inventory it has 192.0.2.10: give a backup of this"
     assert code == 2 and sentence in said and "Read the members" not in said
+
+
+def test_a_backup_of_before_all_vips_changed_is_confirmed(tmp_path):
+    text, confirmed = json.dumps(OF_OTHERS_OF_THE_SAME_NAME), ("-e", "restore_other_vips=true")
+    sentence = "go on with -e restore_other_vips=true if it had these."
+    assert sentence in restore(tmp_path, text)[1] and "in which lb1 has" not in restore(tmp_path, text, *confirmed)[1]
+
+
+def test_a_vip_of_some_members_alone_is_theirs_whichever_way_it_is_written():
+    contents = {"members": {"lb1": OTHER_PAIR}}
+    assert (
+        backup.of_others(contents, "x.json", "lb1", ["192.0.2.10", {"address": "192.0.2.99", "members": ["lb1"]}]) == []
+    )
+    assert backup.of_others(contents, "x.json", "lb1", ["192.0.2.10", {"address": "192.0.2.98"}]) != []
 
 
 EXPORTED = {"engine": "native", "saved": {"auth_pass": "Zq7Zq7Zq"}}

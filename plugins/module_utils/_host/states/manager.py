@@ -84,11 +84,17 @@ def hold_back(member: Member) -> None:
         raise arming.Refused(" ".join(failed))
 
 
-def listed(member: Member) -> List[Dict[str, Any]]:
-    """Return the saved states, oldest first, each compared with the present."""
+def listed(member: Member) -> Dict[str, Any]:
+    """Return the saved states, oldest first, each compared with the present, and a sentence for each damaged one."""
     now = member.now()
     serves = _served(now, member.run)
-    return [_compared(store.load(each), now, serves) for each in store.ids()]
+    states, damaged = [], {}
+    for each in store.ids():
+        try:
+            states.append(_compared(store.load(each), now, serves))
+        except store.Refused as refused:
+            damaged[each] = str(refused)
+    return {"states": states, "damaged": damaged}
 
 
 def _compared(state: store.State, now: Snapshot, serves: List[str]) -> Dict[str, Any]:

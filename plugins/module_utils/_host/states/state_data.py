@@ -18,7 +18,6 @@ from .snapshot import OPENING, File, Snapshot, Unit
 
 Checked = Tuple[Any, Optional[str]]
 LARGEST_ID = 2**32 - 2  # of a user or a group
-LARGEST = 2**31  # of any other number
 ANYWHERE = "anywhere"
 
 
@@ -76,7 +75,7 @@ def _each(check: Callable[[Any], Checked], what: str) -> Callable[[Any], Checked
 
 def _interval(value: Any) -> Checked:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return (value, None) if is_number and -LARGEST < value < LARGEST else (None, "a number is required.")
+    return (value, None) if is_number else (None, "a number is required.")
 
 
 def _is_path(value: str) -> bool:
@@ -115,7 +114,7 @@ _text = _exactly(str, "a text")
 _path = _exactly(str, "a path", _is_path)
 _flag = _exactly(bool, "true or false")
 _words = _each(_exactly(str, "a word", lambda value: value.split() == [value]), "words")
-_number = _whole(-LARGEST, LARGEST)
+_number = _exactly(int, "a whole number")  # of any size, as others may have written it
 SNAPSHOT: Mapping[str, Field] = {
     "configs": Field(_by_name(_path, "paths"), {}, required=True),
     "files": Field(_exactly(list, "a list"), [], required=True),

@@ -40,6 +40,10 @@ def save(state: State, kept: str = "", folder: str = STATES) -> None:
     if not ID.fullmatch(state.id):
         raise Refused(f"{state.id!r} is not the ID of a state: give one such as 20260131T120000Z.")
     data = {**state._asdict(), "saved": state_data.as_data(state.saved)}
+    try:
+        state_data.of_data(data["saved"])  # or there would be no way back
+    except ValueError as error:
+        raise Refused(f"This member's state cannot be saved ({error}).") from None
     write(f"{folder}/{state.id}.json", sealed.sealed(data))
     needed = (state.id, kept, due().get("id"))  # the new one may be the oldest by its name, if a clock was set back
     for old in [*_beyond(folder)]:

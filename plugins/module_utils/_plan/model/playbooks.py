@@ -60,7 +60,7 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
         **dict.fromkeys((*IMAGES, "output", "kubeconfig", "namespace"), TEXT),
         **dict.fromkeys(("address", "pool"), Field(anything, "")),
     },
-    "restore": {"file": TEXT, **RETURN},
+    "restore": {"file": TEXT, "other_vips": TRUTH, **RETURN},
     "rollback": {"to": Field(_id, ""), "list": TRUTH, **RETURN},
     "status": {
         "format": Field(one_of("text", "json"), "text"),

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ..._agent.config.schema import address
 from ..._shared import sealed, versions
 from ..._shared.state_ids import ID, when
-from .members import cause, layouts
+from .members import addresses_of, cause, layouts
 
 Data = Dict[str, Any]  # of one member, as `member_state` exports it
 
@@ -99,12 +98,12 @@ def of_others(contents: Mapping[str, Any], file: str, name: str, vips: Sequence[
     :param vips: of the member in the inventory
     """
     data = contents["members"].get(name, {})
-    here, there = _addresses(vips), _addresses(_vips_of(data))
+    here, there = addresses_of([*vips]), addresses_of(_vips_of(data))
     if not here or not there or {*here} & {*there}:
         return []
     return [
         f"restore_file is {file}, in which {name} has the VIPs {', '.join(there)}, and in the inventory it has "
-        f"{', '.join(here)}: give a backup of this pair, or set its VIPs in the inventory as they were."
+        f"{', '.join(here)}: give a backup of this pair, or go on with -e restore_other_vips=true if it had these."
     ]
 
 
@@ -114,9 +113,3 @@ def _vips_of(data: Any) -> List[Any]:
     instances, served = (part if isinstance(part, list) else [] for part in parts or [[], []])
     lists = [each.get("addresses") for each in instances if isinstance(each, dict)]
     return [vip for each in [*lists, served] for vip in (each if isinstance(each, list) else [])]
-
-
-def _addresses(vips: Iterable[Any]) -> List[str]:
-    """Return addresses in their one notation, without their prefix lengths."""
-    found = [address(str(vip).partition("/")[0])[0] for vip in vips]
-    return [vip for vip in found if vip]

@@ -160,7 +160,7 @@ def layouts(given: List[Dict[str, Any]]) -> List[Layout]:
     for host in given:
         found.setdefault(tuple(host["members"]), []).append(host)
     return [
-        Layout(list(names), _members(hosts), _addresses(hosts[0]["vips"]), hosts[0].get("reach", ""))
+        Layout(list(names), _members(hosts), addresses_of(hosts[0]["vips"]), hosts[0].get("reach", ""))
         for names, hosts in found.items()
     ]
 
@@ -198,7 +198,7 @@ def cause(result: Mapping[str, Any]) -> str:
     return BEFORE_THE_CAUSE.sub("", " ".join(said.split()), count=1).rstrip(".") or NO_CAUSE
 
 
-def _addresses(vips: List[Any]) -> List[str]:
+def addresses_of(vips: List[Any]) -> List[str]:
     """Return the addresses of VIPs as a user writes them; what is none is for a run to refuse."""
     texts = [str(vip.get("address", "") if isinstance(vip, dict) else vip).partition("/")[0] for vip in vips]
     return [str(ipaddress.ip_address(text)) for text in texts if _is_address(text)]

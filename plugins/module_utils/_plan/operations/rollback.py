@@ -56,11 +56,19 @@ def steps(given: List[Dict[str, Any]], to: str = "", only_list: bool = False) ->
         return Steps([f"There are {several(every)}: choose one of them with --limit."])
     saved = {host["name"]: {state["id"]: state for state in host["states"].get("states", [])} for host in given}
     unread = [f"{host['name']}: {cause(host['states'])}" for host in given if "engine" not in host["states"]]
+    damaged = [
+        f"{host['name']}: {wrong}"
+        for host in given
+        for each, wrong in host["states"].get("damaged", {}).items()
+        if to in ("", each)
+    ]
     if only_list:
         read = [host for host in given if "engine" in host["states"]]
         lines = [line for layout in layouts(read) for line in _listed(layout, saved)] if read else []
-        return Steps([] if read else unread, lines + unread)
+        return Steps([] if read else unread, lines + unread + damaged)
     faults = incomplete(every[0], "A rollback") or unread
+    # It may be the state of before the last run: another one is a user's choice.
+    faults = faults or [f"{wrong} Choose another one with -e rollback_to." for wrong in damaged]
     return Steps(faults) if faults else _return(every[0], saved, {h["name"]: h["states"]["engine"] for h in given}, to)
 
 

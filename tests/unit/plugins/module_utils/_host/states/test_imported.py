@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.states import manager, snapshot, state_data, store
@@ -110,6 +111,27 @@ def test_a_state_of_which_any_part_is_damaged_is_refused_or_returned_exactly(sna
         if {key: value for key, value in again.items() if key in data} != data:
             wrong.append((done, "not as it was"))
     assert wrong == []
+
+
+def test_what_is_saved_can_be_loaded_or_is_refused_before_anything_changes(tmp_path):
+    (instance,) = native().instances
+    odd = native()._replace(instances=[{**instance, "priority": 10**12, "advert_interval": 1e300}])
+    store.save(store.State(HERE, "a run", odd), folder=str(tmp_path))
+    assert store.load(HERE, str(tmp_path)).saved == odd
+    with pytest.raises(store.Refused, match="^This member's state cannot be saved "):
+        store.save(store.State(MADE, "a run", native()._replace(openings=["tcp x from y"])), folder=str(tmp_path))
+    assert store.ids(str(tmp_path)) == [HERE]
+
+
+def test_a_damaged_state_is_listed_and_hides_no_other_one(tmp_path, monkeypatch):
+    for each in (HERE, MADE):
+        store.save(store.State(each, "a run", native()), folder=str(tmp_path))
+    (tmp_path / f"{MADE}.json").write_text("{")
+    monkeypatch.setattr(store.ids, "__defaults__", (str(tmp_path),))
+    monkeypatch.setattr(store.load, "__defaults__", (str(tmp_path),))
+    found = manager.listed(SimpleNamespace(now=native, run=None))
+    assert [each["id"] for each in found["states"]] == [HERE]
+    assert list(found["damaged"]) == [MADE] and f"The state {MADE} is damaged" in found["damaged"][MADE]
 
 
 def test_no_content_and_no_password_of_a_damaged_state_is_repeated():

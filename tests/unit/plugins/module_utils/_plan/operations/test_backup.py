@@ -132,7 +132,7 @@ def test_a_backup_of_another_pair_with_the_same_names_is_known_by_its_vips(data,
     found = backup.read(text, FILE, ["lb1"])._asdict()
     assert backup.of_others(found, FILE, "lb1", ["192.0.2.10/24"]) == [
         f"restore_file is {FILE}, in which lb1 has the VIPs {there}, and in the inventory it has 192.0.2.10: give a "
-        "backup of this pair, or set its VIPs in the inventory as they were."
+        "backup of this pair, or go on with -e restore_other_vips=true if it had these."
     ]
     for vips in ([f"{there}/24", "192.0.2.10"], []):  # one of several is the same; nothing is known
         assert backup.of_others(found, FILE, "lb1", vips) == []

@@ -48,6 +48,16 @@ def pair(*states, **lb2):
     return [member("lb1", *states), member("lb2", *(lb2.pop("states", states)), held=["192.0.2.10"], **lb2)]
 
 
+def test_a_damaged_state_is_named_and_another_one_is_a_users_choice():
+    members = pair(state(FIRST), state(SECOND, present=True))
+    members[0]["states"]["damaged"] = {THIRD: "The state is damaged."}
+    assert rollback.steps(members, only_list=True).lines[-1] == "lb1: The state is damaged."
+    for to in ("", THIRD):
+        found = rollback.steps(members, to=to)
+        assert found.faults == ["lb1: The state is damaged. Choose another one with -e rollback_to."]
+    assert rollback.steps(members, to=FIRST).id == FIRST
+
+
 def test_in_a_cluster_it_says_which_vips_nobody_holds_meanwhile():
     def carrying(vip, priority):
         return [{"name": f"vip-{vip}", "addresses": [vip], "priority": priority, "preempt": True, "state": ""}]
