@@ -183,6 +183,12 @@ def there(vip, **keys):
     return {"address": vip, "port": 443, **keys}
 
 
+def beside(settings, **keys):
+    """The same service with a route that leaves."""
+    settings["services"][0]["routes"].append({"name": "b", "servers": [OTHER], **keys})
+    return settings
+
+
 # By what lets a request out: the settings of the one pair, and of the other, by the VIP of its counterpart.
 LEAVES = {
     "cross-routing": (
@@ -196,6 +202,10 @@ LEAVES = {
     "cross-routing by paths": (lambda vip: routes(vip, paths=["/b/"]), lambda vip: routes(vip, paths=["/a/"])),
     "one host, another path": (
         lambda vip: routes(vip, hosts=["a.example.com"], paths=["/b"]),
+        lambda vip: routes(vip, hosts=["a.example.com"], paths=["/a"]),
+    ),
+    "one host, but only a path of it comes back": (
+        lambda vip: routes(vip, hosts=["a.example.com"]),
         lambda vip: routes(vip, hosts=["a.example.com"], paths=["/a"]),
     ),
     "a route that only a part takes back": (
@@ -214,6 +224,10 @@ LEAVES = {
     "only the one has a backup": (lambda vip: web(vip, there(OWN, backup=True)), web),
     "a server without a weight": (lambda vip: web(OWN, there(vip, weight=0)), web),
     "no server has a weight": (lambda vip: web(there(vip, weight=0)), web),
+    "a service without a weight beside its route": (
+        lambda vip: web(vip, mode="http"),
+        lambda vip: routes(vip, service=there(OWN, weight=0), hosts=["a.example.com"]),
+    ),
     "one server of several": (lambda vip: web(vip, OWN), web),
     "lines of the user": (lambda vip: web(vip, backend_lines=["http-request set-header Host a"], mode="http"), web),
     "lines before it": (lambda vip: web(vip, frontend_lines=["use_backend other if FALSE"]), web),
@@ -249,6 +263,14 @@ STAYS = {
     "the same hosts": 2 * [lambda vip: routes(vip, hosts=["a.example.com", "*.b.example.com"])],
     "the same paths": 2 * [lambda vip: routes(vip, paths=["/a/", "/b/"])],
     "a path of a host": 2 * [lambda vip: routes(vip, hosts=["a.example.com"], paths=["/a/"])],
+    "other hosts beside it": (
+        lambda vip: routes(vip, hosts=["a.example.com"]),
+        lambda vip: beside(routes(vip, hosts=["a.example.com"]), hosts=["b.example.com"]),
+    ),
+    "other paths beside it": (
+        lambda vip: routes(vip, paths=["/a"]),
+        lambda vip: beside(routes(vip, paths=["/a"]), paths=["/b"]),
+    ),
     "by SNI": 2 * [lambda vip: web(OWN, routes=[{"name": "a", "hosts": ["a.example.com"], "servers": [vip]}])],
     "a way out without a weight": (lambda vip: web(vip, there(OWN, weight=0)), web),
     "a backup that leads back": (lambda vip: web(vip, there("192.0.2.3", backup=True)), web),
@@ -299,6 +321,12 @@ def test_a_check_may_ask_what_needs_no_vip_that_it_moves(settings):
 def test_a_gateway_is_none_of_the_layout_itself_with_a_weight_neither(gateway, words):
     faults = refusals.of_pair(checks=[{"gateway": gateway, "weight": -50}])
     assert faults[0].endswith(f".gateway is {gateway}, {words}: name a host outside the pair.")
+
+
+def test_each_check_of_a_vip_has_to_succeed():
+    other = of(3, 4, vips=[VIPS[1]], checks=[{"gateway": "192.0.2.254"}, {"url": f"http://{VIP}/"}])
+    (fault,) = said(of(1, 2, **asks(VIPS[1])), other)
+    assert fault.endswith("so that nobody ever holds it: name other hosts.")
 
 
 def of_role(role, vip):
