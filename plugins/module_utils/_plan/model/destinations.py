@@ -220,9 +220,8 @@ def _stuck(ways: Ways, kinds: Sequence[str]) -> List[Node]:
 def _circles(ways: Ways, kinds: Sequence[str]) -> Iterator[List[str]]:
     """Yield a circle for each group of senders that lead into it, in the words of its ways."""
     stuck = _stuck(ways, kinds)
-    following = {
-        node: next((said, one) for said, there in ways[node] for one in there if one in stuck) for node in stuck
-    }
+    leading = {node: [(said, one) for said, there in ways[node] for one in there if one in stuck] for node in stuck}
+    following = {node: found[0] for node, found in leading.items()}
     named: List[Node] = []
     for start in stuck:
         way, at = [], start
