@@ -298,7 +298,7 @@ def _sends(
         place = f"ipi_ingress_vips ({vip.address}).checks"
         for url in cluster.ingress.checks.get(vip.name, ()):
             asked = destinations.of_url(place, url, answered)
-            found += [each._replace(sender=place, reached=[(vip.address, 0)]) for each in asked]
+            found += [each._replace(sender=f"{place} {url}", reached=[(vip.address, 0)]) for each in asked]
     return found
 
 

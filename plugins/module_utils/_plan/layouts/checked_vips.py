@@ -9,7 +9,8 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, S
 from ..._agent.config.schema import Faults, parted
 from ..members.hosts import Member
 from ..members.subnets import Placement
-from ..model.destinations import CHECK, Destination, of_url
+from ..model import destinations
+from ..model.destinations import Destination, of_url
 from ..model.plan import Vip
 from .checks import GATEWAY, PACKAGES, URL, Check
 
@@ -80,16 +81,18 @@ class CheckedVips(NamedTuple):
     def weighted(self) -> List[str]:
         return [check.name for check in self.checks if check.weight]
 
-    def sends(self, names: Mapping[str, Sequence[str]], whole: str) -> Iterator[Destination]:
+    def sends(self, answered: Mapping[str, Sequence[str]], whole: str) -> Iterator[Destination]:
         """Yield which addresses are asked.
 
-        :param names: what the layout's own resolver answers
+        :param answered: what the layout's own resolver answers
         :param whole: what the members are together
         """
         for check in self.checks:
             place, moved = f"{self.place} ({check.name}).{check.kind}", [] if check.weight else self.moved_by(check)
-            found = [Destination(CHECK, place, check.target, f"name a host outside the {whole}.")]
-            found = of_url(place, check.target, names) if check.kind == URL else found if check.kind == GATEWAY else []
+            found = [Destination(destinations.GATEWAY, place, check.target, f"name a host outside the {whole}.")]
+            found = (
+                of_url(place, check.target, answered) if check.kind == URL else found if check.kind == GATEWAY else []
+            )
             reached = [(vip.address, 0) for vip in self.vips if vip.name in moved]
             yield from (each._replace(sender=place, reached=reached) for each in found)
 

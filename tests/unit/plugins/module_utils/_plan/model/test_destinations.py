@@ -10,11 +10,13 @@ import pkgutil
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils import _plan
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import Field
+from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, several
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import destinations
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
-from support.plans import pairs, racks, refusals
+from support.plans import clusters, pairs, racks, refusals
 
-VIP, API = "192.0.2.10", "10.0.0.200"
+VIP, API, INGRESS, SHARD = "192.0.2.10", "10.0.0.200", "10.0.0.201", "10.0.0.202"
 SERVERS = {"name": "web", "port": 443, "servers": ["192.0.2.21"]}
 
 
@@ -27,8 +29,8 @@ def of_racks(**peer):
 
 
 def of_shard(url):
-    shard = {"address": "10.0.0.202", "name": "two", "members": ["master-0", "worker-0"], "checks": [url]}
-    return refusals.of_cluster(ingress_vips=["10.0.0.201", shard])
+    shard = {"address": SHARD, "name": "two", "members": ["master-0", "worker-0"], "checks": [url]}
+    return refusals.of_cluster(ingress_vips=[INGRESS, shard])
 
 
 # By the key, what a layout says that sends to its own VIP there, and to another address.
@@ -49,7 +51,7 @@ REFUSED = {
     ("CHECK", "url"): (lambda at: refusals.of_pair(checks=[{"url": f"http://{at}/"}]), VIP),
     ("ipi", "gateway"): (lambda at: refusals.of_cluster(checks=[{"gateway": at}]), API),
     ("ipi", "url"): (lambda at: refusals.of_cluster(checks=[{"url": f"https://{at}:6443/readyz"}]), API),
-    ("SHARD", "checks"): (lambda at: of_shard(f"http://{at}:1936/healthz"), API),
+    ("SHARD", "checks"): (lambda at: of_shard(f"http://{at}:1936/healthz"), SHARD),
     ("PEER", "address"): (lambda at: of_racks(address=at, multihop=2), racks.VIP),
 }
 # Why a VIP may stand there, or why no user of a layout writes it.
@@ -167,6 +169,203 @@ def test_a_circle_through_a_members_own_address_is_one_too():
 )
 def test_what_ends_somewhere_is_served(one, other):
     assert said(of(1, 2, **one), of(3, 4, vips=[VIPS[1]], **other)) == []
+
+
+OWN, OTHER = "192.0.2.21", "192.0.2.22"  # servers outside of all pairs
+
+
+def routes(vip, *own, service=OWN, **keys):
+    """A service with servers of its own, and a route for some hosts or paths."""
+    return web(service, mode="http", routes=[{"name": "a", "servers": [vip, *own], **keys}])
+
+
+def there(vip, **keys):
+    return {"address": vip, "port": 443, **keys}
+
+
+def beside(settings, **keys):
+    """The same service with a route that leaves."""
+    settings["services"][0]["routes"].append({"name": "b", "servers": [OTHER], **keys})
+    return settings
+
+
+# By what lets a request out: the settings of the one pair, and of the other, by the VIP of its counterpart.
+LEAVES = {
+    "cross-routing": (
+        lambda vip: routes(vip, hosts=["b.example.com"]),
+        lambda vip: routes(vip, hosts=["a.example.com"]),
+    ),
+    "cross-routing by SNI": (
+        lambda vip: {**web(OWN, routes=[{"name": "a", "hosts": ["b.example.com"], "servers": [vip]}])},
+        lambda vip: {**web(OWN, routes=[{"name": "a", "hosts": ["a.example.com"], "servers": [vip]}])},
+    ),
+    "cross-routing by paths": (lambda vip: routes(vip, paths=["/b/"]), lambda vip: routes(vip, paths=["/a/"])),
+    "one host, another path": (
+        lambda vip: routes(vip, hosts=["a.example.com"], paths=["/b"]),
+        lambda vip: routes(vip, hosts=["a.example.com"], paths=["/a"]),
+    ),
+    "one host, but only a path of it comes back": (
+        lambda vip: routes(vip, hosts=["a.example.com"]),
+        lambda vip: routes(vip, hosts=["a.example.com"], paths=["/a"]),
+    ),
+    "a route that only a part takes back": (
+        lambda vip: routes(vip, hosts=["*.example.com"]),
+        lambda vip: routes(vip, hosts=["a.example.com"]),
+    ),
+    "a name by TLS, another by HTTP": (
+        lambda vip: routes(vip, hosts=["a.example.com"]),
+        lambda vip: web(OWN, routes=[{"name": "a", "hosts": ["a.example.com"], "servers": [vip]}]),
+    ),
+    "a service leads to a route that leaves": (web, lambda vip: routes(OWN, service=vip, hosts=["a.example.com"])),
+    "each is the other's backup": (
+        lambda vip: web(OWN, there(vip, backup=True)),
+        lambda vip: web(OWN, there(vip, backup=True)),
+    ),
+    "only the one has a backup": (lambda vip: web(vip, there(OWN, backup=True)), web),
+    "a server without a weight": (lambda vip: web(OWN, there(vip, weight=0)), web),
+    "no server has a weight": (lambda vip: web(there(vip, weight=0)), web),
+    "a service without a weight beside its route": (
+        lambda vip: web(vip, mode="http"),
+        lambda vip: routes(vip, service=there(OWN, weight=0), hosts=["a.example.com"]),
+    ),
+    "one server of several": (lambda vip: web(vip, OWN), web),
+    "lines of the user": (lambda vip: web(vip, backend_lines=["http-request set-header Host a"], mode="http"), web),
+    "lines before it": (lambda vip: web(vip, frontend_lines=["use_backend other if FALSE"]), web),
+    "another name by TLS": 2
+    * [
+        lambda vip: web(
+            OWN,
+            routes=[
+                {
+                    "name": "a",
+                    "hosts": ["a.example.com"],
+                    "servers": [there(vip, options=["ssl", "verify none", "sni str(b.example.com)"])],
+                }
+            ],
+        )
+    ],
+    "a redirect": (
+        lambda vip: web(there(vip, port=80)),
+        lambda vip: web(vip, mode="http", tls={"certificate": "/etc/a.pem", "redirect": 80}),
+    ),
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("one, other", LEAVES.values(), ids=LEAVES)
+def test_pairs_that_lead_to_each_other_are_served_where_a_request_may_leave(one, other, is_first):
+    both = [of(1, 2, **one(VIPS[1])), of(3, 4, vips=[VIPS[1]], **other(VIPS[0]))]
+    assert said(*both[:: 1 if is_first else -1]) == []
+
+
+# The same, with nothing that leaves.
+STAYS = {
+    "the same hosts": 2 * [lambda vip: routes(vip, hosts=["a.example.com", "*.b.example.com"])],
+    "the same paths": 2 * [lambda vip: routes(vip, paths=["/a/", "/b/"])],
+    "a path of a host": 2 * [lambda vip: routes(vip, hosts=["a.example.com"], paths=["/a/"])],
+    "other hosts beside it": (
+        lambda vip: routes(vip, hosts=["a.example.com"]),
+        lambda vip: beside(routes(vip, hosts=["a.example.com"]), hosts=["b.example.com"]),
+    ),
+    "other paths beside it": (
+        lambda vip: routes(vip, paths=["/a"]),
+        lambda vip: beside(routes(vip, paths=["/a"]), paths=["/b"]),
+    ),
+    "by SNI": 2 * [lambda vip: web(OWN, routes=[{"name": "a", "hosts": ["a.example.com"], "servers": [vip]}])],
+    "a way out without a weight": (lambda vip: web(vip, there(OWN, weight=0)), web),
+    "a backup that leads back": (lambda vip: web(vip, there("192.0.2.3", backup=True)), web),
+}
+
+
+@pytest.mark.parametrize("one, other", STAYS.values(), ids=STAYS)
+def test_what_never_leaves_is_refused_once(one, other):
+    (fault,) = said(of(1, 2, **one(VIPS[1])), of(3, 4, vips=[VIPS[1]], **other(VIPS[0])))
+    assert fault.endswith("so that no request arrives: name other servers.")
+
+
+def test_a_pair_that_only_leads_into_a_circle_is_named_by_it_once():
+    first, second = of(1, 2, **web(VIPS[1])), of(3, 4, vips=[VIPS[1]], **web(VIPS[2]))
+    (fault,) = said(first, second, of(5, 6, vips=[VIPS[2]], **web(VIPS[1])))
+    assert fault.startswith("lb3, lb4: ") and "; lb5, lb6: " in fault and "lb1, lb2" not in fault
+
+
+def with_docker(members):
+    for each in members:
+        each["host"]["addresses"].append({**each["host"]["addresses"][0], "interface": "docker0", **DOCKER})
+    return members
+
+
+DOCKER = {"address": "172.17.0.1", "prefix": 16}
+
+
+def test_an_address_that_all_members_have_is_each_ones_own():
+    first = with_docker(of(1, 2, services=[{"name": "web", "port": 80, "servers": [there(DOCKER["address"])]}]))
+    assert said(first, with_docker(of(3, 4, vips=[VIPS[1]], **web(there(VIPS[0], port=80))))) == []
+    assert said(with_docker(of(1, 2, checks=[{"url": f"http://{DOCKER['address']}:8080/"}]))) == []
+
+
+def asks(vip, **keys):
+    return {"checks": [{"url": f"https://{vip}/", **keys}]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [asks("192.0.2.2"), asks(VIP, weight=-50), asks("web.example.com", weight=-50)],
+    ids=["a member", "a weight", "a name"],
+)
+def test_a_check_may_ask_what_needs_no_vip_that_it_moves(settings):
+    assert refusals.of_pair(**settings) == []
+
+
+@pytest.mark.parametrize("gateway, words", [(VIP, "a VIP of the pair"), ("192.0.2.2", "lb2's own address")])
+def test_a_gateway_is_none_of_the_layout_itself_with_a_weight_neither(gateway, words):
+    faults = refusals.of_pair(checks=[{"gateway": gateway, "weight": -50}])
+    assert faults[0].endswith(f".gateway is {gateway}, {words}: name a host outside the pair.")
+
+
+def test_each_check_of_a_vip_has_to_succeed():
+    other = of(3, 4, vips=[VIPS[1]], checks=[{"gateway": "192.0.2.254"}, {"url": f"http://{VIP}/"}])
+    (fault,) = said(of(1, 2, **asks(VIPS[1])), other)
+    assert fault.endswith("so that nobody ever holds it: name other hosts.")
+
+
+def of_role(role, vip):
+    return {"url": f"https://{vip}:6443/readyz", "vips": role}
+
+
+def said_of_cluster(**settings):
+    members = clusters.cluster(**settings)
+    each = [{**one, "members": [member["name"] for member in members]} for one in members]
+    return several.draw(ipi.LAYOUT, each, planner.draft).faults
+
+
+@pytest.mark.parametrize("settings", [{"checks": [of_role("ingress", API)]}, {"checks": [of_role("api", INGRESS)]}])
+def test_the_one_vip_of_a_cluster_may_depend_on_the_other(settings):
+    assert said_of_cluster(**settings) == []
+
+
+def test_a_shard_may_depend_on_the_api():
+    assert not any("VIP" in fault for fault in of_shard(f"https://{API}:6443/readyz"))
+
+
+def test_the_vips_of_a_cluster_do_not_depend_on_each_other_in_a_circle():
+    (fault,) = said_of_cluster(checks=[of_role("ingress", API), of_role("api", INGRESS)])
+    assert API in fault and INGRESS in fault and fault.endswith("so that nobody ever holds it: name other hosts.")
+
+
+def test_each_url_of_a_shard_has_to_answer():
+    shard = {"address": SHARD, "name": "two", "members": ["master-0", "worker-0"]}
+    shard["checks"] = [f"http://{SHARD}:1936/healthz", "http://localhost:1936/healthz"]
+    assert any(f"is {SHARD}, a VIP" in fault for fault in refusals.of_cluster(ingress_vips=[INGRESS, shard]))
+
+
+@pytest.mark.parametrize("elsewhere, count", [("192.0.2.99", 0), (VIPS[1], 2)], ids=["a host", "a VIP that it moves"])
+def test_one_address_of_a_name_is_enough(elsewhere, count):
+    asked = destinations.of_url("url", "http://a.example.com/", {"a.example.com": [VIP, elsewhere]})
+    sends = [each._replace(sender="url", reached=[(VIP, 0), (VIPS[1], 0)]) for each in asked]
+    assert len(destinations.faults(sends, dict.fromkeys([VIP, VIPS[1]], "a VIP"))) == count
+    between = destinations.between([destinations.Sender("lb1, lb2", sends, {})])
+    assert len(between) == bool(count)
 
 
 @pytest.mark.parametrize("address", ["10.0.3.11", "203.0.113.58"], ids=["a member", "a VIP"])
