@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import re
+
 MARK = "# Managed by Ansible, onprem.lb"  # what follows says which role, or what the file does
 MARKED_LINES = 3  # it is among the first
-STATES = ("0", "1")  # what the file says that has no room for a mark: whether the balancer is down
+# What keepalived takes from a track file, which has no room for a mark. An operator writes other numbers than ours.
+STATE = re.compile(r"\s*([+-]?[0-9]+\s*)?")
 
 
 def is_marked(text: str) -> bool:
@@ -16,7 +19,7 @@ def is_marked(text: str) -> bool:
 
 def is_down_file(text: str) -> bool:
     """Whether a file with this text may be the one that says whether the balancer is down."""
-    return text.strip() in STATES
+    return bool(STATE.fullmatch(text))
 
 
 def is_metrics(text: str) -> bool:
