@@ -74,10 +74,12 @@ def _wrong(name: str, value: str, files: Dict[str, str], dry: bool) -> str:
     :param files: the variables of those before it, by path
     """
     try:
-        path = os.path.realpath(os.path.expanduser(value))
+        given = os.path.expanduser(value)
+        path = os.path.realpath(given)
         if name in FILES and files.setdefault(path, name) != name:
             return f"{files[path]} is the same file: name another one."
-        wrong = _replaced(path, FILES[name]) if name in FILES else ""
+        # The target of a link in /proc, such as /dev/stdout, may have no path.
+        wrong = _replaced(path if os.path.exists(path) else given, FILES[name]) if name in FILES else ""
         if not (wrong or dry):
             _try(_nearest(path) if name in FOLDERS else os.path.dirname(path))
         return wrong
@@ -88,7 +90,7 @@ def _wrong(name: str, value: str, files: Dict[str, str], dry: bool) -> str:
 
 def _replaced(path: str, is_own: Callable[[str], bool]) -> str:
     """Return what is wrong with replacing what a path has, if there is something."""
-    if not os.path.lexists(path):
+    if not os.path.exists(path):
         return ""
     if os.path.isdir(path):
         return "it is a folder: name a file."
@@ -103,7 +105,7 @@ def _replaced(path: str, is_own: Callable[[str], bool]) -> str:
 
 def _is_kept(path: str) -> bool:
     """Whether a folder such as /tmp, with the sticky bit, lets nobody but its owner and the file's replace a file."""
-    folder = os.stat(os.path.dirname(path))
+    folder = os.stat(os.path.dirname(os.path.realpath(path)))
     return bool(folder.st_mode & stat.S_ISVTX) and os.geteuid() not in (0, folder.st_uid, os.stat(path).st_uid)
 
 

@@ -88,7 +88,10 @@ def test_a_file_is_no_folder_device_or_pipe_and_needs_its_folder(tmp_path, name)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/null")
     assert outputs.faults({name: str(tmp_path)}) == [f"{name} is {tmp_path}: it is a folder: name a file."]
-    for path in ("/dev/null", tmp_path / "pipe", tmp_path / "link", f"{tmp_path}/a/../pipe"):
+    (tmp_path / "dangling").symlink_to("later")
+    assert outputs.faults({name: str(tmp_path / "dangling")}) == []
+    out, _end = os.pipe()  # as /dev/stdout is, whose target has no path
+    for path in ("/dev/null", f"/proc/self/fd/{out}", tmp_path / "pipe", tmp_path / "link", f"{tmp_path}/a/../pipe"):
         (fault,) = outputs.faults({name: str(path)})
         assert fault == f"{name} is {path}: it is no ordinary file, and one would replace it: name another path."
     (fault,) = outputs.faults({name: f"{tmp_path}/missing/x"})
