@@ -44,7 +44,7 @@ class ActionModule(ActionBase):
         if given["tags"] is not None:
             faults += of_tags(known, given["tags"])
         if given["outputs"]:
-            faults += of_outputs(known, given["outputs"], evaluator(self._templar))
+            faults += of_outputs(known, given["outputs"], evaluator(self._templar), self._task.check_mode)
         if given["variables"]:
             faults += of_variables(known, evaluator(self._templar))
         if faults:
@@ -65,10 +65,11 @@ def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:
     return list(tags.tag_faults(list(given), list(skipped), of_playbook))
 
 
-def of_outputs(known: Mapping[str, Any], names: List[str], evaluate: Any) -> List[str]:
+def of_outputs(known: Mapping[str, Any], names: List[str], evaluate: Any, dry: bool) -> List[str]:
     """Return a sentence for each variable that names what cannot be written on the controller.
 
     :param evaluate: as `of_variables` takes it
+    :param dry: whether this run writes none of them
     """
     found: List[str] = []
     given: Dict[str, Any] = {}
@@ -77,7 +78,7 @@ def of_outputs(known: Mapping[str, Any], names: List[str], evaluate: Any) -> Lis
             given[name] = evaluated(known.get(name), evaluate)
         except AnsibleError as error:
             found.append(unevaluable(name, error, known[name]))
-    return found + outputs.faults(given)
+    return found + outputs.faults(given, dry)
 
 
 def of_variables(known: Dict[str, Any], evaluate: Any) -> List[str]:

@@ -28,6 +28,7 @@ options:
     description:
       - The names of variables that name a file or a folder on the controller, which the playbook is to write.
       - Each is tried. One that cannot be written is a fault, and so is a file that no earlier run has written.
+      - In check mode only the latter is a fault. Set C(check_mode=false) where the playbook writes in check mode, too.
     type: list
     elements: str
   tags:

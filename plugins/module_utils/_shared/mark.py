@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import re
+
 MARK = "# Managed by Ansible, onprem.lb"  # what follows says which role, or what the file does
 MARKED_LINES = 3  # it is among the first
-STATES = ("0", "1")  # what the file says that has no room for a mark: whether the balancer is down
+# What keepalived takes from a track file, which has no room for a mark: a weight from -254 to 254. An operator writes
+# other numbers than ours; a process ID is mostly greater.
+STATE = re.compile(r"\s*([+-]?0*([0-9]{1,2}|1[0-9]{2}|2[0-4][0-9]|25[0-4])\s*)?")
 
 
 def is_marked(text: str) -> bool:
@@ -16,7 +20,7 @@ def is_marked(text: str) -> bool:
 
 def is_down_file(text: str) -> bool:
     """Whether a file with this text may be the one that says whether the balancer is down."""
-    return text.strip() in STATES
+    return bool(STATE.fullmatch(text))
 
 
 def is_metrics(text: str) -> bool:

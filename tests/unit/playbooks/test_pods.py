@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 import yaml
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.playbooks import PLAYBOOKS
 from support.playbooks import play
 
 PODS = "onprem.lb.pods"
@@ -49,6 +51,16 @@ def test_each_node_of_the_run_has_its_pods_and_what_they_read(written):
     conf = (written / "m0" / RESOURCES / "keepalived/keepalived.conf").read_text()
     assert "unicast_src_ip 198.51.100.1\n" in conf and "198.51.100.3" in conf  # outside --limit
     assert (written / "m1" / RESOURCES / "vrrp/vrrp.json").exists()
+
+
+def test_null_stands_for_the_default(tmp_path):
+    unset = {f"pods_{key}": None for key in PLAYBOOKS["pods"] if key not in ("agent_image", "output", "address")}
+    given = json.dumps({**unset, "pods_output": str(tmp_path / "out")})
+    code, said = play(tmp_path, CLUSTER, PODS, "-e", given, "--limit", "m0")
+    assert code == 0, said
+    pod = yaml.safe_load((tmp_path / "out/m0/etc/kubernetes/manifests/onprem-lb-router.yaml").read_text())
+    assert pod["metadata"]["namespace"] == "kube-system"
+    assert {each["imagePullPolicy"] for each in pod["spec"]["containers"]} == {"IfNotPresent"}
 
 
 def test_the_images_are_those_of_the_user(written):

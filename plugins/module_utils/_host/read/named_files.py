@@ -81,7 +81,7 @@ def _down_file(path: Any) -> Optional[str]:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         return f"there is no folder {folder}, so that the balancer could not start: create it, or name a file in /run."
-    return host.exposed(folder, ROOT) or _others(path, lambda text: not text.strip() or mark.is_down_file(text))
+    return host.exposed(folder, ROOT) or _others(path, mark.is_down_file)
 
 
 def _metrics_file(path: Any) -> Optional[str]:

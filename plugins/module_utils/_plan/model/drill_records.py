@@ -177,7 +177,7 @@ def last_report(text: str, at: float) -> Dict[str, Any]:
     found, wrong = _json(text)
     rows, faults = (found.get("rows"), found.get("faults")) if isinstance(found, dict) else (None, None)
     if not (isinstance(rows, list) and isinstance(faults, list)) or not all(
-        isinstance(row, dict) and _is_number(row.get("worst_ms")) for row in rows
+        isinstance(row, dict) and "worst_ms" in row and _is_measured(row["worst_ms"]) for row in rows
     ):
         return {"at": at, "wrong": wrong or "it is not the report of a drill"}
     return {**found, "at": at}
@@ -207,10 +207,14 @@ def _is_row(row: Any) -> bool:
     if not isinstance(row, dict) or not {"vip", "event", "outage_ms"} <= set(row):
         return False
     lists = [row.get(key) or [] for key in ("took_ms", "outages_ms")]
-    own = [] if row["outage_ms"] is None else [row["outage_ms"]]  # None: not measured
     if not isinstance(row.get("members", {}), dict) or not all(isinstance(took, list) for took in lists):
         return False
-    return all(map(_is_number, itertools.chain(own, *lists)))
+    return _is_measured(row["outage_ms"]) and all(map(_is_number, itertools.chain(*lists)))
+
+
+def _is_measured(value: Any) -> bool:
+    """Whether a round may have a value; null is of one that was not measured."""
+    return value is None or _is_number(value)
 
 
 def _is_number(value: Any) -> bool:

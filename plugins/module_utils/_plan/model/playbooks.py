@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..._agent.config.schema import Faults, Field, anything, boolean, integer, list_of, number, one_of, read, text
+from ..._agent.config.schema import Faults, Field, anything, integer, list_of, number, one_of, read, text
 from ..._shared.state_ids import ID
 from . import values
 from .variables import as_role_variables, read_given
@@ -26,6 +26,11 @@ def _id(value: Any) -> Tuple[Any, Optional[str]]:
     return None, "the ID of a state is required, such as 20260131T120000Z; -e rollback_list=true lists them."
 
 
+def _pattern(value: Any) -> Tuple[Any, Optional[str]]:
+    """What ``hosts`` of a play takes: a pattern, or a list of them."""
+    return (list_of(text, at_least=1) if isinstance(value, list) else text)(value)
+
+
 WAIT = Field(integer(0, DAY, "a number of seconds"), 10)  # for the connections of a member that leaves by BGP
 MAINTENANCE = {
     "members": Field(values.words, []),
@@ -35,15 +40,15 @@ MAINTENANCE = {
     "tasks": Field(text, ""),
     "pause": Field(integer(0, DAY, "a number of seconds"), 0),
     "wait": WAIT,
-    "break_lock": Field(boolean, False),
+    "break_lock": Field(values.truth, False),
 }
 RETURN = {
     "undo_after": Field(number(0, 3600, " seconds"), 35),
-    "break_lock": Field(boolean, False),
-    "downgrade": Field(boolean, False),
+    "break_lock": Field(values.truth, False),
+    "downgrade": Field(values.truth, False),
 }
 IMAGES = ("agent_image", "haproxy_image", "keepalived_image", "follow_image")
-TEXT, TRUTH = Field(text, ""), Field(boolean, False)
+TEXT, NEEDED, TRUTH = Field(text, ""), Field(text), Field(values.truth, False)  # what is needed has no default
 # By the playbook, whose name its variables begin with. What may be anything here is judged for each host.
 PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
     "backup": {"folder": TEXT, "break_lock": TRUTH},
@@ -57,21 +62,22 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
     "pods": {
         "format": Field(one_of("files", "machineconfig"), "files"),
         "pull_policy": Field(one_of("Always", "IfNotPresent", "Never"), "IfNotPresent"),
-        **dict.fromkeys((*IMAGES, "output", "kubeconfig", "namespace"), TEXT),
+        **dict.fromkeys((*IMAGES, "kubeconfig", "namespace"), TEXT),
+        **dict.fromkeys(("output", "agent_image"), NEEDED),
         **dict.fromkeys(("address", "pool"), Field(anything, "")),
     },
-    "restore": {"file": TEXT, "other_vips": TRUTH, **RETURN},
+    "restore": {"file": NEEDED, "other_vips": TRUTH, **RETURN},
     "rollback": {"to": Field(_id, ""), "list": TRUTH, **RETURN},
     "status": {
         "format": Field(one_of("text", "json"), "text"),
         "output": TEXT,
-        "timeout": Field(integer(1, DAY, "a number of seconds"), 5),
+        "timeout": Field(number(0, DAY, " seconds"), 5),
     },
-    "survey": {"hosts": TEXT, "interface": TEXT, "seconds": Field(number(0, DAY, " seconds"), 3.5)},
+    "survey": {"hosts": Field(_pattern, ""), "interface": TEXT, "seconds": Field(number(0, DAY, " seconds"), 3.5)},
     "switchover": {**dict.fromkeys(("to", "from"), TEXT), "back": TRUTH, "break_lock": TRUTH, "wait": WAIT},
 }
 # What every playbook reads of a layout, whose name these begin with.
-OF_LAYOUT: Mapping[str, Field] = {"firewall": Field(boolean, True)}
+OF_LAYOUT: Mapping[str, Field] = {"firewall": Field(values.truth, True)}
 
 
 def variables(playbook: str) -> List[str]:
@@ -94,7 +100,8 @@ def layout_faults(given: Mapping[str, Any], layout: str) -> Faults:
 
 def _faults(schema: Mapping[str, Field], given: Mapping[str, Any], prefix: str) -> Faults:
     found: Faults = []
-    read_given(schema, dict(given), prefix, found)
+    unset = [key for key in schema if given.get(key) is None and schema[key].default is not None]
+    read_given(schema, {key: given[key] for key in given if key not in unset}, prefix, found)
     return [as_role_variables(fault, prefix) for fault in found]
 
 

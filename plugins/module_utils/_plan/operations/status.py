@@ -217,9 +217,10 @@ def _drill_line(drill: Mapping[str, Any]) -> str:
     at = datetime.datetime.fromtimestamp(drill["at"], datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     if drill.get("wrong"):
         return f"The report of {at} is skipped: {drill['wrong']}."
-    worst = max((row["worst_ms"] for row in drill["rows"]), default=0)
+    worst = max((row["worst_ms"] for row in drill["rows"] if row["worst_ms"] is not None), default=None)
+    measured = "none measured" if worst is None else f"{worst:.0f} ms at worst"
     judged = f"{len(drill['faults'])} faults" if drill["faults"] else "as planned"
-    return f"The last drill was at {at}: {len(drill['rows'])} events, {worst:.0f} ms at worst, {judged}."
+    return f"The last drill was at {at}: {len(drill['rows'])} events, {measured}, {judged}."
 
 
 def _names(layout: Layout, plans: Sequence[Mapping[str, Any]]) -> List[str]:

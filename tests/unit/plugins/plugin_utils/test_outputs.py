@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import tempfile
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts
@@ -85,11 +87,67 @@ def test_a_file_of_others_is_refused_and_left(tmp_path, name, text):
 def test_a_file_is_no_folder_device_or_pipe_and_needs_its_folder(tmp_path, name):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/null")
-    for path in (tmp_path, tmp_path / "pipe", tmp_path / "link", f"{tmp_path}/a/../pipe"):
+    assert outputs.faults({name: str(tmp_path)}) == [f"{name} is {tmp_path}: it is a folder: name a file."]
+    (tmp_path / "dangling").symlink_to("later")
+    assert outputs.faults({name: str(tmp_path / "dangling")}) == []
+    out, _end = os.pipe()  # as /dev/stdout is, whose target has no path
+    for path in ("/dev/null", f"/proc/self/fd/{out}", tmp_path / "pipe", tmp_path / "link", f"{tmp_path}/a/../pipe"):
         (fault,) = outputs.faults({name: str(path)})
-        assert fault == f"{name} is {path}: no ordinary file is there: name one."
+        assert fault == f"{name} is {path}: it is no ordinary file, and one would replace it: name another path."
     (fault,) = outputs.faults({name: f"{tmp_path}/missing/x"})
     assert "it cannot be written (No such file or directory)" in fault
+
+
+@contextlib.contextmanager
+def another_user():
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+@pytest.mark.parametrize("name", outputs.FILES)
+@pytest.mark.parametrize("mode", [0o777, 0o1777], ids=["writable", "sticky"])
+def test_a_file_that_is_read_only_or_anothers_is_replaced_if_its_folder_permits_it(name, mode):
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # which others may enter
+        os.chmod(folder, mode)
+        path = os.path.join(folder, "out")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(written(name)[0])
+        os.chmod(path, 0o444)
+        assert outputs.faults({name: path}) == []
+        sticky = f"{name} is {path}: it belongs to another user, whose files this folder keeps: name another path."
+        with another_user():
+            assert outputs.faults({name: path}) == ([sticky] if mode & 0o1000 else [])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_run_that_writes_nothing_needs_no_folder_that_can_be_written(name):
+    assert outputs.faults({name: "/proc/x"}, dry=True) == []
+
+
+@pytest.mark.parametrize("name", outputs.FILES)
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_a_dry_run_refuses_what_a_run_would_replace(tmp_path, name, text):
+    (tmp_path / "out").write_text(text, errors="surrogateescape")
+    for path in (tmp_path / "out", tmp_path, "/dev/null"):
+        assert outputs.faults({name: str(path)}, dry=True) == outputs.faults({name: str(path)}) != []
+
+
+def test_a_play_tries_its_outputs_in_a_dry_run_if_it_writes_them_then():
+    """The status does, and the others do not."""
+    for path in [*PLAYBOOKS.glob("*.yml"), ROLES / "drill" / "tasks" / "main.yml"]:
+        tried = re.findall(r"outputs: \[(\w+).*\](?:\n +(?!- )\S.*)*?\n +check_mode: false", path.read_text())
+        assert tried == (["status_output"] if path.name == "status.yml" else []), path
+
+
+def test_a_zone_that_a_user_has_given_blank_lines_and_directives_is_written_again(tmp_path):
+    (zone, *_rest) = written("dns_output")
+    path = tmp_path / "zone"
+    path.write_text("$ORIGIN example.com.\n$TTL 300\n\n" + zone.replace("\n", "\n\n") + "  \n")
+    assert outputs.faults({"dns_output": str(path)}) == []
 
 
 @pytest.mark.parametrize("name", outputs.FOLDERS)

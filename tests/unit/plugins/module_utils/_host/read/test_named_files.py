@@ -175,7 +175,7 @@ def test_nothing_is_said_of_tls_that_is_refused_anyway():
 
 PASSWD = "root:x:0:0:root:/root:/bin/bash\n"
 OURS = {
-    "down_file": ["", "0\n", "1\n"],
+    "down_file": ["", "\n", "0\n", "1\n", "2\n", "-254", "+7\n", "01", " 100 \n"],
     "metrics_file": ["", "# HELP onprem_lb_host_up Whether.\nonprem_lb_host_up 1\n"],
 }
 NAMES = {"down_file": "haproxy.down", "metrics_file": "lb.prom"}
@@ -187,6 +187,13 @@ def test_what_this_collection_has_written_itself_is_written_again(tmp_path, key)
     for text in OURS[key]:
         path.write_text(text)
         assert said(**{key: str(path)}) == []
+
+
+@pytest.mark.parametrize("text", ["0 1\n", "0\n1\n", "down\n", "1.5", "-", "0x1", "\u0661", "4711\n", "255", "-300"])
+def test_a_down_file_with_anything_but_one_weight_is_anothers(tmp_path, text):
+    path = tmp_path / "haproxy.down"
+    path.write_text(text)
+    assert len(said(down_file=str(path))) == 1
 
 
 @pytest.mark.parametrize("key", NAMES)

@@ -363,7 +363,10 @@ def test_a_folder_that_cannot_be_deleted_for_another_reason_fails(tmp_path, monk
         _files.remove(str(tmp_path))
 
 
-@pytest.mark.parametrize("text, goes", [("0\n", True), ("1\n", True), ("root:x:0:0\n", False), ("01", False)])
+@pytest.mark.parametrize(
+    "text, goes",
+    [("0\n", True), ("1\n", True), ("2\n", True), ("", True), ("-254", True), ("root:x:0:0\n", False), ("0 1", False)],
+)
 def test_a_file_that_a_user_names_goes_only_if_it_says_whether_the_balancer_is_down(tmp_path, text, goes):
     path = tmp_path / "haproxy.down"
     path.write_text(text)

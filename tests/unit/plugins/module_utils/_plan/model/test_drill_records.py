@@ -167,9 +167,20 @@ def test_a_record_that_was_changed_since_it_was_written_is_skipped():
     assert len(drill_records.read([{"path": "x.json", "text": json.dumps(whole), "wrong": ""}], NOW).records) == 1
 
 
+def test_a_report_with_a_round_that_was_not_measured_is_a_report():
+    rows = [{"vip": "192.0.2.10", "worst_ms": None}, {"vip": "192.0.2.11", "worst_ms": 12}]
+    whole = {"rows": rows, "faults": [], "table": []}
+    assert drill_records.last_report(json.dumps(whole), NOW) == {**whole, "at": NOW}
+    assert drill_records.last_report(json.dumps({**whole, "rows": [{"vip": "192.0.2.10"}]}), NOW)["wrong"]
+
+
 def test_a_report_of_which_any_part_is_damaged_is_one_or_says_why_it_is_none():
     whole = {"rows": [{"vip": "192.0.2.10", "worst_ms": 12}], "faults": ["slow"], "table": []}
     assert drill_records.last_report(json.dumps(whole), NOW) == {**whole, "at": NOW}
     for text in [*(json.dumps(record) for _done, record in damaged(whole)), deep(), "", "x"]:
         found = drill_records.last_report(text, NOW)
-        assert found.get("wrong") or found["faults"] is not None and all(row["worst_ms"] >= -1 for row in found["rows"])
+        assert (
+            found.get("wrong")
+            or found["faults"] is not None
+            and all(row["worst_ms"] is None or row["worst_ms"] >= -1 for row in found["rows"])
+        )

@@ -7,7 +7,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.playbooks import PLAYBOOKS, faults, model, variables
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.playbooks import (
+    PLAYBOOKS,
+    faults,
+    layout_faults,
+    model,
+    variables,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.values import is_true
 from support.paths import PLAYBOOKS as FOLDER
 
 NAMES = ["lb1", "lb2"]
@@ -75,21 +82,69 @@ def test_a_playbook_judges_its_own_variables_alone(given, sentence):
 # What is judged for each host, or as a whole, once the hosts are known.
 LATER = {"dns": {*PLAYBOOKS["dns"]} - {"format", "output"}, "pods": {"address", "pool"}}
 JUDGED = [(name, key) for name in PLAYBOOKS for key in PLAYBOOKS[name] if key not in LATER.get(name, ())]
+YES = (True, 1, "1", "y", "Y", "t", "T", "yes", "Yes", "on", "ON", "true", "True", " true ")
+NO = (False, 0, "0", "n", "N", "f", "F", "no", "No", "off", "OFF", "false", "False")
+UNSET = (None, "")
+WRONG = ("ture", "vielleicht", " ", 2, "2", [], [True], {}, {"a": True})
+# Without a default, which null would stand for.
+NEEDED = [("pods", "output"), ("pods", "agent_image"), ("restore", "file")]
 TRUTHS = [(name, key) for name, key in JUDGED if re.search("break_lock|downgrade|list$|back$|transition", key)]
 
 
 @pytest.mark.parametrize("playbook, key", TRUTHS)
 def test_a_truth_value_is_true_or_false_and_nothing_that_looks_like_it(playbook, key):
-    for value in ("ture", "vielleicht", "", 2, None, [], [True], {}, {"a": True}):
+    for value in WRONG:
         (fault,) = faults({key: value}, playbook)
         assert fault.startswith(f"{playbook}_{key} is ") and fault.endswith(": true or false is required.")
-    for value in (True, False, "true", "yes", "off"):
+    for value in (*YES, *NO, *UNSET):
         assert faults({key: value}, playbook) == []
 
 
+@pytest.mark.parametrize("playbook", ["pair", "ipi"])
+def test_a_layouts_truth_value_takes_the_same_words(playbook):
+    assert [value for value in (*YES, *NO, *UNSET) if layout_faults({"firewall": value}, playbook)] == []
+    assert [value for value in WRONG if not layout_faults({"firewall": value}, playbook)] == []
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_what_is_judged_to_be_true_counts_as_true_and_what_is_unset_as_the_default(default):
+    assert {is_true(value, default) for value in YES} == {True}
+    assert {is_true(value, default) for value in (*NO, *WRONG)} == {False}
+    assert {is_true(value, default) for value in UNSET} == {default}
+
+
+def test_no_playbook_reads_a_truth_value_with_fewer_words_than_it_is_judged_by():
+    """Ansible's filter `bool` takes y and t for false."""
+    read = [name for path in FOLDER.rglob("*.yml") for name in re.findall(r"(.*)\| bool\b", path.read_text())]
+    assert [line.strip() for line in read if "confirm" not in line] == []
+
+
+def test_a_maintenance_takes_the_same_words():
+    for value in (*YES, *NO, *UNSET):
+        assert model({"reboot": "always", "break_lock": value}, NAMES).faults == []
+    assert model(dict.fromkeys(PLAYBOOKS["maintenance"]) | {"reboot": "always"}, NAMES).faults == []
+
+
+@pytest.mark.parametrize(
+    "value, good", [(2.5, True), (0, True), ("0", True), (None, True), ("soon", False), (-1, False)]
+)
+def test_the_time_for_a_connection_is_any_number(value, good):
+    assert (faults({"timeout": value}, "status") == []) is good
+
+
+@pytest.mark.parametrize("value, good", [(["lb1", "lb2"], True), ("lb1:lb2", True), ([], False), ([{"a": 1}], False)])
+def test_the_hosts_that_listen_are_a_pattern_or_a_list(value, good):
+    assert (faults({"hosts": value}, "survey") == []) is good
+
+
 @pytest.mark.parametrize("playbook, key", JUDGED)
-def test_null_a_mapping_and_a_list_of_mappings_are_refused_in_the_name_that_the_user_wrote(playbook, key):
-    for value in (None, {"a": 1}, [{"a": 1}], [None]):
+def test_null_is_the_default_where_there_is_one(playbook, key):
+    assert len(faults({key: None}, playbook)) == ((playbook, key) in NEEDED)
+
+
+@pytest.mark.parametrize("playbook, key", JUDGED)
+def test_a_mapping_and_a_list_of_mappings_are_refused_in_the_name_that_the_user_wrote(playbook, key):
+    for value in ({"a": 1}, [{"a": 1}], [None]):
         found = faults({key: value}, playbook)
         assert len(found) == 1 and found[0].startswith(f"{playbook}_{key} is "), value
         assert " required" in found[0] and "None" not in found[0].replace("[None]", "")

@@ -344,6 +344,9 @@ def test_the_last_drill_is_said_where_there_is_a_report():
         "The report of 2026-01-31 12:00 UTC is skipped: it is not JSON."
     )
     assert said(pair(HOLDS, seen(2)), drill={**drill, "faults": ["slow"]})[0][-1].endswith("at worst, 1 faults.")
+    rows = [{**drill["rows"][0], "worst_ms": worst} for worst in (None, 3012, 5)]
+    assert "3 events, 3012 ms at worst, " in said(pair(HOLDS, seen(2)), drill={**drill, "rows": rows})[0][-1]
+    assert ": 1 events, none measured, " in said(pair(HOLDS, seen(2)), drill={**drill, "rows": rows[:1]})[0][-1]
 
 
 def test_the_json_has_what_the_lines_say():
