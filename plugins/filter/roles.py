@@ -16,7 +16,6 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     instances,
     playbooks,
     services,
-    values,
     variables,
     wanted,
 )
@@ -172,7 +171,7 @@ class FilterModule:
             "frr_model": frr_model,
             "haproxy_model": haproxy_model,
             "keepalived_model": keepalived_model,
-            "is_true": values.is_true,
+            "is_true": playbooks.is_true,
             "layout_read_faults": playbooks.layout_faults,
             "missing_collections": missing_collections,
             "not_in_force": wanted.not_in_force,

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ansible.module_utils.parsing.convert_bool import boolean as ansible_boolean
+
 from ..._agent.config.schema import Faults, Field, anything, integer, list_of, number, one_of, read, text
 from ..._shared.state_ids import ID
 from . import values
@@ -26,6 +28,21 @@ def _id(value: Any) -> Tuple[Any, Optional[str]]:
     return None, "the ID of a state is required, such as 20260131T120000Z; -e rollback_list=true lists them."
 
 
+def truth(value: Any) -> Tuple[Any, Optional[str]]:
+    """A truth value in any of Ansible's words, for what no role judges; None where an empty text leaves it unset."""
+    try:
+        return (None if value == "" else ansible_boolean(value)), None
+    except TypeError:
+        return None, "true or false is required."
+
+
+def is_true(value: Any, default: bool = False) -> bool:
+    """Return what a truth value counts as, by the words of `truth`; one that is unset as the default."""
+    if value in (None, ""):
+        return default
+    return bool(truth(value)[0])
+
+
 def _pattern(value: Any) -> Tuple[Any, Optional[str]]:
     """What ``hosts`` of a play takes: a pattern, or a list of them."""
     return (list_of(text, at_least=1) if isinstance(value, list) else text)(value)
@@ -40,15 +57,15 @@ MAINTENANCE = {
     "tasks": Field(text, ""),
     "pause": Field(integer(0, DAY, "a number of seconds"), 0),
     "wait": WAIT,
-    "break_lock": Field(values.truth, False),
+    "break_lock": Field(truth, False),
 }
 RETURN = {
     "undo_after": Field(number(0, 3600, " seconds"), 35),
-    "break_lock": Field(values.truth, False),
-    "downgrade": Field(values.truth, False),
+    "break_lock": Field(truth, False),
+    "downgrade": Field(truth, False),
 }
 IMAGES = ("agent_image", "haproxy_image", "keepalived_image", "follow_image")
-TEXT, NEEDED, TRUTH = Field(text, ""), Field(text), Field(values.truth, False)  # what is needed has no default
+TEXT, NEEDED, TRUTH = Field(text, ""), Field(text), Field(truth, False)  # what is needed has no default
 # By the playbook, whose name its variables begin with. What may be anything here is judged for each host.
 PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
     "backup": {"folder": TEXT, "break_lock": TRUTH},
@@ -77,7 +94,7 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
     "switchover": {**dict.fromkeys(("to", "from"), TEXT), "back": TRUTH, "break_lock": TRUTH, "wait": WAIT},
 }
 # What every playbook reads of a layout, whose name these begin with.
-OF_LAYOUT: Mapping[str, Field] = {"firewall": Field(values.truth, True)}
+OF_LAYOUT: Mapping[str, Field] = {"firewall": Field(truth, True)}
 
 
 def variables(playbook: str) -> List[str]:

@@ -8,8 +8,6 @@ import posixpath
 import re
 from typing import Any, Callable, Optional, Tuple
 
-from ansible.module_utils.parsing.convert_bool import boolean as ansible_boolean
-
 from ..._agent.config.schema import address, lines, list_of, port, shown_of, text
 from ..._agent.proxy import config as proxy_config
 from ..._agent.vrrp import config
@@ -246,21 +244,6 @@ def package(value: Any) -> Checked:
     if isinstance(value, str) and PACKAGE.fullmatch(value):
         return value, None
     return None, "the name of a package is required."
-
-
-def truth(value: Any) -> Checked:
-    """A truth value in any of Ansible's words, for what no role judges; None where an empty text leaves it unset."""
-    try:
-        return (None if value == "" else ansible_boolean(value)), None
-    except TypeError:
-        return None, "true or false is required."
-
-
-def is_true(value: Any, default: bool = False) -> bool:
-    """Return what a truth value counts as, by the words of `truth`; one that is unset as the default."""
-    if value in (None, ""):
-        return default
-    return bool(truth(value)[0])
 
 
 def words(value: Any) -> Checked:

@@ -10,11 +10,11 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.playbooks import (
     PLAYBOOKS,
     faults,
+    is_true,
     layout_faults,
     model,
     variables,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.values import is_true
 from support.paths import PLAYBOOKS as FOLDER
 
 NAMES = ["lb1", "lb2"]
