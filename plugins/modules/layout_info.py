@@ -145,7 +145,7 @@ def observe(plan, reader):
 
 
 def sessions(plan, reader):
-    """Return of each session of BGP its state, how many VIPs were sent, and how often its router takes BFD's packets.
+    """Return of each session of BGP its state, how many VIPs were sent, and how often its router accepts BFD packets.
 
     If FRR does not answer there are none.
     """

@@ -25,7 +25,7 @@ class Session(NamedTuple):
     established: int  # how often it was
     dropped: int
     bfd: str  # up, down, init or shutdown; '' where BFD does not watch it
-    bfd_interval: int = 0  # in milliseconds, how often the router takes a packet of BFD at most; 0 where it is not up
+    bfd_interval: int = 0  # in milliseconds, how often the router accepts a BFD packet at most; 0 where it is not up
 
     @property
     def announces(self) -> bool:

@@ -86,7 +86,7 @@ def without_session(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]
 def slow_to_notice(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     """Return a sentence for each router that notices a silent member later than the forecast has it."""
     return [
-        f"{peer} takes a packet of BFD each {interval} ms at most, and the forecast reckons with "
+        f"{peer} accepts a BFD packet every {interval} ms at most, and the forecast reckons with "
         f"{plan['bfd_interval']}: set router_interval of bfd to {interval} in the inventory."
         for peer, interval in observed["bfd_intervals"].items()
         if peer in plan.get("sessions", []) and interval > plan["bfd_interval"]

@@ -43,7 +43,7 @@ def save(state: State, kept: str = "", folder: str = STATES) -> None:
     try:
         state_data.of_data(data["saved"])  # or there would be no way back
     except ValueError as error:
-        raise Refused(f"This member's state cannot be saved ({error}).") from None
+        raise Refused(f"This member's state cannot be saved, so it would have no way back ({error}).") from None
     write(f"{folder}/{state.id}.json", sealed.sealed(data))
     needed = (state.id, kept, due().get("id"))  # the new one may be the oldest by its name, if a clock was set back
     for old in [*_beyond(folder)]:

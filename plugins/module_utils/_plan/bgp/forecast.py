@@ -7,8 +7,8 @@ send to it until they have taken its path out, and nothing of the others' new on
 router that spreads connections by a hash over its paths spreads them anew when a path goes or comes, and a proxy does
 not know the connections of another one. RFC 2992 has the shares: at worst (n - 1) / n of all.
 
-It is assumed that the network spreads connections equally, and that each router takes BFD's packets as often as they
-are sent, unless `router_interval` says how often.
+It is assumed that the network spreads connections equally, and that each router accepts BFD's packets as often as
+they are sent, unless `router_interval` says how often.
 """
 
 from __future__ import annotations
@@ -249,15 +249,16 @@ def _of_paths(plan: Plan, own: Mapping[str, int], numbers: Mapping[str, int]) ->
 
 def _of_bfd(plan: Plan) -> Iterator[str]:
     every = [member.bgp["frr"] for member in plan.members.values() if member.bgp]
-    rows: Dict[str, None] = {}
     watched = [each["bfd"] for each in every for peer in each["peers"] if peer["bfd"]]
-    for bfd in sorted(watched, key=bfd_interval):
-        given = "as the members have it" if bfd_interval(bfd) == bfd["interval"] else "with router_interval"
-        rows.setdefault(_row("BFD", f"{bfd_interval(bfd)} ms x {bfd['multiplier']}, {given}"))
-    yield from rows
+    yield from dict.fromkeys(_row("BFD", _timers(bfd)) for bfd in sorted(watched, key=bfd_interval))
     without = {peer["hold_time"] for each in every for peer in each["peers"] if not peer["bfd"]}
     if without:
         yield _row("no BFD", f"a host that is silent keeps its path for the hold time, {max(without)} s")
+
+
+def _timers(bfd: Mapping[str, int]) -> str:
+    given = "as the members have it" if bfd_interval(bfd) == bfd["interval"] else "with router_interval"
+    return f"{bfd_interval(bfd)} ms x {bfd['multiplier']}, {given}"
 
 
 def _alone(plan: Plan, seen: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -89,10 +89,11 @@ class CheckedVips(NamedTuple):
         """
         for check in self.checks:
             place, moved = f"{self.place} ({check.name}).{check.kind}", [] if check.weight else self.moved_by(check)
-            found = [Destination(destinations.GATEWAY, place, check.target, f"name a host outside the {whole}.")]
-            found = (
-                of_url(place, check.target, answered) if check.kind == URL else found if check.kind == GATEWAY else []
-            )
+            found: List[Destination] = []
+            if check.kind == URL:
+                found = of_url(place, check.target, answered)
+            elif check.kind == GATEWAY:
+                found = [Destination(destinations.GATEWAY, place, check.target, f"name a host outside the {whole}.")]
             reached = [(vip.address, 0) for vip in self.vips if vip.name in moved]
             yield from (each._replace(sender=place, reached=reached) for each in found)
 

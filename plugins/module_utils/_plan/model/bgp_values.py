@@ -34,7 +34,7 @@ BFD_DEFAULTS = {"interval": 50, "multiplier": 3, "router_interval": 10}
 BFD = {
     "interval": Field(integer(10, 60000, "milliseconds"), BFD_DEFAULTS["interval"]),
     "multiplier": Field(integer(2, 255), BFD_DEFAULTS["multiplier"]),
-    # How often the routers take a packet at most. The forecast needs it, and nobody sets it up here.
+    # How often the routers accept a packet at most (Required Min RX Interval). The forecast needs it; FRR is not told.
     "router_interval": Field(integer(10, 60000, "milliseconds"), BFD_DEFAULTS["router_interval"]),
 }
 

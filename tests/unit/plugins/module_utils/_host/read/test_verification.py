@@ -124,7 +124,7 @@ def test_a_router_that_notices_a_silent_member_later_than_forecast_is_named():
     plan = {"sessions": [*ROUTERS], "bfd_interval": 50}
     seen_of = {"bfd_intervals": {ROUTERS[0]: 50, ROUTERS[1]: 100, "10.0.9.9": 300}}
     assert verification.slow_to_notice(plan, seen_of) == [
-        "10.0.1.2 takes a packet of BFD each 100 ms at most, and the forecast reckons with 50: set router_interval of "
+        "10.0.1.2 accepts a BFD packet every 100 ms at most, and the forecast reckons with 50: set router_interval of "
         "bfd to 100 in the inventory."
     ]
     assert verification.slow_to_notice({**plan, "bfd_interval": 100}, seen_of) == []

@@ -118,7 +118,7 @@ def test_what_is_saved_can_be_loaded_or_is_refused_before_anything_changes(tmp_p
     odd = native()._replace(instances=[{**instance, "priority": 10**12, "advert_interval": 1e300}])
     store.save(store.State(HERE, "a run", odd), folder=str(tmp_path))
     assert store.load(HERE, str(tmp_path)).saved == odd
-    with pytest.raises(store.Refused, match="^This member's state cannot be saved "):
+    with pytest.raises(store.Refused, match="^This member's state cannot be saved, so it would have no way back "):
         store.save(store.State(MADE, "a run", native()._replace(openings=["tcp x from y"])), folder=str(tmp_path))
     assert store.ids(str(tmp_path)) == [HERE]
 
