@@ -78,12 +78,12 @@ def main() -> int:
     return 64
 
 
-def read_passed(scope: str, group: str, request: stages.Request) -> Passed:
-    """Return what has passed. Only the matrix, which takes hours, goes on where it was interrupted."""
+def read_passed(group: str, request: stages.Request) -> Passed:
+    """Return what has passed in the full scope. The matrix, which takes hours, goes on with the rest of it."""
     if os.environ.get("FRESH") == "1":
         shutil.rmtree(LOGS / "passed", ignore_errors=True)
-    is_matrix = (scope, group) == ("full", "test") and not request.runs
-    return Passed(LOGS / "passed", commit_of(ROOT) if is_matrix else None)
+    is_matrix = group == "test" and not request.runs
+    return Passed(LOGS / "passed", commit_of(ROOT) if request.full else None, repeats=not is_matrix)
 
 
 def run(group: str, scope: str, strict: bool) -> int:
@@ -93,7 +93,7 @@ def run(group: str, scope: str, strict: bool) -> int:
     # This Python may have put its own folder of programs first, as pyenv's does.
     os.environ["PATH"] = os.pathsep.join([str(request.programs), os.environ["PATH"]])
     print(f"{group}: SCOPE={scope} STRICT={int(strict)}", flush=True)
-    passed = read_passed(scope, group, request)
+    passed = read_passed(group, request)
     if not passed.rows():
         shutil.rmtree(request.logs, ignore_errors=True)
     planned, at_once = stages.for_group(group, request), stages.AT_ONCE[request.full]

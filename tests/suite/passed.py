@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stages that have passed on this commit, so that a run of many hours goes on where it was interrupted."""
+"""The stages that have passed in full on this commit, so that a run of many hours goes on with the others."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from .results import Result, Row
 
 
 class Passed:
-    """One file for each stage that passed on a commit. Without a commit nothing is known, and nothing is kept."""
+    """One file for each stage that passed on a commit. Without a commit nothing is known, and nothing is kept.
 
-    def __init__(self, folder: Path, commit: Optional[str]) -> None:
-        self.folder = folder / commit if commit else None
+    :ivar repeats: the run also runs what has passed
+    """
+
+    def __init__(self, folder: Path, commit: Optional[str], repeats: bool = False) -> None:
+        self.folder, self.repeats = folder / commit if commit else None, repeats
         for other in folder.glob("*") if commit else ():
             if other != self.folder:  # of another commit
                 shutil.rmtree(other)
 
     def rows(self) -> List[Row]:
-        """Return their rows; one that cannot be read has not passed."""
-        files = sorted(self.folder.glob("*.json")) if self.folder else []
+        """Return the rows of those that need not run; one that cannot be read has not passed."""
+        files = sorted(self.folder.glob("*.json")) if self.folder and not self.repeats else []
         return [row for row in map(_read, files) if row]
 
     def add(self, row: Row) -> None:

@@ -5,11 +5,15 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from suite import __main__ as main
 from suite.passed import Passed, commit_of
 from suite.results import Result, Row
 from suite.runner import Runner, Stage
+from suite.stages import Request
 
 ROW = Row("default:debian12", Result(passed=31, orders=7), 342.5, 77.0)
 
@@ -19,6 +23,25 @@ def test_a_stage_that_has_passed_is_kept_for_its_commit_alone(tmp_path):
     assert Passed(tmp_path, "one").rows() == [ROW]
     assert Passed(tmp_path, "two").rows() == []
     assert Passed(tmp_path, "one").rows() == []  # another commit has been run since
+
+
+def test_a_part_that_is_run_by_itself_runs_again_and_counts_for_the_matrix(tmp_path):
+    part = Passed(tmp_path, "one", repeats=True)
+    part.add(ROW)
+    assert part.rows() == []
+    assert Passed(tmp_path, "one").rows() == [ROW]
+
+
+@pytest.mark.parametrize(
+    "group, runs, rows", [("test", (), [ROW]), ("test", ("default:debian12",), []), ("unit", (), [])]
+)
+def test_only_the_matrix_leaves_out_what_has_passed(tmp_path, monkeypatch, group, runs, rows):
+    monkeypatch.setattr(main, "LOGS", tmp_path)
+    monkeypatch.setattr(main, "commit_of", lambda _checkout: "one")
+    Passed(tmp_path / "passed", "one").add(ROW)
+    full = Request(True, "root", "", programs=Path("bin"), python="python3", logs=Path("logs"), runs=runs)
+    assert main.read_passed(group, full).rows() == rows
+    assert main.read_passed(group, replace(full, full=False)).folder is None
 
 
 @pytest.mark.parametrize("result", [Result(), Result(1, failures=("a",)), Result(1, skips=("no root",))])
