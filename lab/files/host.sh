@@ -39,6 +39,12 @@ make_user() {
     echo "$LAB_USER ALL=(ALL) NOPASSWD: ALL" | install -m 0440 /dev/stdin "/etc/sudoers.d/$LAB_USER"
 }
 
+keep_compiled_modules() {
+    folder=$(python3 -c 'import site; print(site.getsitepackages()[0])')
+    install -d "$folder" /var/cache/lab-modules
+    echo 'import os; exec(open("/lab/module_cache.py").read(), {})' >"$folder/lab.pth"
+}
+
 start_services() {
     systemctl enable --now --quiet sshd.service 2>/dev/null || systemctl enable --now --quiet ssh.service
     [ -n "$PORTS" ] || return 0
@@ -59,5 +65,6 @@ wait_for_systemd
 start_routing
 [ -z "$NAMES" ] || sh /lab/names.sh
 install_missing >/dev/null
+keep_compiled_modules
 make_user
 start_services
