@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps what Ansible's modules compile to, a third of each call: Python compiles twice whatever it imports of an archive.
+"""Keeps what Ansible's modules compile to, a third of each call: Python compiles twice what it imports of an archive.
 
 Each Python of a host executes this as it starts (host.sh). It concerns nothing but the archives of Ansible's modules.
 """

@@ -37,9 +37,9 @@ CYCLES = (
 )
 KILLED = tuple("interruptions:" + cycle for cycle in CYCLES)
 LONG_LIMIT_S = 4 * 3600
-# How many stages run at once, by whether the scope is full. Two that mostly wait leave a part of two cores idle; what
-# the full scope plays on hosts, with bounds on times, has a core of its own.
-AT_ONCE = {False: 3, True: 2}
+# How many stages run at once, by whether the scope is full: two that compute, beside two that mostly wait. What the full
+# scope plays on hosts, with bounds on times, has a core of its own.
+AT_ONCE = {False: 4, True: 2}
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
 NO_RIGHTS = "neither root nor sudo without a password"
 
@@ -291,9 +291,10 @@ def test(request: Request) -> List[Stage]:
 
 
 def quick_test(request: Request) -> List[Stage]:
-    """All stages of the quick scope: long ones of one process, those of several, and short ones. No core is idle."""
-    images, first, *others = molecule(request)
-    begin = [*compiled(request), images, first, *quick_unit(request), *others]
+    """All stages of the quick scope: those that mostly wait, beside long ones of one process, those of several, and
+    short ones. No core is idle.
+    """
+    begin = [*compiled(request), *molecule(request), *quick_unit(request)]
     return [*begin, *netns(request), *pythons(request), *quick_check(request)]
 
 
