@@ -37,7 +37,7 @@ CYCLES = (
 )
 KILLED = tuple("interruptions:" + cycle for cycle in CYCLES)
 LONG_LIMIT_S = 4 * 3600
-# How many stages run at once, by whether the scope is full: two that compute, beside two that mostly wait. What the full
+# How many stages run at once, by whether the scope is full: two that compute, and two that mostly wait. What the full
 # scope plays on hosts, with bounds on times, has a core of its own.
 AT_ONCE = {False: 4, True: 2}
 AS_ROOT: Dict[str, Tuple[str, ...]] = {"root": (), "sudo": ("sudo", "--non-interactive", "--preserve-env")}
