@@ -10,14 +10,14 @@ import pytest
 from support.playbooks import PAIR, play
 
 TALKATIVE = ("-vvv", "--diff")
-LINE = "pair_auth_pass is a secret of type {}: one line of text is required."
+LINE = "pair_auth_pass is a secret ({}): one line of text is required."
 # By its kind: the password, the part of it to look for, and what is said of it.
 PASSWORDS = {
     "a good one": ("Zq7Zq7Zq", "Zq7Zq7Zq", None),
-    "a number": (40714071, "40714071", LINE.format("int")),
-    "a list": (["Zq7Zq7Zq"], "Zq7Zq7Zq", LINE.format("list")),
-    "a mapping": ({"Zq7Zq7Zq": "Zq8Zq8Zq"}, "Zq", LINE.format("dict")),
-    "two lines": ("Zq7\nZq8", "Zq", LINE.format("str")),
+    "a number": (40714071, "40714071", LINE.format("a number")),
+    "a list": (["Zq7Zq7Zq"], "Zq7Zq7Zq", LINE.format("a list")),
+    "a mapping": ({"Zq7Zq7Zq": "Zq8Zq8Zq"}, "Zq", LINE.format("a mapping")),
+    "two lines": ("Zq7\nZq8", "Zq", LINE.format("text")),
     "too long": ("Zq7Zq7Zq7Zq", "Zq7", "pair_auth_pass has 11 characters: VRRP compares the first 8 only, shorten it."),
 }
 

@@ -65,7 +65,7 @@ def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> 
             continue
         result[key], wrong = field.check(value)
         if wrong:
-            it = f"a secret of type {_type_of(value)}" if field.secret else shown_of(key, value)
+            it = f"a secret ({_kind_of(value)})" if field.secret else shown_of(key, value)
             faults.append(f"{place}.{key} is {it}: {wrong}")
             result[key] = field.default
     return result
@@ -159,10 +159,10 @@ def parted(key: str, given: str) -> Tuple[str, str]:
     return begin, line[len(begin) :].strip()
 
 
-def _type_of(value: Any) -> str:
-    """Return the name of a value's type in YAML's terms, which Ansible derives its own from."""
-    known = (kind for kind in (bool, int, float, str, list, dict) if isinstance(value, kind))
-    return next(known, type(value)).__name__
+def _kind_of(value: Any) -> str:
+    """Return what a value is, without a word of it."""
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
+    return next((kind for types, kind in kinds.items() if isinstance(value, types)), f"a {type(value).__name__}")
 
 
 def unknown_keys(data: Any, known: List[str], place: str) -> Faults:
@@ -189,6 +189,11 @@ def text(value: Any) -> Tuple[Any, Optional[str]]:
     if isinstance(value, str) and ENDS.isdisjoint(value) and not SURROGATE.search(value):
         return value, None
     return None, "one line of text is required."
+
+
+def mapping(value: Any) -> Tuple[Any, Optional[str]]:
+    """A mapping whose keys somebody else judges."""
+    return (value, None) if isinstance(value, dict) else (None, "a mapping is required.")
 
 
 def word(value: Any) -> Tuple[Any, Optional[str]]:

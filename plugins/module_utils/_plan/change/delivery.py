@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
-from ..._agent.config.schema import Faults, Field, anything, one_of, read, text
+from ..._agent.config.schema import Faults, Field, mapping, one_of, read, text
 from ..._shared.engines import AGENT, AUTO, HAPROXY, KEEPALIVED, NATIVE, POD, PODS, UNIT, UNITS, Units
 from ..._shared.pods import NAMES
-from ..members.engine_choice import Choice, wanted_engine
+from ..members.engine_choice import Choice, wanted_engines
 from . import order
 from .transition import sole_router
 from .turns import Turn
 
-SETTINGS = {"delivery": Field(one_of(UNIT, POD), UNIT), "pods": Field(anything, {})}
+SETTINGS = {"delivery": Field(one_of(UNIT, POD), UNIT), "pods": Field(mapping, {})}
 # What a user says of all pods.
 OPTIONS = {
     "agent_image": Field(text, "", required=True),
@@ -62,13 +62,13 @@ def engines(members: List[Dict[str, Any]], prefix: str, faults: Faults) -> Dict[
 
     :param members: as in `planner`
     """
-    chosen = {member["name"]: _engine(member, prefix, faults) for member in members}
+    wanted = wanted_engines(members, prefix, faults)
+    chosen = {member["name"]: _engine(wanted[member["name"]], member["host"], prefix) for member in members}
     return {member["name"]: _replacing(_moving(chosen[member["name"]], member, UNIT), member) for member in members}
 
 
-def _engine(member: Mapping[str, Any], prefix: str, faults: Faults) -> Choice:
+def _engine(wanted: str, host: Mapping[str, Any], prefix: str) -> Choice:
     """Return the engine that is named, or else that of the pods that are there."""
-    wanted, host = wanted_engine(member, prefix, faults), member["host"]
     if wanted != AUTO:
         return Choice(wanted, f"{prefix}_engine names it")
     if host.get("silent"):

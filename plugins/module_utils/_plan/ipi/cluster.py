@@ -47,7 +47,7 @@ SETTINGS = {
     "ingress_vips": Field(anything, []),
     "ingress_members": Field(list_of(word), []),
     "interface": Field(values.optional(values.interface), ""),
-    "engine": Field(text, engines.AUTO),  # read for each member
+    "engine": Field(anything, engines.AUTO),  # read for each member
     "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),

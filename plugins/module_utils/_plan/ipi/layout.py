@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..._agent.config.schema import Faults, Field, one_of
+from ..._agent.config.schema import Faults, Field, one_of, refused
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines, events
 from ..bgp import announcing
@@ -243,7 +243,8 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
     nodes = [member["name"] for member in members if member["name"] != settings["bootstrap"]]
     masters = [name for name in nodes if name in settings["masters"]]
     if len(masters) < 2:
-        faults.append(f"ipi_masters has {len(masters)} members: two or more are needed, three are usual.")
+        few = f"ipi_masters has {len(masters)} members: two or more are needed, three are usual."
+        faults += [] if refused(faults, "ipi", "masters") else [few]
         return None
     cluster = ipi_cluster.read_cluster(members, settings, faults)
     checked = _checked(cluster, members, faults)

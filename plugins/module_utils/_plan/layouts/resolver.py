@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
 
-from ..._agent.config.schema import Faults, Field, anything, boolean
+from ..._agent.config.schema import Faults, Field, boolean, text
 from ..._agent.follow import hosts
 from ..dns import names
 from ..dns import resolver as dns_resolver
@@ -15,8 +15,8 @@ from ..members import loops
 from ..members.hosts import Member
 from ..members.subnets import Placement
 
-SETTINGS = {"dns": Field(boolean, False), "domain": Field(anything, "")}
-OF_PAIR = {"subdomain": Field(anything, "apps")}
+SETTINGS = {"dns": Field(boolean, False), "domain": Field(text, "")}
+OF_PAIR = {"subdomain": Field(text, "apps")}
 
 Placements = Mapping[str, Mapping[str, Placement]]  # by member and address of a VIP
 Addresses = Dict[str, List[str]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, shown
 from ..._shared import platforms
 from ..._shared.engines import AGENT, AUTO, ENGINES, HAPROXY, HOOK, KEEPALIVED, NATIVE, UNITS
 from ..model.plan import Router
@@ -29,16 +29,19 @@ class Choice(NamedTuple):
         return f"its {self.moves_from}s" if self.moves_from else self.replaces
 
 
-def wanted_engine(member: Mapping[str, Any], prefix: str, faults: Faults) -> str:
-    """Return the engine that a member's settings name, and append what is wrong with it.
+def wanted_engines(members: Sequence[Mapping[str, Any]], prefix: str, faults: Faults) -> Dict[str, str]:
+    """Return the engine that each member's settings name, and append what is wrong with it: once, if all are wrong.
 
-    :param member: as in `planner`
+    :param members: as in `planner`
     """
-    wanted = member["settings"].get("engine") or AUTO
-    if wanted in ENGINES:
-        return str(wanted)
-    faults.append(f"{member['name']}: {prefix}_engine is {wanted!r}: one of {', '.join(ENGINES)} is required.")
-    return AUTO
+    given = {member["name"]: member["settings"].get("engine") for member in members}
+    wanted = {name: AUTO if value in (None, "") else value for name, value in given.items()}
+    required = f"one of {', '.join(ENGINES)} is required."
+    unknown = {name: value for name, value in wanted.items() if value not in ENGINES}
+    wrong = {name: f"{prefix}_engine is {shown(value)}: {required}" for name, value in unknown.items()}
+    everywhere = dict.fromkeys(wrong.values()) if len(wrong) == len(members) else {}
+    faults += everywhere or [f"{name}: {sentence}" for name, sentence in wrong.items()]
+    return {name: AUTO if name in wrong else value for name, value in wanted.items()}
 
 
 def choose(wanted: str, host: Dict[str, Any], prefix: str) -> Choice:

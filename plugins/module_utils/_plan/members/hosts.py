@@ -18,7 +18,7 @@ from ..model.plan import Vip
 from ..model.services import port_conflicts
 from ..model.variables import unfit_faults
 from . import departed
-from .engine_choice import Choice, choose, package_faults, wanted_engine
+from .engine_choice import Choice, choose, package_faults, wanted_engines
 from .subnets import Placement, find_placement
 
 Member = Dict[str, Any]
@@ -173,12 +173,11 @@ def held_vips(members: List[Member], vips: List[Vip]) -> Dict[str, List[str]]:
 
 def choose_engines(members: List[Member], prefix: str, faults: Faults) -> Dict[str, Choice]:
     """Return each member's engine and the reason for it; each may have its own setting."""
-    found = {}
+    found, wanted = {}, wanted_engines(members, prefix, faults)
     for member in members:
         name, host = member["name"], member["host"]
-        wanted = wanted_engine(member, prefix, faults)
-        found[name] = choose(wanted, host, prefix)
-        faults += [f"{name}: {fault}" for fault in package_faults(wanted, found[name], host, prefix)]
+        found[name] = choose(wanted[name], host, prefix)
+        faults += [f"{name}: {fault}" for fault in package_faults(wanted[name], found[name], host, prefix)]
     return found
 
 

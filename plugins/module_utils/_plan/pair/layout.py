@@ -58,7 +58,7 @@ SETTINGS = {
     "platform": Field(values.optional(one_of(*PLATFORMS)), ""),
     "services": Field(anything),
     "interface": Field(values.optional(values.interface), ""),
-    "engine": Field(text, engines.AUTO),  # read for each member
+    "engine": Field(anything, engines.AUTO),  # read for each member
     "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
     "advert_interval": Field(number(0.01, 255, " seconds"), 1),

@@ -86,7 +86,7 @@ def test_a_url_is_https(url):
     [
         ({"certificate": "/c", "token": "/t"}, "api.certificate and api.token are both set: leave one of them out."),
         ({"key": "/k"}, "api.key is set, but no api.certificate: name the certificate that the key belongs to."),
-        ({"token": "eyJhb.Gci.Oi"}, "api.token is a secret of type str: an absolute path is required."),
+        ({"token": "eyJhb.Gci.Oi"}, "api.token is a secret (text): an absolute path is required."),
         ({"certificate": "c"}, "api.certificate is 'c': an absolute path is required."),
         ({"tokn": "/t"}, "api has the unknown key 'tokn': did you mean 'token'?"),
     ],

@@ -140,7 +140,7 @@ def test_no_content_and_no_password_of_a_damaged_state_is_repeated():
     data["instances"][0]["auth_pass"] = ["Zq7Zq7Zq"]
     with pytest.raises(store.Refused) as refused:
         store.judged(data, CONFIGS)
-    assert "files[0].content is a secret of type str" in str(refused.value) and "Zq7Zq7Zq" not in str(refused.value)
+    assert "files[0].content is a secret (text)" in str(refused.value) and "Zq7Zq7Zq" not in str(refused.value)
 
 
 def test_another_path_of_a_configuration_is_named_with_the_mend():

@@ -294,7 +294,7 @@ BAD = {
         "two or more.",
     ),
     "other_cluster_with_a_dot": ({"other_clusters": ["a.b"]}, "ipi_other_clusters: The cluster's name is 'a.b', with"),
-    "unknown_engine": ({"engine": "both"}, "master-0: ipi_engine is 'both': one of auto, native, agent is required."),
+    "unknown_engine": ({"engine": "both"}, "ipi_engine is 'both': one of auto, native, agent is required."),
     "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds"),
 }
 

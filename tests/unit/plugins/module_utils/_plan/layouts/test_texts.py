@@ -102,7 +102,7 @@ HAPROXY = {
     "haproxy_start_commands: a semicolon": (of_haproxy(start_commands=["/bin/true ; /bin/false"]), None),
     "haproxy_stats_password with CR": (
         of_haproxy(stats_user="ops", stats_password="a\rb"),
-        "haproxy_stats_password is a secret of type str: one line of text is required.",
+        "haproxy_stats_password is a secret (text): one line of text is required.",
     ),
     "haproxy_stats_password with a blank": (
         of_haproxy(stats_user="ops", stats_password="a b"),

@@ -82,7 +82,7 @@ SECRETS = ["haproxy_stats_password", "keepalived_auth_pass", "agent_auth_pass", 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_wrong_secret_is_not_shown(name):
     (fault,) = components.faults({name: 27182818})
-    assert fault.startswith(f"{name} is a secret of type int: ")
+    assert fault.startswith(f"{name} is a secret (a number): ")
 
 
 SERVICE = {"name": "web", "port": 80, "servers": ["192.0.2.31"]}

@@ -72,12 +72,12 @@ OF_A_PEER = [
     ),
     (
         {"password": "x" * 81},
-        "frr_peers[0].password is a secret of type str: it has more than 80 characters, which is all that the kernel "
+        "frr_peers[0].password is a secret (text): it has more than 80 characters, which is all that the kernel "
         "takes: shorten it.",
     ),
     (
         {"password": "two words"},
-        "frr_peers[0].password is a secret of type str: frr.conf can have only letters, digits and signs of ASCII in "
+        "frr_peers[0].password is a secret (text): frr.conf can have only letters, digits and signs of ASCII in "
         "it, and no blank.",
     ),
     (
