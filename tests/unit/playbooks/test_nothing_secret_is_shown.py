@@ -57,9 +57,7 @@ RAW_WEB = {
     "servers": [{"name": "a", "address": "192.0.2.31", "options": ["cookie MarkOption"]}],
     "frontend_lines": ["http-request set-header X-Key 'MarkFrontend it'"],
     "backend_lines": ["http-request set-header Authorization MarkBackend"],
-    "routes": [
-        {"name": "shop", "paths": ["/shop?MarkRoute"], "servers": ["192.0.2.32"], "backend_lines": ["id MarkShop"]}
-    ],
+    "routes": [{"name": "shop", "paths": ["/shop"], "servers": ["192.0.2.32"], "backend_lines": ["id MarkShop"]}],
 }
 NATIVE = {**PAIR_VARIABLES, **PASSWORDS, **COMMANDS, **RAW, "pair_services": [RAW_WEB]}
 AGENT = {

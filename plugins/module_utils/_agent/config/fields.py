@@ -121,12 +121,12 @@ def url_path(value: Any) -> Checked:
         and value.startswith("/")
         and value.isascii()
         and value.isprintable()
-        and " " not in value
+        and not set(value) & {" ", "#"}
     ):
         if len(value) > MAX_URL_PATH:
             return None, f"a path of at most {MAX_URL_PATH} characters is required."
         return value, None
-    return None, "a URL path is required: it begins with / and has no spaces."
+    return None, "a URL path is required: it begins with / and has neither spaces nor #."
 
 
 def statuses(value: Any) -> Checked:

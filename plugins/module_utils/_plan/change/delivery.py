@@ -6,25 +6,16 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
-from ..._agent.config.schema import Faults, Field, mapping, one_of, read, text
+from ..._agent.config.schema import Faults, Field, mapping, one_of, read
 from ..._shared.engines import AGENT, AUTO, HAPROXY, KEEPALIVED, NATIVE, POD, PODS, UNIT, UNITS, Units
 from ..._shared.pods import NAMES
 from ..members.engine_choice import Choice, wanted_engines
+from ..model import pod_options
 from . import order
 from .transition import sole_router
 from .turns import Turn
 
 SETTINGS = {"delivery": Field(one_of(UNIT, POD), UNIT), "pods": Field(mapping, {})}
-# What a user says of all pods.
-OPTIONS = {
-    "agent_image": Field(text, "", required=True),
-    "haproxy_image": Field(text, ""),
-    "keepalived_image": Field(text, ""),
-    "follow_image": Field(text, ""),
-    "namespace": Field(text, "kube-system"),
-    "pull_policy": Field(one_of("Always", "IfNotPresent", "Never"), "IfNotPresent"),
-}
-IMAGES = ("haproxy_image", "keepalived_image", "follow_image")  # that of the agent by default
 
 
 class Delivery(NamedTuple):
@@ -53,8 +44,8 @@ def of(settings: Mapping[str, Any], prefix: str, faults: Faults) -> Delivery:
     """Return the delivery that a layout's settings name; a pair has units."""
     if settings.get("delivery", UNIT) == UNIT:
         return Delivery()
-    given = read(OPTIONS, settings["pods"], f"{prefix}_pods", faults)
-    return Delivery(POD, {**given, **{name: given[name] or given["agent_image"] for name in IMAGES}})
+    given = read(pod_options.OPTIONS, settings["pods"], f"{prefix}_pods", faults)
+    return Delivery(POD, {**given, **{name: given[name] or given["agent_image"] for name in pod_options.OTHERS}})
 
 
 def engines(members: List[Dict[str, Any]], prefix: str, faults: Faults) -> Dict[str, Choice]:

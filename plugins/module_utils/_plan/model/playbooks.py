@@ -10,7 +10,7 @@ from ansible.module_utils.parsing.convert_bool import boolean as ansible_boolean
 
 from ..._agent.config.schema import Faults, Field, anything, integer, list_of, number, one_of, read, text
 from ..._shared.state_ids import ID
-from . import values
+from . import pod_options, values
 from .variables import as_role_variables, read_given
 
 NEVER, ALWAYS, IF_NEEDED = "never", "always", "if_needed"
@@ -64,7 +64,6 @@ RETURN = {
     "break_lock": Field(truth, False),
     "downgrade": Field(truth, False),
 }
-IMAGES = ("agent_image", "haproxy_image", "keepalived_image", "follow_image")
 TEXT, NEEDED, TRUTH = Field(text, ""), Field(text), Field(truth, False)  # what is needed has no default
 # By the playbook, whose name its variables begin with. What may be anything here is judged for each host.
 PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
@@ -78,9 +77,10 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
     "maintenance": MAINTENANCE,
     "pods": {
         "format": Field(one_of("files", "machineconfig"), "files"),
-        "pull_policy": Field(one_of("Always", "IfNotPresent", "Never"), "IfNotPresent"),
-        **dict.fromkeys((*IMAGES, "kubeconfig", "namespace"), TEXT),
-        **dict.fromkeys(("output", "agent_image"), NEEDED),
+        **pod_options.OPTIONS,
+        "agent_image": pod_options.AGENT._replace(required=False),
+        "kubeconfig": TEXT,
+        "output": NEEDED,
         **dict.fromkeys(("address", "pool"), Field(anything, "")),
     },
     "restore": {"file": NEEDED, "other_vips": TRUTH, **RETURN},

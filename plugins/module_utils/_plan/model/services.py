@@ -29,7 +29,7 @@ from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
 from . import pace, raw_lines
-from .values import balance, is_name, optional, path, protocol, server_address, server_options
+from .values import balance, is_name, optional, path, path_prefix, protocol, server_address, server_options
 
 ANY = "*"
 HTTPS_PORT = 443  # to which a redirect leads
@@ -46,7 +46,7 @@ SERVICE = {
 BACKEND = {key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "backend_lines")}
 REQUESTS = {
     "hosts": Field(list_of(names.host), []),
-    "paths": Field(list_of(config.CHECK["path"].check), []),
+    "paths": Field(list_of(path_prefix, key="paths"), []),
 }
 ROUTE = {**REQUESTS, **BACKEND}
 # A server may have a name, which HAProxy resolves, and what else HAProxy knows of servers.

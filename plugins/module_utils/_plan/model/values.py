@@ -179,6 +179,14 @@ def server_option(value: Any) -> Checked:
 server_options = list_of(server_option, key="options")
 
 
+def path_prefix(value: Any) -> Checked:
+    """How the path of a request begins, without its query."""
+    found, wrong = proxy_config.CHECK["path"].check(value)
+    if not wrong and set(found) & set("?*"):
+        return None, "the beginning of a path is required, without * behind it and without a query."
+    return found, wrong
+
+
 def protocol(value: Any) -> Checked:
     """A protocol that TLS offers (RFC 7301)."""
     if isinstance(value, str) and PROTOCOL.fullmatch(value):

@@ -185,7 +185,7 @@ def test_a_route_is_a_service_that_listens_nowhere():
         (with_check(path="/x"), "check.path is for a check of type http or https, and this one is tcp: leave it out."),
         (with_check(type="http", verify=True), "check.verify is for a check of type https, and this one is http: "),
         (with_check(type="https", ca="/x"), "check.ca is set, but verify is false: set verify to true"),
-        (with_check(type="http", path="x y"), "a URL path is required: it begins with / and has no spaces."),
+        (with_check(type="http", path="x y"), "a URL path is required: it begins with / and has neither spaces nor #."),
         (with_check(type="http", status=["300-200"]), "codes from 100 to 599 and ranges of them are"),
         (with_check(type="http", status=[]), "check.status is []: codes from 100 to 599 and"),
         (with_check(type="http", sni="x"), "check.sni is for a check of type https, and this one is http: leave it"),

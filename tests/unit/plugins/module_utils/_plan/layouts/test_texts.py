@@ -9,7 +9,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import nft_g
 from support.plans import pairs, refusals
 from support.rendering import haproxy_model, keepalived_model
 
-SPACES = "a URL path is required: it begins with / and has no spaces."
+SPACES = "a URL path is required: it begins with / and has neither spaces nor #."
 PLAIN = "an absolute path of letters, digits and . _ - / is required."
 PRINTABLE = "one line of printable characters is required."
 SERVICE = {"name": "web", "port": 443, "servers": ["192.0.2.21"]}

@@ -70,7 +70,7 @@ NUMBERS = {
     ),
     "ipi_server_check: server_check path newline": (
         refusals.of_cluster(server_check={"path": "/a\nb"}),
-        r"ipi_server_check.path is '/a\nb': a URL path is required: it begins with / and has no spaces.",
+        r"ipi_server_check.path is '/a\nb': a URL path is required: it begins with / and has neither spaces nor #.",
     ),
     "ipi_server_check: server_check none": (
         refusals.of_cluster(server_check={"type": "none"}),

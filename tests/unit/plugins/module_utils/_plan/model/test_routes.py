@@ -39,6 +39,12 @@ def test_a_service_that_is_read_again_is_the_same():
         ({"hosts": []}, f"{PLACE} has neither hosts nor paths, so that no request would take it: name some."),
         ({"hosts": ["shop.example:80"]}, f"{PLACE}.hosts is ['shop.example:80']: in it 'shop.example:80' is wrong"),
         ({"paths": ["api"]}, f"{PLACE}.paths is ['api']: in it 'api' is wrong: a URL path is required"),
+        ({"paths": ["/a#b"]}, f"{PLACE}.paths is ['/a#b']: in it '/a#b' is wrong: a URL path is required"),
+        ({"paths": ["/a/*"]}, f"{PLACE}.paths is ['/a/*']: in it '/a/*' is wrong: the beginning of a path is required"),
+        (
+            {"paths": ["/a?b=1"]},
+            f"{PLACE}.paths is ['/a ...']: in it '/a ...' is wrong: the beginning of a path is required",
+        ),
         ({"servers": []}, f"{PLACE}.servers is []: a list of 1 or more is required."),
         ({"balance": "x"}, f"{PLACE}.balance is 'x': roundrobin, leastconn, source, or another HAProxy algorithm"),
         ({"check": {"rise": 0}}, f"{PLACE}.check.rise is 0: a whole number from 1 to 100 is required."),
