@@ -15,6 +15,7 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._shared import events
+from ..model import bind_line
 
 HTTP, HTTPS = "http", "https"
 HTTP_PORTS, TLS_PORTS = (80, 8080), (443, 6443, 8443)  # of services of which nothing else is known
@@ -148,6 +149,8 @@ def _port(services: Mapping[int, Optional[Service]], send: str) -> int:
 
 def _kinds(port: int, service: Optional[Service]) -> List[str]:
     """Return what clients may speak, the likeliest first."""
+    if service and bind_line.is_behind_proxy(service):
+        return []
     usual = [HTTP] if port in HTTP_PORTS else [HTTPS, HTTP] if port in TLS_PORTS else []
     kind = kind_of(service)
     return [kind] if kind else usual

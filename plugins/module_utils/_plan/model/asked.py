@@ -18,6 +18,7 @@ from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
 from ..._agent.config.schema import Faults
 from ..._agent.proxy.rules import Claim
 from ..._agent.proxy.settings import Place, places
+from . import bind_line
 from .services import listeners
 
 LOCALHOST = "localhost"
@@ -43,7 +44,11 @@ def of_services(services: Sequence[Mapping[str, Any]]) -> List[Listener]:
 
 
 def _over(service: Mapping[str, Any]) -> Tuple[bool, ...]:
-    """A check has no certificate of its own. What is only relayed may be TLS."""
+    """A check has no certificate of its own, no header of a proxy, and comes from the host itself. What is only relayed
+    may be TLS.
+    """
+    if bind_line.link(service) or bind_line.is_behind_proxy(service):
+        return ()
     tls = service["tls"]
     if tls and service["port"] != tls["redirect"]:
         return () if tls["ca"] else (TLS,)

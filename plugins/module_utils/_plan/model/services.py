@@ -28,7 +28,7 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import pace, raw_lines
+from . import bind_line, pace, raw_lines
 from .values import balance, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
@@ -39,6 +39,7 @@ SERVICE = {
     "balance": config.SERVICE["balance"]._replace(check=balance),
     "tls": Field(anything),
     "routes": Field(list_of(anything), []),
+    "bind_options": Field(bind_line.bind_options, []),
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
 }

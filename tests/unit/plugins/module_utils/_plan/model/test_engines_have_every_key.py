@@ -32,6 +32,7 @@ OF_SERVICE = {
     "allow": ["192.0.2.0/24"],
     "tls": {"tls": {"certificate": "/etc/web.pem"}},
     "routes": {"mode": "http", "routes": [{"name": "api", "paths": ["/api"], "servers": ["192.0.2.34"]}]},
+    "bind_options": ["tfo"],
     "frontend_lines": ["option forwardfor"],
     "backend_lines": ["retries 7"],
 }

@@ -1,0 +1,70 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a service's `bind` lines say behind the address, which no key of the agent's has: HAProxy's options. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, Dict, List, Mapping
+
+from ..._agent.config.schema import list_of
+from ..._shared import quoting
+from .values import OPTION, Checked, quotable
+
+# Options that a key of the service renders.
+OF_KEYS = {
+    **dict.fromkeys(("ssl", "crt"), "tls.certificate"),
+    "alpn": "tls.alpn",
+    **dict.fromkeys(("verify", "ca-file"), "tls.ca"),
+    **dict.fromkeys(("v4v6", "v6only"), "bind"),
+}
+UNFIT = {
+    "id": "each address of the service would get the same number",
+    "namespace": "the VIPs are in the host's own namespace",
+}
+INTERFACE = "interface"
+BEHIND_PROXY = frozenset(("accept-proxy", "accept-netscaler-cip"))
+
+
+def bind_option(value: Any) -> Checked:
+    """An option of haproxy's for `bind`, with its arguments. Haproxy itself judges which there are."""
+    if not (isinstance(value, str) and OPTION.match(value)):
+        return None, "an HAProxy option with its arguments is required, such as 'maxconn 100'."
+    _found, wrong = quotable(quoting.haproxy_words)(value)
+    for word in [] if wrong else shlex.split(value):
+        if word in OF_KEYS:
+            return None, f"{word} is said by {OF_KEYS[word]} of the service: leave it out here, and set that."
+        if word in UNFIT:
+            return None, f"with {word} {UNFIT[word]}: leave it out."
+    return (None, wrong) if wrong else (value, None)
+
+
+bind_options = list_of(bind_option)  # whose arguments are no secrets
+
+
+def link(service: Mapping[str, Any]) -> str:
+    """Return the interface on which alone a service listens, '' for all. The host itself never comes in there, not even
+    by its own VIP.
+    """
+    given = _words(service)
+    return next((given[at + 1] for at, word in enumerate(given[:-1]) if word == INTERFACE), "")
+
+
+def expected(listener: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return what `layout_info` must find of a service, or of what else listens."""
+    found = {"name": listener["name"], "port": listener["port"]}
+    return {**found, "from_outside": True} if link(listener) else found
+
+
+def is_behind_proxy(service: Mapping[str, Any]) -> bool:
+    """Return whether a service serves nobody whose connection does not begin with the header of a proxy."""
+    return not BEHIND_PROXY.isdisjoint(_words(service))
+
+
+def _words(service: Mapping[str, Any]) -> List[str]:
+    return [word for option in service.get("bind_options", ()) for word in shlex.split(option)]
+
+
+def words(service: Mapping[str, Any]) -> List[str]:
+    """Return what its template writes behind each address."""
+    return list(map(quoting.haproxy_words, service["bind_options"]))
