@@ -17,6 +17,7 @@ VERSION = 0xA0
 UTC_TIME, GENERALIZED_TIME = 0x17, 0x18
 TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z")
 LONG = 0x80  # a length of several bytes
+BESIDE = (".key", ".ocsp", ".issuer", ".sctl")  # how files end that haproxy reads beside a certificate
 
 
 class Item(NamedTuple):

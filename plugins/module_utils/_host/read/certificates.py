@@ -23,6 +23,8 @@ def authorities(path: str) -> Optional[str]:
 
 def certificate(path: str) -> Optional[str]:
     """Return what is wrong with a certificate or its private key, which is in its file or beside it, or None."""
+    if os.path.isdir(path):
+        return "there is no certificate in this folder: put them there, each with its private key."
     try:
         return _pair(path)
     except OSError as error:

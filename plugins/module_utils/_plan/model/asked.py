@@ -44,14 +44,14 @@ def of_services(services: Sequence[Mapping[str, Any]]) -> List[Listener]:
 
 
 def _over(service: Mapping[str, Any]) -> Tuple[bool, ...]:
-    """A check has no certificate of its own, no header of a proxy, and comes from the host itself. What is only relayed
-    may be TLS.
+    """A check has no certificate of its own and no header of a proxy, names no server in TLS, and comes from the host
+    itself. What is only relayed may be TLS.
     """
     if bind_line.link(service) or bind_line.is_behind_proxy(service):
         return ()
     tls = service["tls"]
     if tls and service["port"] != tls["redirect"]:
-        return () if tls["ca"] else (TLS,)
+        return () if tls["ca"] or tls["strict_sni"] else (TLS,)
     return (PLAIN,) if tls or service["mode"] == HTTP else (PLAIN, TLS)
 
 

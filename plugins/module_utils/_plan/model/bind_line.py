@@ -9,11 +9,13 @@ from typing import Any, Dict, List, Mapping
 
 from ..._agent.config.schema import list_of
 from ..._shared import quoting
+from . import tls
 from .values import OPTION, Checked, quotable
 
 # Options that a key of the service renders.
 OF_KEYS = {
     **dict.fromkeys(("ssl", "crt"), "tls.certificate"),
+    "strict-sni": "tls.strict_sni",
     "alpn": "tls.alpn",
     **dict.fromkeys(("verify", "ca-file"), "tls.ca"),
     **dict.fromkeys(("v4v6", "v6only"), "bind"),
@@ -65,6 +67,8 @@ def _words(service: Mapping[str, Any]) -> List[str]:
     return [word for option in service.get("bind_options", ()) for word in shlex.split(option)]
 
 
-def words(service: Mapping[str, Any]) -> List[str]:
-    """Return what its template writes behind each address."""
-    return list(map(quoting.haproxy_words, service["bind_options"]))
+def words(service: Mapping[str, Any]) -> Dict[str, List[str]]:
+    """Return what the template writes behind each address: of the service itself TLS first, of its redirect the rest."""
+    options = list(map(quoting.haproxy_words, service["bind_options"]))
+    of_tls = tls.words(service["tls"]) if service["tls"] else []
+    return {"bind_words": [*of_tls, *options], "redirect_words": options}

@@ -138,7 +138,7 @@ def model(
 def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
     """Return a model as the template takes it: its services are JSON, each with its backends."""
     services = [
-        {**fallback.with_backends(service, found["tuning"]), "bind_words": bind_line.words(service)}
+        {**fallback.with_backends(service, found["tuning"]), **bind_line.words(service)}
         for service in found["services"]
     ]
     return {**found, "services": json.dumps(services)}

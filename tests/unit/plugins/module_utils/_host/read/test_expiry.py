@@ -137,3 +137,17 @@ def test_one_of_raw_lines_a_folder_or_a_list_is_refused_and_said_as_well(host, p
     ):
         files.check(change, "candidate", programs.find, programs.run)
     assert len(expiry.of_host([])) == 1
+
+
+def test_one_of_a_folder_that_has_expired_is_named_and_refused(host, pem, at):
+    at(-1)
+    folder = pem.parent / "certificates"
+    folder.mkdir()
+    (folder / "web.pem").write_text(pem.read_text())
+    services = [{"name": "web", "tls": {"certificate": str(folder)}}]
+    (found,) = named_files.unfit({"services": services})
+    assert found["wrong"].startswith("web.pem in it is refused, it expired on ")
+    assert found["expired"] == loaded_files.checksum(f"{folder}/web.pem")
+    assert [
+        said.partition(" ")[0] for said in expiry.of_host(named_files.certificate_paths({"services": services}))
+    ] == [f"{folder}/web.pem"]

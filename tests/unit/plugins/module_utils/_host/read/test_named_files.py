@@ -126,7 +126,10 @@ def wrong_certificates(folder):
     alone = folder / "alone.pem"
     alone.write_text(certificate.read_text())
     yield {"certificate": folder / "none.pem"}, "certificate", "it cannot be read: No such file or directory."
-    yield {"certificate": folder}, "certificate", "it cannot be read: it is not a regular file."
+    (folder / "empty").mkdir()
+    (folder / "empty" / ".pem").touch()
+    nobody = "there is no certificate in this folder: put them there, each with its private key."
+    yield {"certificate": folder / "empty"}, "certificate", nobody
     yield {"certificate": key}, "certificate", "there is no certificate in it (PEM)."
     nothing = f"there is no private key in it, and no {alone}.key: add the key to it, or create that file."
     yield {"certificate": alone}, "certificate", nothing
@@ -160,6 +163,24 @@ def test_a_certificate_that_haproxy_could_not_use_or_others_may_change_is_unfit(
     for tls, key, wrong in wrong_certificates(tmp_path):
         (sentence,) = of_tls(**tls)
         assert sentence.startswith(f"services[0] (web).tls.{key} is {tls[key]}: {wrong}")
+
+
+def test_each_certificate_of_a_list_or_a_folder_is_looked_at(tmp_path):
+    folder = tmp_path / "several"
+    folder.mkdir()
+    made(folder, "one")
+    for name in (".hidden", "one.pem.ocsp"):
+        (folder / name).touch()
+    (folder / "old").mkdir()
+    several = [str(folder), f"{folder}/one.pem"]
+    assert said(services=[{"name": "web", "tls": {"certificate": several}}]) == []
+    (folder / "README").touch()
+    wrong = "README in it is refused, there is no certificate in it (PEM)."
+    services = [{"name": "web", "tls": {"certificate": [*several, None, "relative", f"{folder}/none.pem"]}}]
+    assert said(services=services) == [
+        f"services[0] (web).tls.certificate is {folder}: {wrong}",
+        f"services[0] (web).tls.certificate is {folder}/none.pem: it cannot be read: No such file or directory.",
+    ]
 
 
 def test_a_route_names_authorities_too(tmp_path):

@@ -32,6 +32,16 @@ def faults(*services):
         ({"certificate": "web.pem"}, "tls.certificate is 'web.pem': an absolute path is required."),
         ({"certificate": "/a\nb"}, "an absolute path is required."),
         ({**TLS, "key": "/etc/ssl/web.key"}, "or from /etc/ssl/web.pem.key: rename it, or leave it out"),
+        ({"certificate": []}, "tls.certificate is []: a list of 1 or more is required."),
+        ({"certificate": {"a": 1}}, "tls.certificate is a mapping: an absolute path is required."),
+        ({"certificate": 5}, "tls.certificate is 5: an absolute path is required."),
+        ({"certificate": ""}, "tls.certificate is '': an absolute path is required."),
+        ({"certificate": None}, "haproxy_services[0] (web).tls lacks 'certificate': add it."),
+        ({"certificate": ["/a", None]}, "in it null is wrong: an absolute path is required."),
+        ({"certificate": ["/a", "b"]}, "in it 'b' is wrong: an absolute path is required."),
+        ({"certificate": ["/a", "/b", "/a/"]}, "['/a', '/b', '/a/']: /a is there twice: name it once."),
+        ({"certificate": ["/a", "/b"], "key": "/a.key"}, "tls.key is /a.key, and there are several certificates: "),
+        ({**TLS, "strict_sni": "maybe"}, "tls.strict_sni is 'maybe': true or false is required."),
         ({**TLS, "alpn": ["h2 x"]}, "a protocol such as h2 or http/1.1 is required."),
         ({**TLS, "redirect": 0}, "tls.redirect is 0: a port from 1 to 65535 is required."),
         ({**TLS, "cert": "/x"}, "haproxy_services[0] (web).tls has the unknown key 'cert'"),
@@ -49,6 +59,12 @@ def test_the_key_may_be_in_the_certificates_file_or_beside_it():
 def test_a_redirect_leads_to_the_port_of_https_only():
     (fault,) = faults({**WEB, "port": 8443, "tls": {**TLS, "redirect": 80}})
     assert fault.endswith(".tls.redirect leads to port 443, and the service has port 8443: leave it out.")
+
+
+def test_several_certificates_are_all_on_the_line():
+    tls = {"certificate": ["/etc/it's #1.pem", "/etc/certificates/"], "strict_sni": True}
+    text = rendered([{**WEB, "tls": tls}])
+    assert """    bind *:443 ssl crt '/etc/it'"'"'s #1.pem' crt /etc/certificates/ strict-sni\n""" in text
 
 
 def test_the_port_of_a_redirect_is_one_that_listens():

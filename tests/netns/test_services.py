@@ -1,0 +1,85 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the `bind` lines of services promise, asked of the installed HAProxy: it has the role's own file."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import ssl
+import subprocess
+
+import pytest
+from support.certificates import certificate
+from support.proxy.side_by_side import own_network
+from support.rendering import haproxy as render
+from support.waiting import LIMIT_S, until
+
+PORT = 443
+LOCAL = "127.0.0.1"
+# What needs the folders and users of the package.
+ELSEWHERE = ("user", "group", "chroot", "log", "stats")
+# Whom HAProxy takes for its client.
+ANSWER = 'http-request return status 200 content-type text/plain lf-string "%[src]"'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def network():
+    with own_network():
+        yield
+
+
+@contextlib.contextmanager
+def serving(folder, **service):
+    """A service that HAProxy answers itself."""
+    given = {"name": "web", "port": PORT, "mode": "http", "servers": ["192.0.2.31"], "check": {"type": "none"}}
+    text = render([{**given, "frontend_lines": [ANSWER], **service}], haproxy_stats_enabled=False)
+    kept = [line for line in text.splitlines() if line.split()[:1] and line.split()[0] not in ELSEWHERE]
+    (folder / "haproxy.cfg").write_text("\n".join(kept) + "\n")
+    process = subprocess.Popen([shutil.which("haproxy"), "-db", "-f", str(folder / "haproxy.cfg")])
+    try:
+        until(_listens)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _listens():
+    with contextlib.suppress(OSError), socket.create_connection((LOCAL, PORT), LIMIT_S):
+        return True
+    return False
+
+
+def context():
+    found = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    found.check_hostname, found.verify_mode = False, ssl.CERT_NONE
+    return found
+
+
+def shown(name):
+    """Return the certificate that a client gets for a name; None if it is refused."""
+    with contextlib.suppress(ssl.SSLError, ConnectionResetError):
+        plain = socket.create_connection((LOCAL, PORT), LIMIT_S)
+        with plain, context().wrap_socket(plain, server_hostname=name) as secure:
+            return ssl.DER_cert_to_PEM_cert(secure.getpeercert(binary_form=True))
+    return None
+
+
+def of(*files):
+    return [file.read_text()[: file.read_text().index("-----BEGIN PRIVATE")] for file in files]
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+@pytest.mark.parametrize("kind", ["files", "folder"])
+def test_each_name_gets_its_certificate_of_several_files_or_of_a_folder(tmp_path, kind, is_strict):
+    folder = tmp_path / "several"
+    folder.mkdir()
+    pems = [certificate(folder, name) for name in ("a.example", "b.example")]
+    (folder / ".old.pem").write_text("")
+    named = list(map(str, pems)) if kind == "files" else f"{folder}/"
+    with serving(tmp_path, tls={"certificate": named, "strict_sni": is_strict}):
+        found = [shown(name) for name in ("b.example", "a.example", "c.example", None)]
+    b, a = of(pems[1], pems[0])
+    assert found == [b, a, *([None, None] if is_strict else [a, a])]
