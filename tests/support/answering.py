@@ -10,6 +10,8 @@ import re
 
 BIND = re.compile(r"bind \[?([^\] ]+?)\]?:(\d+)(.*)")
 ALLOW = re.compile(r"tcp-request connection reject unless \{ src (.+) \}")
+# What a check of the host itself does not get over: it has no certificate, no name and no header, and is on no link.
+UNANSWERED = ("verify required", "strict-sni", "accept-proxy", "interface ")
 PATH = re.compile(r'(?:monitor-uri|stats uri|use-service prometheus-exporter if \{ path) "?([^" ]+)')
 
 
@@ -36,8 +38,10 @@ def _there(binds, question):
 
 
 def _over(options, is_http, question):
+    if any(f" {word}" in options for word in UNANSWERED):
+        return False
     if " ssl " in options:
-        return question["tls"] and " verify required" not in options
+        return question["tls"]
     return not question["tls"] or not is_http
 
 

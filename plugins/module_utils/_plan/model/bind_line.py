@@ -68,7 +68,7 @@ def _words(service: Mapping[str, Any]) -> List[str]:
 
 
 def words(service: Mapping[str, Any]) -> Dict[str, List[str]]:
-    """Return what the template writes behind each address: of the service itself TLS first, of its redirect the rest."""
+    """Return what the template writes behind each address of the service, TLS first, and of its redirect."""
     options = list(map(quoting.haproxy_words, service["bind_options"]))
     of_tls = tls.words(service["tls"]) if service["tls"] else []
     return {"bind_words": [*of_tls, *options], "redirect_words": options}

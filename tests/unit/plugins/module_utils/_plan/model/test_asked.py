@@ -80,6 +80,8 @@ CHANGES = {
         (changed(WEB, allow=["192.0.2.64/26"]), {8080}),
         (changed(WEB, allow=["127.0.0.0/8", "192.0.2.0/24"]), set()),
         (changed(WEB, tls={"certificate": CERTIFICATE}), {8080}),
+        (changed(WEB, bind_options=["tfo", "accept-proxy"]), {8080}),
+        (changed(SECURE, bind_options=["interface eth0"]), {443, 8088}),
         (changed(RAW, mode="http"), {8081}),
         ({"services": [WEB, RAW]}, {443, 8088}),
         (changed(SECURE, tls=None), {443, 8088}),
