@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import warnings
 
 import pytest
 from support.certificates import certificate
@@ -83,3 +84,37 @@ def test_each_name_gets_its_certificate_of_several_files_or_of_a_folder(tmp_path
         found = [shown(name) for name in ("b.example", "a.example", "c.example", None)]
     b, a = of(pems[1], pems[0])
     assert found == [b, a, *([None, None] if is_strict else [a, a])]
+
+
+VERSIONS = ("TLSv1", "TLSv1_1", "TLSv1_2", "TLSv1_3")
+CLIENTS = {"old": VERSIONS, "intermediate": VERSIONS[2:], "modern": VERSIONS[3:], "": VERSIONS[2:]}
+
+
+def spoken(version, ciphers="ALL:@SECLEVEL=0"):
+    """Return the cipher with which a client that has one version of TLS alone is served; None if it is refused."""
+    client = context()
+    client.set_ciphers(ciphers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the old versions
+        client.minimum_version = client.maximum_version = ssl.TLSVersion[version]
+    with contextlib.suppress(ssl.SSLError, ConnectionResetError):
+        plain = socket.create_connection((LOCAL, PORT), LIMIT_S)
+        with plain, client.wrap_socket(plain) as secure:
+            return secure.cipher()[0]
+    return None
+
+
+@pytest.mark.parametrize("profile", CLIENTS)
+def test_a_profile_serves_its_versions_of_tls_and_no_others(tmp_path, profile):
+    tls = {"certificate": str(certificate(tmp_path)), "profile": profile}
+    with serving(tmp_path, tls=tls):
+        assert tuple(version for version in VERSIONS if spoken(version)) == CLIENTS[profile]
+        weak = "ECDHE-ECDSA-AES128-SHA:@SECLEVEL=0"
+        assert bool(spoken("TLSv1_2", weak)) == (profile in ("old", ""))
+
+
+def test_versions_and_ciphers_of_ones_own_overrule_a_profile(tmp_path):
+    own = {"min_version": "TLSv1.3", "ciphersuites": "TLS_AES_256_GCM_SHA384"}
+    with serving(tmp_path, tls={"certificate": str(certificate(tmp_path)), "profile": "intermediate", **own}):
+        assert spoken("TLSv1_2") is None
+        assert spoken("TLSv1_3") == "TLS_AES_256_GCM_SHA384"

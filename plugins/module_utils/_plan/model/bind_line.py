@@ -18,6 +18,8 @@ OF_KEYS = {
     "strict-sni": "tls.strict_sni",
     "alpn": "tls.alpn",
     **dict.fromkeys(("verify", "ca-file"), "tls.ca"),
+    "ssl-min-ver": "tls.min_version",
+    **{word: f"tls.{word}" for word in ("ciphers", "ciphersuites")},
     **dict.fromkeys(("v4v6", "v6only"), "bind"),
 }
 UNFIT = {
@@ -67,8 +69,8 @@ def _words(service: Mapping[str, Any]) -> List[str]:
     return [word for option in service.get("bind_options", ()) for word in shlex.split(option)]
 
 
-def words(service: Mapping[str, Any]) -> Dict[str, List[str]]:
+def words(service: Mapping[str, Any]) -> Dict[str, Any]:
     """Return what the template writes behind each address of the service, TLS first, and of its redirect."""
     options = list(map(quoting.haproxy_words, service["bind_options"]))
-    of_tls = tls.words(service["tls"]) if service["tls"] else []
-    return {"bind_words": [*of_tls, *options], "redirect_words": options}
+    of_tls, guideline = (tls.words(service["tls"]), tls.guideline(service["tls"])) if service["tls"] else ([], "")
+    return {"bind_words": [*of_tls, *options], "redirect_words": options, "guideline": guideline}
