@@ -12,7 +12,7 @@ import subprocess
 import warnings
 
 import pytest
-from support.certificates import certificate
+from support.certificates import Authority, certificate
 from support.proxy.side_by_side import own_network
 from support.rendering import haproxy as render
 from support.waiting import LIMIT_S, until
@@ -118,3 +118,32 @@ def test_versions_and_ciphers_of_ones_own_overrule_a_profile(tmp_path):
     with serving(tmp_path, tls={"certificate": str(certificate(tmp_path)), "profile": "intermediate", **own}):
         assert spoken("TLSv1_2") is None
         assert spoken("TLSv1_3") == "TLS_AES_256_GCM_SHA384"
+
+
+def answered(pem=None):
+    """Return the answer to a client that shows a certificate; None if it is refused."""
+    client = context()
+    if pem:
+        client.load_cert_chain(str(pem))
+    with contextlib.suppress(ssl.SSLError, ConnectionResetError, BrokenPipeError):
+        plain = socket.create_connection((LOCAL, PORT), LIMIT_S)
+        with plain, client.wrap_socket(plain) as secure:
+            secure.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return secure.recv(4096).partition(b"\r\n\r\n")[2].decode() or None
+    return None
+
+
+WHO = 'http-request return status 200 content-type text/plain lf-string "to %[ssl_c_s_dn(cn)]"'
+
+
+@pytest.mark.parametrize("verify", ["required", "optional"])
+def test_clients_show_a_certificate_of_the_authority_that_is_not_revoked(tmp_path, verify):
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    good, gone, foreign = authority.issue("good"), authority.issue("gone"), other.issue("good")
+    tls = {"certificate": str(certificate(tmp_path)), "ca": str(authority.pem), "verify": verify}
+    with serving(tmp_path, tls=tls, frontend_lines=[WHO]):
+        without = {"required": None, "optional": "to "}[verify]
+        assert list(map(answered, (None, good, gone, foreign))) == [without, "to good", "to gone", None]
+    crl = authority.revoked(gone)
+    with serving(tmp_path, tls={**tls, "crl": str(crl)}, frontend_lines=[WHO]):
+        assert list(map(answered, (None, good, gone, foreign))) == [without, "to good", None, None]

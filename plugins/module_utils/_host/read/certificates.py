@@ -12,13 +12,29 @@ from typing import Optional
 from ..._agent.config import host
 
 ROOT = "root"
-CERTIFICATE, PRIVATE_KEY, ENCRYPTED = "CERTIFICATE-----", "PRIVATE KEY-----", "ENCRYPTED"  # in PEM, RFC 7468 and 1421
+# In PEM, RFC 7468 and 1421.
+CERTIFICATE, PRIVATE_KEY, ENCRYPTED, REVOKED = "CERTIFICATE-----", "PRIVATE KEY-----", "ENCRYPTED", "X509 CRL-----"
 ENOUGH = 1024 * 1024  # bytes, more than a certificate with its chain has
 
 
 def authorities(path: str) -> Optional[str]:
     """Return what is wrong with a file of the authorities that clients' certificates need, or None."""
     return host.authorities(path) or host.exposed(path, ROOT)
+
+
+def revoked(path: str) -> Optional[str]:
+    """Return what is wrong with a file of the lists of revoked certificates, or None."""
+    import ssl  # large, and rarely needed
+
+    try:
+        if REVOKED not in _read(path):
+            return "there is no list of revoked certificates in it (PEM, X509 CRL)."
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError:
+        return "OpenSSL cannot read the list of revoked certificates in it."
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}."
+    return host.exposed(path, ROOT)
 
 
 def certificate(path: str) -> Optional[str]:

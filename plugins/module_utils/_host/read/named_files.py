@@ -24,6 +24,7 @@ TLS: Dict[str, Judge] = {
     "certificate": certificates.certificate,
     "key": certificates.key,
     "ca": certificates.authorities,
+    "crl": certificates.revoked,
 }
 
 
@@ -63,9 +64,9 @@ def _unfit_certificates(named: Dict[str, Any]) -> Iterator[Dict[str, str]]:
 
 
 def certificate_paths(named: Dict[str, Any]) -> List[str]:
-    """Return the files with the certificates that services show."""
-    every = _certificates(named.get("services"))
-    return [file for _key, _path, file, judge in every if judge is certificates.certificate]
+    """Return the files with the certificates that services show, and with lists of revoked ones."""
+    expiring = (certificates.certificate, certificates.revoked)
+    return [file for _key, _path, file, judge in _certificates(named.get("services")) if judge in expiring]
 
 
 def _shown(key: str, value: str) -> str:

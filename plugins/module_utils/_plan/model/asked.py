@@ -20,6 +20,7 @@ from ..._agent.proxy.rules import Claim
 from ..._agent.proxy.settings import Place, places
 from . import bind_line
 from .services import listeners
+from .tls import REQUIRED
 
 LOCALHOST = "localhost"
 PLAIN, TLS = False, True
@@ -51,7 +52,7 @@ def _over(service: Mapping[str, Any]) -> Tuple[bool, ...]:
         return ()
     tls = service["tls"]
     if tls and service["port"] != tls["redirect"]:
-        return () if tls["ca"] or tls["strict_sni"] else (TLS,)
+        return () if (tls["ca"] and tls["verify"] == REQUIRED) or tls["strict_sni"] else (TLS,)
     return (PLAIN,) if tls or service["mode"] == HTTP else (PLAIN, TLS)
 
 

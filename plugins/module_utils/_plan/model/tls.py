@@ -12,6 +12,7 @@ from ..._shared import quoting
 from . import tls_profiles
 from .values import Checked, optional, path, protocol
 
+VERIFY = REQUIRED, OPTIONAL = "required", "optional"  # a client's certificate
 HTTPS_PORT = 443  # to which a redirect leads
 CIPHERS = re.compile(r"[A-Za-z0-9!@+-][A-Za-z0-9_=@!+:-]*")
 CIPHERSUITES = re.compile(r"TLS_[A-Z0-9_]+(:TLS_[A-Z0-9_]+)*")
@@ -47,6 +48,8 @@ TLS = {
     "key": Field(optional(path), ""),
     "strict_sni": Field(boolean, False),
     "ca": Field(optional(path), ""),
+    "verify": Field(one_of(*VERIFY), VERIFY[0]),
+    "crl": Field(optional(path), ""),
     "alpn": Field(list_of(protocol), []),
     "profile": Field(optional(one_of(*tls_profiles.PROFILES)), ""),
     "min_version": Field(optional(one_of(*tls_profiles.VERSIONS)), ""),
@@ -70,6 +73,9 @@ def faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
             f"{place}.key is {tls['key']}: HAProxy reads the key from the certificate's file, or from {shown[0]}.key: "
             "rename it, or leave it out where the certificate's file has it."
         )
+    if not tls["ca"] and (tls["crl"] or tls["verify"] != REQUIRED):
+        key = "crl" if tls["crl"] else "verify"
+        yield f"{place}.{key} is {tls[key]}, and no client needs a certificate: set ca, or leave {key} out."
     if tls_profiles.is_below(tls["min_version"], tls["profile"]):
         least = tls_profiles.PROFILES[tls["profile"]].min_version
         yield (
@@ -84,7 +90,8 @@ def words(tls: Mapping[str, Any]) -> List[str]:
     """Return what a `bind` line says of TLS."""
     found = ["ssl", *(f"crt {quoting.haproxy(each)}" for each in tls["certificate"])]
     found += ["strict-sni"] if tls["strict_sni"] else []
-    found += [f"verify required ca-file {quoting.haproxy(tls['ca'])}"] if tls["ca"] else []
+    found += [f"verify {tls['verify']} ca-file {quoting.haproxy(tls['ca'])}"] if tls["ca"] else []
+    found += [f"crl-file {quoting.haproxy(tls['crl'])}"] if tls["crl"] else []
     found += [f"alpn {','.join(tls['alpn'])}"] if tls["alpn"] else []
     return found + tls_profiles.words(*(tls[key] for key in ("profile", "min_version", "ciphers", "ciphersuites")))
 

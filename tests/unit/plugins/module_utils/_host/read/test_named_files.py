@@ -144,6 +144,11 @@ def wrong_certificates(folder):
     yield {"key": certificate}, "key", "there is no private key in it (PEM)."
     yield {"key": folder / "none.key"}, "key", "it cannot be read: No such file or directory."
     yield {"ca": key}, "ca", "there is no certificate in it (PEM)."
+    yield {"crl": certificate}, "crl", "there is no list of revoked certificates in it (PEM, X509 CRL)."
+    yield {"crl": folder / "none.pem"}, "crl", "it cannot be read: No such file or directory."
+    cut = folder / "cut.pem"
+    cut.write_text("-----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----\n")
+    yield {"crl": cut}, "crl", "OpenSSL cannot read the list of revoked certificates in it."
     broken = folder / "broken.pem"
     broken.write_text(key.read_text() + "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
     yield {"certificate": broken}, "certificate", "OpenSSL refuses it or its private key: "

@@ -89,6 +89,10 @@ CHANGES = {
         (changed(SECURE, tls={"certificate": CERTIFICATE, "redirect": 8089}), {8088}),
         (changed(SECURE, tls={"certificate": CERTIFICATE, "redirect": 8088, "ca": "/etc/ca.pem"}), {443}),
         (changed(SECURE, tls={"certificate": CERTIFICATE, "redirect": 8088, "strict_sni": True}), {443}),
+        (
+            changed(SECURE, tls={"certificate": CERTIFICATE, "redirect": 8088, "ca": "/a.pem", "verify": "optional"}),
+            set(),
+        ),
         (changed(MONITOR, port=8092), {8082}),
         (changed(MONITOR, path="/well"), {8082}),
         ({"monitors": []}, {8082}),
