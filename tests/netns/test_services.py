@@ -12,13 +12,15 @@ import subprocess
 import warnings
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import questions
 from support.certificates import Authority, certificate
+from support.netns.links import sh
 from support.proxy.side_by_side import own_network
 from support.rendering import haproxy as render
 from support.waiting import LIMIT_S, until
 
 PORT = 443
-LOCAL = "127.0.0.1"
+LOCAL, OWN, PROXY, CLIENT = "127.0.0.1", "10.9.0.1", "10.9.0.2", "198.51.100.7"
 # What needs the folders and users of the package.
 ELSEWHERE = ("user", "group", "chroot", "log", "stats")
 # Whom HAProxy takes for its client.
@@ -28,6 +30,8 @@ ANSWER = 'http-request return status 200 content-type text/plain lf-string "%[sr
 @pytest.fixture(scope="module", autouse=True)
 def network():
     with own_network():
+        for address in (OWN, PROXY):
+            sh("ip", "addr", "add", f"{address}/32", "dev", "lo")
         yield
 
 
@@ -147,3 +151,29 @@ def test_clients_show_a_certificate_of_the_authority_that_is_not_revoked(tmp_pat
     crl = authority.revoked(gone)
     with serving(tmp_path, tls={**tls, "crl": str(crl)}, frontend_lines=[WHO]):
         assert list(map(answered, (None, good, gone, foreign))) == [without, "to good", None, None]
+
+
+def heard(source, header="", secure=False):
+    """Return whom HAProxy takes for the client of a connection from an address; None if it is cut off."""
+    with contextlib.suppress(ssl.SSLError, ConnectionResetError, BrokenPipeError):
+        plain = socket.create_connection((OWN, PORT), LIMIT_S, (source, 0))
+        with plain:
+            plain.sendall(header.encode())
+            with context().wrap_socket(plain) if secure else contextlib.nullcontext(plain) as client:
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return client.recv(4096).partition(b"\r\n\r\n")[2].decode() or None
+    return None
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+def test_a_named_proxy_says_who_its_client_is_and_nobody_else_may(tmp_path, secure):
+    header = f"PROXY TCP4 {CLIENT} {OWN} 4711 {PORT}\r\n"
+    tls = {"certificate": str(certificate(tmp_path))} if secure else None
+    with serving(tmp_path, accept_proxy=[PROXY], tls=tls):
+        assert [heard(PROXY, header, secure), heard(OWN, secure=secure)] == [CLIENT, OWN]
+        assert heard(PROXY, secure=secure) is None
+        assert heard(OWN, header, secure) not in (CLIENT, OWN)
+        assert heard(PROXY, questions.HEADER, secure) == PROXY
+    with serving(tmp_path, accept_proxy=[PROXY], allow=[CLIENT], tls=tls):
+        assert [heard(PROXY, header, secure), heard(OWN, secure=secure)] == [CLIENT, None]
+        assert heard(PROXY, header.replace(CLIENT, "198.51.100.8"), secure) is None

@@ -34,11 +34,12 @@ class Listener(NamedTuple):
     over: Tuple[bool, ...] = (PLAIN, TLS)  # whether over TLS
     allow: Sequence[str] = ()  # the networks that are let in; none for everybody
     paths: Optional[Sequence[str]] = None  # what the path begins with; None for every path
+    proxies: Sequence[str] = ()  # the networks of which the header of a proxy is expected
 
 
 def of_services(services: Sequence[Mapping[str, Any]]) -> List[Listener]:
     return [
-        Listener(place, _over(each), each["allow"])
+        Listener(place, _over(each), each["allow"], proxies=each["accept_proxy"])
         for each in listeners([dict(service) for service in services])
         for place in places(each["bind"], each["port"])
     ]
@@ -115,5 +116,8 @@ def _addresses(address: str) -> List[str]:
 
 def _lets_in(listener: Listener, address: str) -> bool:
     """A host that connects to an address of its own does so from this address."""
-    networks = [ipaddress.ip_network(network) for network in listener.allow]
-    return not networks or any(ipaddress.ip_address(address) in network for network in networks)
+    return (not listener.allow or _is_in(listener.allow, address)) and not _is_in(listener.proxies, address)
+
+
+def _is_in(networks: Sequence[str], address: str) -> bool:
+    return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, Iterator, List, Mapping
 
 from ..._agent.config.schema import list_of
 from ..._shared import quoting
@@ -71,8 +71,35 @@ def _words(service: Mapping[str, Any]) -> List[str]:
     return [word for option in service.get("bind_options", ()) for word in shlex.split(option)]
 
 
+def faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Yield what does not go together."""
+    if service["accept_proxy"] and is_behind_proxy(service):
+        yield (
+            f"{place}.accept_proxy names who sends the header of a proxy, and by bind_options everybody has to: leave "
+            "one of them out."
+        )
+
+
+def clients(service: Mapping[str, Any]) -> List[str]:
+    """Return the networks that may connect; none for everybody. Behind a proxy are other clients than itself."""
+    return [*service["allow"], *service.get("accept_proxy", ())] if service["allow"] else []
+
+
+def admission(service: Mapping[str, Any]) -> List[str]:
+    """Return the rules of who connects: who a client is, is only known once the header of its proxy has been read."""
+    proxies, allowed = (" ".join(service[key]) for key in ("accept_proxy", "allow"))
+    found = [f"tcp-request connection expect-proxy layer4 if {{ src {proxies} }}"] if proxies else []
+    stage = "session" if proxies else "connection"
+    return [*found, *([f"tcp-request {stage} reject unless {{ src {allowed} }}"] if allowed else [])]
+
+
 def words(service: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return what the template writes behind each address of the service, TLS first, and of its redirect."""
+    """Return what the template writes of the addresses of the service, TLS first, and of those of its redirect."""
     options = list(map(quoting.haproxy_words, service["bind_options"]))
     of_tls, guideline = (tls.words(service["tls"]), tls.guideline(service["tls"])) if service["tls"] else ([], "")
-    return {"bind_words": [*of_tls, *options], "redirect_words": options, "guideline": guideline}
+    return {
+        "bind_words": [*of_tls, *options],
+        "redirect_words": options,
+        "guideline": guideline,
+        "admission": admission(service),
+    }

@@ -38,6 +38,7 @@ SERVICE = {
     "tls": Field(anything),
     "routes": Field(list_of(anything), []),
     "bind_options": Field(bind_line.bind_options, []),
+    "accept_proxy": config.SERVICE["allow"],
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
 }
@@ -96,6 +97,7 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     if service["tls"] is not None:
         service["tls"] = read(tls.TLS, service["tls"], f"{place}.tls", faults)
         faults.extend(tls.faults(service, f"{place}.tls"))
+    faults.extend(bind_line.faults(service, place))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
     faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
     return service

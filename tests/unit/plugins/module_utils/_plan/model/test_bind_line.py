@@ -115,7 +115,67 @@ def test_only_the_others_connect_to_a_service_on_one_interface():
     assert bind_line.expected(haproxy_model([WEB])["services"][0]) == {"name": "web", "port": 80}
 
 
-def test_who_is_served_with_a_proxys_header_alone_is_only_connected_to():
-    members = pair(services=[{**WEB, "bind_options": ["accept-proxy"]}])
-    (question,) = questions.questions([as_data(_pair.plan(members))])
-    assert question["words"] == questions.CONNECTS
+HEADED = "HTTP at 80 behind a PROXY header"
+TLS = {"certificate": "/etc/web.pem"}
+
+
+@pytest.mark.parametrize(
+    "service, asked_words",
+    [
+        ({}, ["HTTP at 80"]),
+        ({"bind_options": ["accept-proxy"]}, [HEADED]),
+        ({"accept_proxy": ["192.0.2.7"]}, ["HTTP at 80", HEADED]),
+        ({"bind_options": ["accept-proxy"], "tls": TLS}, [questions.CONNECTS]),
+        ({"accept_proxy": ["192.0.2.7"], "tls": TLS}, ["TLS at 80"]),
+    ],
+)
+def test_a_drill_and_the_status_ask_with_a_proxys_header_where_it_is_expected(service, asked_words):
+    found = questions.questions([as_data(_pair.plan(pair(services=[{**WEB, **service}])))])
+    assert [each["words"] for each in found] == asked_words
+    assert all(each["send"].startswith("PROXY UNKNOWN\r\nGET ") for each in found if each["words"] == HEADED)
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        (True, "accept_proxy is True: a list is required."),
+        ("192.0.2.0/24", "accept_proxy is '192.0.2.0/24': a list is required."),
+        ({"a": 1}, "accept_proxy is a mapping: a list is required."),
+        ([None], "in it null is wrong: "),
+        ([""], "in it '' is wrong: "),
+        (["192.0.2.0/24\n"], "is wrong: "),
+        (["proxy.example.com"], "in it 'proxy.example.com' is wrong: "),
+    ],
+)
+def test_who_is_no_network_is_refused_as_a_proxy(given, sentence):
+    (fault,) = faults({**WEB, "accept_proxy": given})
+    assert fault.startswith("haproxy_services[0] (web).accept_proxy is ") and sentence in fault
+
+
+def test_nobody_can_be_one_of_the_proxies_where_everybody_has_to():
+    (fault,) = faults({**WEB, "accept_proxy": ["192.0.2.7"], "bind_options": ["tfo accept-proxy"]})
+    assert fault.endswith("by bind_options everybody has to: leave one of them out.")
+
+
+def test_rules_follow_the_header_of_the_proxies(tmp_path):
+    web = {**WEB, "port": 443, "tls": {"certificate": str(certificate(tmp_path)), "redirect": 80}}
+    proxies = {"accept_proxy": ["192.0.2.7", "2001:db8::/64"], "allow": ["198.51.100.0/24"]}
+    lines = accepted(rendered([{**web, **proxies}]), tmp_path)
+    assert [line for line in lines if line.startswith("tcp-request")] == [
+        "tcp-request connection expect-proxy layer4 if { src 192.0.2.7 2001:db8::/64 }",
+        "tcp-request session reject unless { src 198.51.100.0/24 }",
+    ] * 2
+
+
+def test_a_firewall_lets_the_proxies_in_beside_their_clients():
+    networks = {"accept_proxy": ["203.0.113.0/24"], "allow": ["198.51.100.0/24"]}
+    plan = _pair.plan(pair(services=[{**WEB, **networks}]))
+    (restricted,) = plan.members["lb1"].firewall.restricted_ports
+    assert restricted["networks"][:2] == ["198.51.100.0/24", "203.0.113.0/24"]
+    plan = _pair.plan(pair(services=[{**WEB, "accept_proxy": ["203.0.113.0/24"]}]))
+    assert plan.members["lb1"].firewall.ports == [80] and not plan.members["lb1"].firewall.restricted_ports
+
+
+def test_the_agent_reads_no_header():
+    (fault,) = agent.translate({"services": [{**WEB, "mode": "tcp", "accept_proxy": ["192.0.2.7"]}]})["faults"]
+    assert fault.startswith("agent_services (web).accept_proxy is set, and the agent reads no header of a proxy: ")

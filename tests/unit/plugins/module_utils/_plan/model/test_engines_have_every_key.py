@@ -33,6 +33,7 @@ OF_SERVICE = {
     "tls": {"tls": {"certificate": "/etc/web.pem"}},
     "routes": {"mode": "http", "routes": [{"name": "api", "paths": ["/api"], "servers": ["192.0.2.34"]}]},
     "bind_options": ["tfo"],
+    "accept_proxy": ["192.0.2.128/25"],
     "frontend_lines": ["option forwardfor"],
     "backend_lines": ["retries 7"],
 }
