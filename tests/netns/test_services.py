@@ -177,3 +177,15 @@ def test_a_named_proxy_says_who_its_client_is_and_nobody_else_may(tmp_path, secu
     with serving(tmp_path, accept_proxy=[PROXY], allow=[CLIENT], tls=tls):
         assert [heard(PROXY, header, secure), heard(OWN, secure=secure)] == [CLIENT, None]
         assert heard(PROXY, header.replace(CLIENT, "198.51.100.8"), secure) is None
+
+
+def test_the_answer_of_ocsp_beside_a_certificate_is_stapled(tmp_path):
+    authority = Authority(tmp_path)
+    pem = authority.issue("web.example")
+    asked = ["openssl", "s_client", "-connect", f"{LOCAL}:{PORT}", "-status"]
+    for stapled in (False, True):
+        if stapled:
+            authority.staple(pem)
+        with serving(tmp_path, tls={"certificate": str(pem)}):
+            done = subprocess.run(asked, input="", capture_output=True, text=True, check=False)
+        assert ("OCSP Response Status: successful" in done.stdout) == stapled

@@ -51,5 +51,26 @@ class Authority:
         self._openssl(*command, "-gencrl", "-crldays", str(days), "-out", made)
         return made
 
+    def staple(self, certificate: Path) -> Path:
+        """Put what an OCSP responder says of a certificate, and its issuer, where haproxy reads them."""
+        own, response = self.pem.read_text(), Path(f"{certificate}.ocsp")
+        Path(f"{certificate}.issuer").write_text(own[: own.index("-----BEGIN PRIVATE")])
+        self._openssl(
+            "ca",
+            "-config",
+            self._folder / "openssl.cnf",
+            "-keyfile",
+            self.pem,
+            "-cert",
+            self.pem,
+            "-valid",
+            certificate,
+        )
+        by = ["-CA", self.pem, "-rsigner", self.pem, "-issuer", self.pem]
+        self._openssl(
+            "ocsp", "-index", self._folder / "issued", *by, "-cert", certificate, "-ndays", "7", "-respout", response
+        )
+        return response
+
     def _openssl(self, *arguments: Any) -> None:
         subprocess.run(["openssl", *arguments], check=True, capture_output=True)
