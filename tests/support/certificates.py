@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, List
 
 
 def certificate(folder: Path, name: str = "web", days: int = 90, subject: str = "") -> Path:
@@ -45,32 +45,21 @@ class Authority:
     def revoked(self, *certificates: Path, days: int = 30) -> Path:
         """Return the list of those revoked."""
         made = self._folder / "revoked.pem"
-        command = ["ca", "-config", self._folder / "openssl.cnf", "-keyfile", self.pem, "-cert", self.pem]
         for each in certificates:
-            self._openssl(*command, "-revoke", each)
-        self._openssl(*command, "-gencrl", "-crldays", str(days), "-out", made)
+            self._openssl(*self._signing(), "-revoke", each)
+        self._openssl(*self._signing(), "-gencrl", "-crldays", str(days), "-out", made)
         return made
 
-    def staple(self, certificate: Path) -> Path:
+    def staple(self, certificate: Path) -> None:
         """Put what an OCSP responder says of a certificate, and its issuer, where haproxy reads them."""
-        own, response = self.pem.read_text(), Path(f"{certificate}.ocsp")
+        own = self.pem.read_text()
         Path(f"{certificate}.issuer").write_text(own[: own.index("-----BEGIN PRIVATE")])
-        self._openssl(
-            "ca",
-            "-config",
-            self._folder / "openssl.cnf",
-            "-keyfile",
-            self.pem,
-            "-cert",
-            self.pem,
-            "-valid",
-            certificate,
-        )
-        by = ["-CA", self.pem, "-rsigner", self.pem, "-issuer", self.pem]
-        self._openssl(
-            "ocsp", "-index", self._folder / "issued", *by, "-cert", certificate, "-ndays", "7", "-respout", response
-        )
-        return response
+        self._openssl(*self._signing(), "-valid", certificate)
+        by = ["-index", self._folder / "issued", "-CA", self.pem, "-rsigner", self.pem, "-issuer", self.pem]
+        self._openssl("ocsp", *by, "-cert", certificate, "-ndays", "7", "-respout", f"{certificate}.ocsp")
+
+    def _signing(self) -> List[Any]:
+        return ["ca", "-config", self._folder / "openssl.cnf", "-keyfile", self.pem, "-cert", self.pem]
 
     def _openssl(self, *arguments: Any) -> None:
         subprocess.run(["openssl", *arguments], check=True, capture_output=True)

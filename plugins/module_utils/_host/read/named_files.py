@@ -8,6 +8,7 @@ The variables are as the user wrote them. What is wrong with them whichever host
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -18,6 +19,7 @@ from . import certificates, expiry, loaded_files
 
 ROOT = "root"
 ENOUGH = 1 << 20  # characters
+INTERFACE = re.compile(r".*\binterface\s+(\S+).*")  # of an option of bind
 NEW = "name one that does not exist yet."
 Judge = Callable[[str], Optional[str]]
 TLS: Dict[str, Judge] = {
@@ -41,6 +43,7 @@ def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
         ("notify", named.get("notify"), _notify(named.get("notify"), named.get("script_user") or ROOT)),
         ("down_file", named.get("down_file"), _down_file(named.get("down_file"))),
         ("metrics_file", named.get("metrics_file"), _metrics_file(named.get("metrics_file"))),
+        *((key, option, _interface(option)) for key, option in _bind_options(named.get("services"))),
     ]
     return [
         *(
@@ -113,6 +116,22 @@ def _others(path: str, is_own: Callable[[str], bool]) -> Optional[str]:
         return None
     except OSError as error:
         return f"the file there cannot be read ({error.strerror}): {NEW}"
+
+
+def _interface(option: str) -> Optional[str]:
+    """haproxy tests a configuration without binding to an interface, and then could not start."""
+    found = INTERFACE.fullmatch(option)
+    if not found or host.has_interface(found[1]):
+        return None
+    return f"this host has no interface {found[1]}: name one that it has."
+
+
+def _bind_options(services: Any) -> Iterator[Tuple[str, str]]:
+    for place, service in _items("services", services):
+        options = service.get("bind_options")
+        for each in options if isinstance(options, list) else []:
+            if isinstance(each, str):
+                yield f"{place}.bind_options", each
 
 
 def _certificates(services: Any) -> Iterator[Tuple[str, str, str, Judge]]:

@@ -173,3 +173,13 @@ def test_a_list_of_revoked_ones_is_said_a_day_before_and_refused_once_it_has_exp
     assert re.match(rf"it expired on {DATE}, and haproxy refuses every client's certificate: put a renewed one ", wrong)
     host("", {str(crl): loaded_files.checksum(str(crl))})
     assert said(-1)[1] == []
+
+
+def test_what_haproxy_leaves_out_of_a_folder_is_not_said(host, pem, at):
+    at(-1)
+    folder = pem.parent / "certificates"
+    folder.mkdir()
+    host(bound(folder))
+    for name in (".old.pem", "web.pem.issuer", "web.pem"):
+        (folder / name).write_text(pem.read_text())
+    assert [said.partition(" ")[0] for said in expiry.of_host([])] == [f"{folder}/web.pem"]
