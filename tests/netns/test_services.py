@@ -151,6 +151,9 @@ def test_clients_show_a_certificate_of_the_authority_that_is_not_revoked(tmp_pat
     crl = authority.revoked(gone)
     with serving(tmp_path, tls={**tls, "crl": str(crl)}, frontend_lines=[WHO]):
         assert list(map(answered, (None, good, gone, foreign))) == [without, "to good", None, None]
+    crl = authority.revoked(has_expired=True)
+    with serving(tmp_path, tls={**tls, "crl": str(crl)}, frontend_lines=[WHO]):
+        assert list(map(answered, (None, good))) == [without, None]
 
 
 def heard(source, header="", secure=False):

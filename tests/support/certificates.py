@@ -42,12 +42,13 @@ class Authority:
         made.write_text(made.read_text() + key.read_text())
         return made
 
-    def revoked(self, *certificates: Path, days: int = 30) -> Path:
+    def revoked(self, *certificates: Path, days: int = 30, has_expired: bool = False) -> Path:
         """Return the list of those revoked."""
+        past = ["-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200102000000Z"]
         made = self._folder / "revoked.pem"
         for each in certificates:
             self._openssl(*self._signing(), "-revoke", each)
-        self._openssl(*self._signing(), "-gencrl", "-crldays", str(days), "-out", made)
+        self._openssl(*self._signing(), "-gencrl", *(past if has_expired else ["-crldays", str(days)]), "-out", made)
         return made
 
     def staple(self, certificate: Path) -> None:
