@@ -133,13 +133,7 @@ MAY_IMPORT = {
         "_agent.config.schema",
         "_agent.metrics.sessions",  # the words of BGP
     ),
-    "_shared": (
-        "_agent.VERSION",
-        "_agent.config.schema",
-        "_agent.config.certificates",
-        "_agent.vrrp.core.packet",
-        "_agent.proxy.settings",
-    ),
+    "_shared": ("_agent.VERSION", "_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
     "_agent": (),
     "_agent.cli": (
         *("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", "_agent.sidecar"),

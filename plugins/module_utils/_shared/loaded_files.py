@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .._agent.config.certificates import BESIDE as BESIDE
-
 # The kinds: a file or a folder, one with others of its name beside it, one with such names in its lines, several files.
 PLAIN, CERTIFICATE, LIST, PATTERN = "plain", "certificate", "list", "pattern"
 # Each of the three kinds of keys may have its own certificate.

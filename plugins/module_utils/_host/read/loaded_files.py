@@ -15,9 +15,10 @@ import re
 from typing import Iterator, List, Mapping
 
 from ..._agent.config import host
+from ..._agent.config.certificates import BESIDE
 from ..._shared.engines import HAPROXY
 from ..._shared.load_records import NAMED
-from ..._shared.loaded_files import BESIDE, CERTIFICATE, KEYS, LIST, PATTERN, Named
+from ..._shared.loaded_files import CERTIFICATE, KEYS, LIST, PATTERN, Named
 
 OF_LIST = re.compile(r"^\s*([^\s#]+)", re.MULTILINE)
 SHOWN = 3  # of the files that have changed
