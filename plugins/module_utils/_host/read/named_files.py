@@ -8,7 +8,6 @@ The variables are as the user wrote them. What is wrong with them whichever host
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -19,7 +18,6 @@ from . import certificates, expiry, loaded_files
 
 ROOT = "root"
 ENOUGH = 1 << 20  # characters
-INTERFACE = re.compile(r".*\binterface\s+(\S+).*")  # of an option of bind
 NEW = "name one that does not exist yet."
 Judge = Callable[[str], Optional[str]]
 TLS: Dict[str, Judge] = {
@@ -120,10 +118,13 @@ def _others(path: str, is_own: Callable[[str], bool]) -> Optional[str]:
 
 def _interface(option: str) -> Optional[str]:
     """haproxy tests a configuration without binding to an interface, and then could not start."""
-    found = INTERFACE.fullmatch(option)
-    if not found or host.has_interface(found[1]):
+    try:
+        words = shlex.split(option)
+    except ValueError:
         return None
-    return f"this host has no interface {found[1]}: name one that it has."
+    named = [word for before, word in zip(words, words[1:]) if before == "interface"]
+    missing = [name for name in named if not host.has_interface(name)]
+    return f"this host has no interface {missing[0]}: name one that it has." if missing else None
 
 
 def _bind_options(services: Any) -> Iterator[Tuple[str, str]]:

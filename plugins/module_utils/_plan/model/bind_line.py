@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import list_of
 from ..._shared import quoting
@@ -29,6 +29,8 @@ UNFIT = {
     "namespace": "the VIPs are in the host's own namespace",
 }
 INTERFACE = "interface"
+LINE_WORDS = 64  # MAX_LINE_ARGS of HAProxy
+ON_A_LINE = 50  # networks, with which a rule has fewer words
 BEHIND_PROXY = frozenset(("accept-proxy", "accept-netscaler-cip"))
 
 
@@ -73,6 +75,12 @@ def _words(service: Mapping[str, Any]) -> List[str]:
 
 def faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
     """Yield what does not go together."""
+    number = sum(len(shlex.split(each)) for each in [*_of_tls(service), *service["bind_options"]])
+    if number > LINE_WORDS - len(("bind", "ADDRESS", "v6only")):
+        yield (
+            f"{place} has {number} words for its bind line, and HAProxy reads {LINE_WORDS} of a line: name a folder of "
+            "certificates in place of many, or leave options out."
+        )
     if service["accept_proxy"] and is_behind_proxy(service):
         yield (
             f"{place}.accept_proxy names who sends the header of a proxy, and by bind_options everybody has to: leave "
@@ -87,19 +95,30 @@ def clients(service: Mapping[str, Any]) -> List[str]:
 
 def admission(service: Mapping[str, Any]) -> List[str]:
     """Return the rules of who connects: who a client is, is only known once the header of its proxy has been read."""
-    proxies, allowed = (" ".join(service[key]) for key in ("accept_proxy", "allow"))
-    found = [f"tcp-request connection expect-proxy layer4 if {{ src {proxies} }}"] if proxies else []
+    (of_proxies, proxies), (of_allow, allowed) = (_sources(service[key], key) for key in ("accept_proxy", "allow"))
     stage = "session" if proxies else "connection"
-    return [*found, *([f"tcp-request {stage} reject unless {{ src {allowed} }}"] if allowed else [])]
+    rules = [f"tcp-request connection expect-proxy layer4 if {proxies}"] if proxies else []
+    return [*of_proxies, *of_allow, *rules, *([f"tcp-request {stage} reject unless {allowed}"] if allowed else [])]
+
+
+def _sources(networks: Sequence[str], name: str) -> Tuple[List[str], str]:
+    """Return the condition that a client is in some networks, '' for none, and the lines that it needs before it."""
+    if len(networks) <= ON_A_LINE:
+        return [], f"{{ src {' '.join(networks)} }}" if networks else ""
+    parts = [networks[at : at + ON_A_LINE] for at in range(0, len(networks), ON_A_LINE)]
+    return [f"acl {name} src {' '.join(part)}" for part in parts], name
+
+
+def _of_tls(service: Mapping[str, Any]) -> List[str]:
+    return tls.words(service["tls"]) if service["tls"] else []
 
 
 def words(service: Mapping[str, Any]) -> Dict[str, Any]:
     """Return what the template writes of the addresses of the service, TLS first, and of those of its redirect."""
     options = list(map(quoting.haproxy_words, service["bind_options"]))
-    of_tls, guideline = (tls.words(service["tls"]), tls.guideline(service["tls"])) if service["tls"] else ([], "")
     return {
-        "bind_words": [*of_tls, *options],
+        "bind_words": [*_of_tls(service), *options],
         "redirect_words": options,
-        "guideline": guideline,
+        "guideline": tls.guideline(service["tls"]) if service["tls"] else "",
         "admission": admission(service),
     }

@@ -190,7 +190,7 @@ def test_each_certificate_of_a_list_or_a_folder_is_looked_at(tmp_path):
 
 def test_an_interface_to_bind_to_is_there():
     """haproxy -c does not look."""
-    options = ["tfo", "interface lo", "tfo interface none7", 5, None]
+    options = ["tfo", "interface lo", "tfo interface none7", "interface 'lo'", "interface", "name 'x", 5, None]
     services = [{"name": "web", "bind_options": options}, {"bind_options": "interface none8"}, {"bind_options": None}]
     assert said(services=services) == [
         "services[0] (web).bind_options is tfo interface none7: this host has no interface none7: name one that it has."

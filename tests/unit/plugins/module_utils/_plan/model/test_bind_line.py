@@ -179,3 +179,32 @@ def test_a_firewall_lets_the_proxies_in_beside_their_clients():
 def test_the_agent_reads_no_header():
     (fault,) = agent.translate({"services": [{**WEB, "mode": "tcp", "accept_proxy": ["192.0.2.7"]}]})["faults"]
     assert fault.startswith("agent_services (web).accept_proxy is set, and the agent reads no header of a proxy: ")
+
+
+def test_many_networks_are_on_several_lines_as_haproxy_reads_64_words_of_one(tmp_path):
+    networks = [f"198.51.100.{number}" for number in range(120)]
+    web = {**WEB, "accept_proxy": networks[:51], "allow": networks}
+    lines = accepted(rendered([web]), tmp_path)
+    of_acl = [line.split() for line in lines if line.startswith("acl ")]
+    assert [len(words) - 3 for words in of_acl] == [50, 1, 50, 50, 20]
+    assert [network for words in of_acl for network in words[3:]] == [*networks[:51], *networks]
+    assert [line for line in lines if line.startswith("tcp-request")] == [
+        "tcp-request connection expect-proxy layer4 if accept_proxy",
+        "tcp-request session reject unless allow",
+    ]
+
+
+@pytest.mark.parametrize("number, is_too_long", [(27, False), (28, True)])
+def test_a_bind_line_has_as_many_words_as_haproxy_reads(tmp_path, number, is_too_long):
+    pems = [certificate(tmp_path)]
+    pems += [tmp_path / f"{at}.pem" for at in range(number - 1)]
+    for pem in pems[1:]:
+        pem.write_text(pems[0].read_text())
+    options = ["tfo", "maxconn 100", "name 'one word'"]
+    web = {**WEB, "bind": ["::"], "tls": {"certificate": list(map(str, pems))}, "bind_options": options}
+    found = faults(web)
+    assert [fault.partition(", and")[0] for fault in found] == (
+        ["haproxy_services[0] (web) has 62 words for its bind line"] if is_too_long else []
+    )
+    if not is_too_long:
+        accepted(rendered([web]), tmp_path)
