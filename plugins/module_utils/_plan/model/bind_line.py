@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from ..._agent.config.schema import list_of
 from ..._shared import quoting
@@ -30,7 +30,6 @@ UNFIT = {
 }
 INTERFACE = "interface"
 LINE_WORDS = 64  # MAX_LINE_ARGS of HAProxy
-ON_A_LINE = 50  # networks, with which a rule has fewer words
 BEHIND_PROXY = frozenset(("accept-proxy", "accept-netscaler-cip"))
 
 
@@ -95,18 +94,21 @@ def clients(service: Mapping[str, Any]) -> List[str]:
 
 def admission(service: Mapping[str, Any]) -> List[str]:
     """Return the rules of who connects: who a client is, is only known once the header of its proxy has been read."""
-    (of_proxies, proxies), (of_allow, allowed) = (_sources(service[key], key) for key in ("accept_proxy", "allow"))
-    stage = "session" if proxies else "connection"
-    rules = [f"tcp-request connection expect-proxy layer4 if {proxies}"] if proxies else []
-    return [*of_proxies, *of_allow, *rules, *([f"tcp-request {stage} reject unless {allowed}"] if allowed else [])]
+    stage = "session" if service["accept_proxy"] else "connection"
+    rules = {
+        "accept_proxy": "tcp-request connection expect-proxy layer4 if",
+        "allow": f"tcp-request {stage} reject unless",
+    }
+    return [line for key, rule in rules.items() if service[key] for line in _lines(rule, service[key], f"onprem_{key}")]
 
 
-def _sources(networks: Sequence[str], name: str) -> Tuple[List[str], str]:
-    """Return the condition that a client is in some networks, '' for none, and the lines that it needs before it."""
-    if len(networks) <= ON_A_LINE:
-        return [], f"{{ src {' '.join(networks)} }}" if networks else ""
-    parts = [networks[at : at + ON_A_LINE] for at in range(0, len(networks), ON_A_LINE)]
-    return [f"acl {name} src {' '.join(part)}" for part in parts], name
+def _lines(rule: str, networks: Sequence[str], name: str) -> Iterator[str]:
+    """Yield a rule about clients in some networks. Those that are too many for a line are an ACL of several."""
+    at_most = LINE_WORDS - len(f"{rule} {{ src }}".split())
+    parts = [" ".join(networks[at : at + at_most]) for at in range(0, len(networks), at_most)]
+    if len(parts) > 1:
+        yield from (f"acl {name} src {part}" for part in parts)
+    yield f"{rule} {name}" if len(parts) > 1 else f"{rule} {{ src {parts[0]} }}"
 
 
 def _of_tls(service: Mapping[str, Any]) -> List[str]:

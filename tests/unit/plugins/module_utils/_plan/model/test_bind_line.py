@@ -183,15 +183,21 @@ def test_the_agent_reads_no_header():
 
 def test_many_networks_are_on_several_lines_as_haproxy_reads_64_words_of_one(tmp_path):
     networks = [f"198.51.100.{number}" for number in range(120)]
-    web = {**WEB, "accept_proxy": networks[:51], "allow": networks}
-    lines = accepted(rendered([web]), tmp_path)
+    lines = accepted(rendered([{**WEB, "accept_proxy": networks[:57], "allow": networks}]), tmp_path)
     of_acl = [line.split() for line in lines if line.startswith("acl ")]
-    assert [len(words) - 3 for words in of_acl] == [50, 1, 50, 50, 20]
-    assert [network for words in of_acl for network in words[3:]] == [*networks[:51], *networks]
+    assert [len(words) - 3 for words in of_acl] == [56, 1, 57, 57, 6]
+    assert [network for words in of_acl for network in words[3:]] == [*networks[:57], *networks]
     assert [line for line in lines if line.startswith("tcp-request")] == [
-        "tcp-request connection expect-proxy layer4 if accept_proxy",
-        "tcp-request session reject unless allow",
+        "tcp-request connection expect-proxy layer4 if onprem_accept_proxy",
+        "tcp-request session reject unless onprem_allow",
     ]
+
+
+def test_as_many_networks_as_one_line_has_room_for_stay_on_it(tmp_path):
+    networks = [f"198.51.100.{number}" for number in range(57)]
+    for given in ({"allow": networks}, {"accept_proxy": networks[:56]}):
+        lines = accepted(rendered([{**WEB, **given}]), tmp_path)
+        assert [len(line.split()) for line in lines if line.startswith(("tcp-request", "acl"))] == [64]
 
 
 @pytest.mark.parametrize("number, is_too_long", [(27, False), (28, True)])
