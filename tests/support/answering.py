@@ -9,7 +9,10 @@ import json
 import re
 
 BIND = re.compile(r"bind \[?([^\] ]+?)\]?:(\d+)(.*)")
-ALLOW = re.compile(r"tcp-request connection reject unless \{ src (.+) \}")
+ALLOW = re.compile(r"tcp-request (?:connection|session) reject unless \{ src (.+) \}")
+PROXIES = re.compile(r"tcp-request connection expect-proxy layer4 if \{ src (.+) \}")
+# What a check of the host itself does not get over: it has no certificate, no name and no header, and is on no link.
+UNANSWERED = ("verify required", "strict-sni", "accept-proxy", "interface ")
 PATH = re.compile(r'(?:monitor-uri|stats uri|use-service prometheus-exporter if \{ path) "?([^" ]+)')
 
 
@@ -23,6 +26,9 @@ def _in_section(text, question):
     lines = [line.strip() for line in text.splitlines()]
     allow = [network for line in lines for found in ALLOW.findall(line) for network in found.split()]
     paths = [path for line in lines for path in PATH.findall(line)]
+    proxies = [network for line in lines for found in PROXIES.findall(line) for network in found.split()]
+    if proxies and _passes(proxies, [], question):
+        return False
     if "http-request auth" in text or not _passes(allow, paths, question):
         return False
     binds = [found.groups() for line in lines for found in [BIND.match(line)] if found]
@@ -36,8 +42,10 @@ def _there(binds, question):
 
 
 def _over(options, is_http, question):
+    if any(f" {word}" in options for word in UNANSWERED):
+        return False
     if " ssl " in options:
-        return question["tls"] and " verify required" not in options
+        return question["tls"]
     return not question["tls"] or not is_http
 
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 # The kinds: a file or a folder, one with others of its name beside it, one with such names in its lines, several files.
 PLAIN, CERTIFICATE, LIST, PATTERN = "plain", "certificate", "list", "pattern"
-# What haproxy reads beside a certificate. Each of the three kinds of keys may have its own.
-BESIDE = (".key", ".ocsp", ".issuer", ".sctl")
+# Each of the three kinds of keys may have its own certificate.
 KEYS = (".rsa", ".ecdsa", ".dsa")
 
 

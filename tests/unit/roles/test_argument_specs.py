@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     haproxy,
     instances,
     services,
+    tls,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.paths import ROLES
@@ -48,7 +49,7 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("haproxy")["haproxy_services"], services.SERVICE),
         (options("haproxy")["haproxy_services"]["options"]["check"], services.CHECK),
         (options("haproxy")["haproxy_services"]["options"]["check"]["options"]["steps"], config.STEP),
-        (options("haproxy")["haproxy_services"]["options"]["tls"], services.TLS),
+        (options("haproxy")["haproxy_services"]["options"]["tls"], tls.TLS),
         (options("haproxy")["haproxy_services"]["options"]["routes"], services.ROUTE),
         (options("haproxy")["haproxy_monitors"], config.MONITOR),
         (options("keepalived")["keepalived_instances"], instances.INSTANCE),

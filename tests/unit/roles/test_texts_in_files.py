@@ -20,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import P
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import readers
+from support.certificates import certificate
 from support.marks import as_root
 from support.rendering import haproxy, haproxy_model, haproxy_unit, keepalived, keepalived_model
 from support.scope import FULL
@@ -73,6 +74,8 @@ HAPROXY = {
     "haproxy_services:path": TEXT.map(lambda text: f"/{text}"),
     "haproxy_services:host": TEXT.map(lambda text: f"h{text}"),
     "haproxy_services:ca": NAME.map(lambda text: f"ca{text}"),
+    "haproxy_services:certificate": NAME.map(lambda text: f"own{text}"),
+    "haproxy_services:bind_option": TEXT.map(lambda text: f"name {shlex.quote(f'n{text}')}"),
     "haproxy_services:frontend_lines": TEXT.map(lambda text: [f"# {text}"]),
     "haproxy_services:backend_lines": TEXT.map(lambda text: [f"# {text}"]),
     "haproxy_monitors:name": TEXT.map(lambda text: f"m{text}"),
@@ -89,6 +92,8 @@ HAPROXY_ORDINARY = {
     "haproxy_services:path": "/healthz",
     "haproxy_services:host": "web.example",
     "haproxy_services:ca": "ca.pem",
+    "haproxy_services:certificate": "own.pem",
+    "haproxy_services:bind_option": "name n",
     "haproxy_monitors:name": "ready",
     "haproxy_monitors:path": "/ready",
 }
@@ -104,6 +109,9 @@ def of_haproxy(values, folder):
     ca = f"{folder}/{service.pop('ca')}"
     check = {"type": "https", "verify": True, "path": service.pop("path"), "host": service.pop("host"), "ca": ca}
     server = {"name": service.pop("server"), "address": service.pop("address"), "options": [service.pop("option")]}
+    certificate = f"{folder}/{service.pop('certificate')}"
+    service["tls"] = {"certificate": [certificate]}
+    service["bind_options"] = [service.pop("bind_option")]
     monitor = {"name": values["haproxy_monitors:name"], "path": values["haproxy_monitors:path"], "port": 9444}
     return {
         "services": [{**service, "port": 443, "servers": [server], "check": check}],
@@ -114,11 +122,8 @@ def of_haproxy(values, folder):
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
-    """The text of a certificate."""
-    file = tmp_path_factory.mktemp("authority") / "ca.pem"
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "/dev/null")
-    subprocess.run(["openssl", "req", "-x509", *key, "-subj", "/CN=ca", "-out", file], check=True, capture_output=True)
-    return file.read_text()
+    """The text of a certificate with its key."""
+    return certificate(tmp_path_factory.mktemp("authority"), "ca").read_text()
 
 
 @many
@@ -126,10 +131,13 @@ def authority(tmp_path_factory):
 def test_haproxy_reads_back_what_the_user_wrote(values, authority, tmp_path):
     found = accepted(values, HAPROXY_ORDINARY, lambda each: haproxy_model(**of_haproxy(each, tmp_path))["faults"])
     file, ca = tmp_path / "haproxy.cfg", tmp_path / found["haproxy_services:ca"]
-    ca.write_text(authority)
+    own = tmp_path / found["haproxy_services:certificate"]
+    for each in (ca, own):
+        each.write_text(authority)
     file.write_text(haproxy(**of_haproxy(found, tmp_path)))
     assert said("haproxy", "-c", "-f", str(file)) == ""
     ca.unlink()
+    own.unlink()
     lines = readers.haproxy_cfg(file.read_text())
     host, server, at, option = (found[f"haproxy_services:{key}"] for key in ("host", "server", "address", "option"))
     wanted = [
@@ -144,6 +152,9 @@ def test_haproxy_reads_back_what_the_user_wrote(values, authority, tmp_path):
         ["hard-stop-after", found.get("haproxy_hard_stop_after", "1h")],
     ]
     assert [line for line in wanted if line not in lines] == []
+    bound = next(line for line in lines if line[0] == "bind" and line[1].endswith(":443"))
+    of_tls = ["ssl", "crt", str(own), *shlex.split(found["haproxy_services:bind_option"])]
+    assert [word for word in bound[2:] if word != "v6only"] == of_tls
     assert len(lines) == len(readers.haproxy_cfg(haproxy(**of_haproxy(HAPROXY_ORDINARY, tmp_path))))
     metrics = found.get("haproxy_metrics_path", "/metrics")
     assert ["http-request", "use-service", "prometheus-exporter", "if", "{", "path", metrics, "}"] in lines

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""When a certificate expires: its notAfter (RFC 5280, 4.1), and which one it is. Pure; Python's ssl shows both of
-connections alone.
+"""When a certificate or a list of revoked ones expires (RFC 5280, 4.1 and 5.1), and which certificate it is. Pure;
+Python's ssl shows this of connections alone.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import re
 from typing import List, NamedTuple, Optional
 
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
-VERSION = 0xA0
+REVOKED = re.compile(r"-----BEGIN X509 CRL-----(.*?)-----END X509 CRL-----", re.DOTALL)
+VERSION, INTEGER = 0xA0, 0x02
 UTC_TIME, GENERALIZED_TIME = 0x17, 0x18
 TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z")
 LONG = 0x80  # a length of several bytes
+BESIDE = (".key", ".ocsp", ".issuer", ".sctl")  # how files end that haproxy reads beside a certificate
 
 
 class Item(NamedTuple):
@@ -32,6 +34,15 @@ def expires(text: str) -> Optional[int]:
         return _not_after(_der(text))
     except (ValueError, IndexError):
         return None
+
+
+def next_update(text: str) -> Optional[int]:
+    """Return when the first of some lists of revoked certificates in PEM expires; None if that is not known."""
+    try:
+        known = [_next_update(base64.b64decode(found)) for found in REVOKED.findall(text)]
+    except (ValueError, IndexError):
+        return None
+    return min((at for at in known if at is not None), default=None)
 
 
 def fingerprint(text: str) -> str:
@@ -57,6 +68,14 @@ def _not_after(der: bytes) -> int:
     # The version may be left out. Then: the serial number, the algorithm, the issuer, the validity.
     validity = fields[4 if fields[0].tag == VERSION else 3]
     return _seconds(_items(validity.content)[1])
+
+
+def _next_update(der: bytes) -> Optional[int]:
+    (revoked,) = _items(der)[:1]
+    fields = _items(_items(revoked.content)[0].content)
+    # The version may be left out. Then: the algorithm, the issuer, this update, and the next one, which may be, too.
+    following = fields[4 if fields[0].tag == INTEGER else 3 :][:1]
+    return _seconds(following[0]) if following and following[0].tag in (UTC_TIME, GENERALIZED_TIME) else None
 
 
 def _seconds(time: Item) -> int:

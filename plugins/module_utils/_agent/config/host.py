@@ -8,7 +8,9 @@ import os
 import pwd
 import socket
 import stat
-from typing import Iterator, Optional, Set, Tuple
+from typing import Iterator, List, Optional, Set, Tuple
+
+from .certificates import BESIDE
 
 ROOT = 0
 
@@ -18,6 +20,17 @@ def has_interface(name: str) -> bool:
         return socket.if_nametoindex(name) > 0
     except OSError:
         return False
+
+
+def certificate_files(path: str) -> List[str]:
+    """Return the files of which haproxy shows the certificates for a name behind `crt`; of a folder in their order."""
+    if not os.path.isdir(path):
+        return [path]
+    try:
+        there = sorted(entry.path for entry in os.scandir(path) if not entry.name.startswith("."))
+    except OSError:
+        return []
+    return [each for each in there if not each.endswith(BESIDE) and os.path.isfile(each)]
 
 
 def authorities(path: str) -> Optional[str]:

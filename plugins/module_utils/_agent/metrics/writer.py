@@ -12,6 +12,7 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
 
+from ..config.host import certificate_files
 from ..net.netlink import AddressGone, AddressUpdated, Lost, Netlink
 from ..runtime import status_socket
 from ..runtime.log import Log
@@ -34,7 +35,7 @@ Read = Callable[[], Optional[Report]]
 class Options(NamedTuple):
     """The files of which it reports as well."""
 
-    certificates: Sequence[str] = ()  # of haproxy's services
+    certificates: Sequence[str] = ()  # of haproxy's services: files, and folders of them
     haproxy_socket: str = ""  # at which haproxy says which ones it serves; '' without haproxy
     drill: str = DRILL  # which the role drill writes
 
@@ -62,7 +63,8 @@ class Writer:
         return host.text(facts, found or host.silent(self._last), others)
 
     def _certificates(self) -> Dict[str, served.Served]:
-        return served.read(self._options.certificates, served.ask_at(self._options.haproxy_socket), _text)
+        files = [file for path in self._options.certificates for file in certificate_files(path)]
+        return served.read(files, served.ask_at(self._options.haproxy_socket), _text)
 
     def _router(self) -> Optional[Report]:
         try:

@@ -12,7 +12,8 @@ from typing import Optional
 from ..._agent.config import host
 
 ROOT = "root"
-CERTIFICATE, PRIVATE_KEY, ENCRYPTED = "CERTIFICATE-----", "PRIVATE KEY-----", "ENCRYPTED"  # in PEM, RFC 7468 and 1421
+# In PEM, RFC 7468 and 1421.
+CERTIFICATE, PRIVATE_KEY, ENCRYPTED, REVOKED = "CERTIFICATE-----", "PRIVATE KEY-----", "ENCRYPTED", "X509 CRL-----"
 ENOUGH = 1024 * 1024  # bytes, more than a certificate with its chain has
 
 
@@ -21,8 +22,25 @@ def authorities(path: str) -> Optional[str]:
     return host.authorities(path) or host.exposed(path, ROOT)
 
 
+def revoked(path: str) -> Optional[str]:
+    """Return what is wrong with a file of the lists of revoked certificates, or None."""
+    import ssl  # large, and rarely needed
+
+    try:
+        if REVOKED not in _read(path):
+            return "there is no list of revoked certificates in it (PEM, X509 CRL)."
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError:
+        return "OpenSSL cannot read the list of revoked certificates in it."
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}."
+    return host.exposed(path, ROOT)
+
+
 def certificate(path: str) -> Optional[str]:
     """Return what is wrong with a certificate or its private key, which is in its file or beside it, or None."""
+    if os.path.isdir(path):
+        return "there is no certificate in this folder: put them there, each with its private key."
     try:
         return _pair(path)
     except OSError as error:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which certificates that haproxy serves, or would serve, have expired or soon will.
+"""Which certificates that haproxy serves, or would serve, have expired or soon will, and lists of revoked ones.
 
 One that has expired is refused, unless haproxy serves it already, here or on another member: then the harm is done, and
 a run that was refused could not mend anything else, nor replace a member. That is said instead. Where no record says
@@ -20,7 +20,7 @@ from ..._shared.load_records import Record, read_record, record_of
 from . import loaded_files
 
 DAY = 86400
-SOON = 14 * DAY  # as the alert has it
+SOON, SOON_OF_LISTS = 14 * DAY, DAY  # the first as the alert has it
 MEND = "put a renewed one there on every member"
 HAPROXY_CONFIG = CONFIGS[UNITS[NATIVE].balancer]
 
@@ -33,7 +33,7 @@ def refusals(paths: Iterable[str], served_elsewhere: Collection[str] = ()) -> Di
     record = _record()
     expired = {path: at for path, at in _expire(paths).items() if at <= _now()}
     return {
-        path: f"it expired on {_date(at)}, and clients would refuse it: {MEND}."
+        path: f"it expired on {_date(at)}, and {_refused(path, 'clients would refuse it')}: {MEND}."
         for path, at in expired.items()
         if not _is_served(path, record) and loaded_files.checksum(path) not in served_elsewhere
     }
@@ -53,14 +53,24 @@ def of_host(services: Sequence[str]) -> List[str]:
     """
     config = _record().config or HAPROXY_CONFIG
     every = dict.fromkeys([*services, *loaded_files.certificates(loaded_files.text(config), config)])
-    return [_sentence(path, at, at - _now()) for path, at in _expire(every).items() if at - _now() < SOON]
+    expire = _expire(every).items()
+    return [_sentence(path, at) for path, at in expire if at - _now() < (SOON_OF_LISTS if _is_list(path) else SOON)]
 
 
-def _sentence(path: str, at: int, left: float) -> str:
-    mend = f"{MEND} and run this again, or reload haproxy"
+def _sentence(path: str, at: int) -> str:
+    mend, left = f"{MEND} and run this again, or reload haproxy", at - _now()
     if left <= 0:
-        return f"{path} expired on {_date(at)}, and clients refuse it: {mend}."
+        return f"{path} expired on {_date(at)}, and {_refused(path, 'clients refuse it')}: {mend}."
     return f"{path} expires on {_date(at)}, in {left / DAY:.0f} days: {mend}."
+
+
+def _refused(path: str, of_certificate: str) -> str:
+    return "haproxy refuses every client's certificate" if _is_list(path) else of_certificate
+
+
+def _is_list(path: str) -> bool:
+    """Whether a file has lists of revoked certificates, which are renewed each day or week."""
+    return certificates.next_update(loaded_files.text(path)) is not None
 
 
 def _now() -> float:
@@ -78,7 +88,8 @@ def _is_served(path: str, record: Record) -> bool:
 
 
 def _expire(paths: Iterable[str]) -> Dict[str, int]:
-    found = {path: certificates.expires(loaded_files.text(path)) for path in paths}
+    texts = {path: loaded_files.text(path) for path in paths}
+    found = {path: certificates.next_update(text) or certificates.expires(text) for path, text in texts.items()}
     return {path: at for path, at in found.items() if at is not None}
 
 

@@ -14,9 +14,11 @@ import posixpath
 import re
 from typing import Iterator, List, Mapping
 
+from ..._agent.config import host
+from ..._agent.config.certificates import BESIDE
 from ..._shared.engines import HAPROXY
 from ..._shared.load_records import NAMED
-from ..._shared.loaded_files import BESIDE, CERTIFICATE, KEYS, LIST, PATTERN, Named
+from ..._shared.loaded_files import CERTIFICATE, KEYS, LIST, PATTERN, Named
 
 OF_LIST = re.compile(r"^\s*([^\s#]+)", re.MULTILINE)
 SHOWN = 3  # of the files that have changed
@@ -43,9 +45,13 @@ def paths(program: str, config: str) -> Iterator[str]:
 def certificates(given: str, config: str) -> Iterator[str]:
     """Yield the files with certificates that haproxy would show, or its servers, with a configuration of this text."""
     for named in NAMED[HAPROXY](given, config):
-        for path in _paths(named) if named.kind in (CERTIFICATE, LIST) else ():
+        for path in _shown(named) if named.kind in (CERTIFICATE, LIST) else ():
             if not path.endswith(BESIDE) and os.path.isfile(path):
                 yield path
+
+
+def _shown(named: Named) -> List[str]:
+    return host.certificate_files(named.path) if os.path.isdir(named.path) else _paths(named)
 
 
 def _paths(named: Named) -> List[str]:

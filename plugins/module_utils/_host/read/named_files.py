@@ -24,6 +24,7 @@ TLS: Dict[str, Judge] = {
     "certificate": certificates.certificate,
     "key": certificates.key,
     "ca": certificates.authorities,
+    "crl": certificates.revoked,
 }
 
 
@@ -35,30 +36,38 @@ def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
     :param named: ``notify``, the ``script_user`` that runs it, ``down_file``, ``metrics_file``, ``services``, and
         ``programs``, each a ``{key, command, user}``; each may be missing
     """
-    expired = expiry.refusals(certificate_paths(named))
     found = [
         *((one["key"], one["command"], _notify(one["command"], one["user"])) for one in named.get("programs") or ()),
         ("notify", named.get("notify"), _notify(named.get("notify"), named.get("script_user") or ROOT)),
         ("down_file", named.get("down_file"), _down_file(named.get("down_file"))),
         ("metrics_file", named.get("metrics_file"), _metrics_file(named.get("metrics_file"))),
-        *((key, path, wrong(path) or expired.get(path)) for key, path, wrong in _certificates(named.get("services"))),
+        *((key, option, _interface(option)) for key, option in _bind_options(named.get("services"))),
     ]
     return [
-        {
-            "key": key,
-            "value": _shown(key, str(value)),
-            "wrong": wrong,
-            "expired": loaded_files.checksum(value) if wrong == expired.get(value) else "",
-        }
-        for key, value, wrong in found
-        if wrong
+        *(
+            {"key": key, "value": _shown(key, str(value)), "wrong": wrong, "expired": ""}
+            for key, value, wrong in found
+            if wrong
+        ),
+        *_unfit_certificates(named),
     ]
+
+
+def _unfit_certificates(named: Dict[str, Any]) -> Iterator[Dict[str, str]]:
+    expired = expiry.refusals(certificate_paths(named))
+    for key, path, file, judge in _certificates(named.get("services")):
+        wrong = judge(file)
+        said = wrong or expired.get(file)
+        if said:
+            where = "" if file == path else f"{os.path.basename(file)} in it is refused, "
+            checksum = "" if wrong else loaded_files.checksum(file)
+            yield {"key": key, "value": path, "wrong": f"{where}{said}", "expired": checksum}
 
 
 def certificate_paths(named: Dict[str, Any]) -> List[str]:
-    """Return the paths of the certificates that services show."""
-    every = _certificates(named.get("services"))
-    return [path for _key, path, judge in every if judge is certificates.certificate]
+    """Return the files with the certificates that services show, and with lists of revoked ones."""
+    expiring = (certificates.certificate, certificates.revoked)
+    return [file for _key, _path, file, judge in _certificates(named.get("services")) if judge in expiring]
 
 
 def _shown(key: str, value: str) -> str:
@@ -107,8 +116,27 @@ def _others(path: str, is_own: Callable[[str], bool]) -> Optional[str]:
         return f"the file there cannot be read ({error.strerror}): {NEW}"
 
 
-def _certificates(services: Any) -> Iterator[Tuple[str, str, Judge]]:
-    """Yield the place of each certificate, its path, and what judges it."""
+def _interface(option: str) -> Optional[str]:
+    """haproxy tests a configuration without binding to an interface, and then could not start."""
+    try:
+        words = shlex.split(option)
+    except ValueError:
+        return None
+    named = [word for before, word in zip(words, words[1:]) if before == "interface"]
+    missing = [name for name in named if not host.has_interface(name)]
+    return f"this host has no interface {missing[0]}: name one that it has." if missing else None
+
+
+def _bind_options(services: Any) -> Iterator[Tuple[str, str]]:
+    for place, service in _items("services", services):
+        options = service.get("bind_options")
+        for each in options if isinstance(options, list) else []:
+            if isinstance(each, str):
+                yield f"{place}.bind_options", each
+
+
+def _certificates(services: Any) -> Iterator[Tuple[str, str, str, Judge]]:
+    """Yield the place of each certificate, the path that is named there, a file at that, and what judges it."""
     for place, service in _items("services", services):
         for where, backend in [(place, service), *_items(f"{place}.routes", service.get("routes"))]:
             yield from _paths(f"{where}.check", backend.get("check"), {"ca": host.authorities})
@@ -120,8 +148,11 @@ def _items(place: str, given: Any) -> List[Tuple[str, Dict[str, Any]]]:
     return [(place_of(place, at, item), item) for at, item in items if isinstance(item, dict)]
 
 
-def _paths(place: str, given: Any, judges: Dict[str, Judge]) -> Iterator[Tuple[str, str, Judge]]:
+def _paths(place: str, given: Any, judges: Dict[str, Judge]) -> Iterator[Tuple[str, str, str, Judge]]:
     for key, judge in judges.items():
-        path = given.get(key) if isinstance(given, dict) else None
-        if isinstance(path, str) and path.startswith("/"):
-            yield f"{place}.{key}", path, judge
+        value = given.get(key) if isinstance(given, dict) else None
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, str) and path.startswith("/"):
+                files = host.certificate_files(path) if key == "certificate" else []
+                for file in files or [path]:
+                    yield f"{place}.{key}", path, file, judge

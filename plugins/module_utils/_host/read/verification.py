@@ -45,7 +45,11 @@ def faults(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
         if service["port"] not in served:
             found.append(f"{programs[0]} does not listen on port {service['port']} for service {service['name']}.")
     vips = [vip["address"] for vip in plan["vips"]]
+    own = {info["address"] for info in observed["addresses"]}
+    from_outside = {service["port"] for service in plan["services"] if service.get("from_outside")}
     for address, port in plan["targets"]:
+        if address in own and port in from_outside:
+            continue
         if f"{address} {port}" not in observed["reached"]:
             through = "through the VIP " if address in vips else ""
             found.append(f"nothing answers {through}at {address} port {port}.")

@@ -15,10 +15,12 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._shared import events
+from ..model import bind_line
 
 HTTP, HTTPS = "http", "https"
 HTTP_PORTS, TLS_PORTS = (80, 8080), (443, 6443, 8443)  # of services of which nothing else is known
 CONNECTS, SENT = "connects only", "drill_send"
+HEADER = "PROXY UNKNOWN\r\n"  # of a proxy's own connection: who connects is the client
 HTTP_REQUEST = re.compile(r"[A-Z]+ \S+ HTTP/1\.[01](\r?\n|$)")
 
 Service = Mapping[str, Any]
@@ -118,8 +120,15 @@ def _of_vip(plan: Mapping[str, Any], vip: str, send: str) -> List[Question]:
     port = _port(services, send)
     if send:
         return [Question(vip, port, SENT, gateway_errors_fail=False)]
-    kinds = _kinds(port, services[port])
-    return [_question(vip, port, kind, services[port]) for kind in kinds] or [Question(vip, port, CONNECTS)]
+    plain = [_question(vip, port, kind, services[port]) for kind in _kinds(port, services[port])]
+    return [each for one in plain for each in _ways(one, services[port])] or [Question(vip, port, CONNECTS)]
+
+
+def _ways(plain: Question, service: Optional[Service]) -> List[Question]:
+    """Return how a service may be asked that expects the header of a proxy from some or all. TLS is asked without."""
+    headed = plain._replace(words=f"{plain.words} behind a PROXY header", send=HEADER + plain.send)
+    from_some, from_all = bool(service and service.get("accept_proxy")), bind_line.is_behind_proxy(service or {})
+    return [*([] if from_all else [plain]), *([headed] if (from_some or from_all) and not plain.tls else [])]
 
 
 def sent(question: Mapping[str, Any], send: str) -> str:

@@ -53,7 +53,7 @@ from ..members.hosts import (
 )
 from ..members.openings import Clients
 from ..members.subnets import Placement, placeholder_host
-from ..model import agent, answers, destinations, drill_records, values
+from ..model import agent, answers, bind_line, destinations, drill_records, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Move, Plan, Router, Undo, Vip
 from ..model.variables import as_role_variables, read_given
@@ -403,7 +403,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         asked=still_asked.to_answer(_asked(member, judged), kept, watching),
         expected=Expected(
             vips=found.vips,
-            services=[{"name": each["name"], "port": each["port"]} for each in found.listeners(name)],
+            services=[bind_line.expected(each) for each in found.listeners(name)],
             targets=found.targets,
             units=[unit for unit, it_runs in zip(units, runs) if it_runs],
             programs=list(engines.PROGRAMS[choice.engine]),

@@ -223,7 +223,7 @@ def _metrics(about: About) -> Unit:
 
 def _metrics_command(about: About, file: str) -> str:
     services = json.loads(about.plan["balancer"]["services"])
-    certificates = [service["tls"]["certificate"] for service in services if service.get("tls")]
+    certificates = [path for service in services if service.get("tls") for path in service["tls"]["certificate"]]
     has_haproxy = about.plan["engine"] == engines.NATIVE and not about.plan["pods"] and services
     words = [about.command(paths.archive("metrics")), "metrics --file", file]
     words += ["--haproxy-socket", about.socket] if has_haproxy else []

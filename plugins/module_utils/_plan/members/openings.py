@@ -7,6 +7,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, List, Mapping, Sequence
 
+from ..model import bind_line
 from ..model.plan import Firewall, Router
 
 Clients = Dict[int, List[str]]  # the networks that may connect to a port; none for everybody
@@ -16,7 +17,7 @@ def of_listeners(listeners: Sequence[Mapping[str, Any]]) -> Clients:
     """Return the clients of services. A port that two of them share is open for the clients of both."""
     found: Clients = {}
     for listener in listeners:
-        port, allowed = listener["port"], listener["allow"]
+        port, allowed = listener["port"], bind_line.clients(listener)
         earlier = found.setdefault(port, list(allowed))
         found[port] = list(dict.fromkeys([*earlier, *allowed])) if earlier and allowed else []
     return found

@@ -192,6 +192,11 @@ def beyond(services: List[Settings], prefix: str) -> Faults:
 def _beyond(service: Settings, place: str) -> Iterator[str]:
     if service["frontend_lines"]:
         yield _refused(f"{place}.frontend_lines")
+    if service["bind_options"]:
+        options = ", ".join(map(repr, service["bind_options"]))
+        yield f"{place}.bind_options has {options}, which only HAProxy has: leave it out, or use HAProxy."
+    if service["accept_proxy"]:
+        yield f"{place}.accept_proxy is set, and the agent reads no header of a proxy: leave it out, or use HAProxy."
     if service["tls"]:
         yield (
             f"{place}.tls is set, and the agent relays TLS as it comes, without a certificate of its own: leave it "

@@ -18,7 +18,9 @@ from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
 from ..._agent.config.schema import Faults
 from ..._agent.proxy.rules import Claim
 from ..._agent.proxy.settings import Place, places
+from . import bind_line
 from .services import listeners
+from .tls import REQUIRED
 
 LOCALHOST = "localhost"
 PLAIN, TLS = False, True
@@ -32,21 +34,26 @@ class Listener(NamedTuple):
     over: Tuple[bool, ...] = (PLAIN, TLS)  # whether over TLS
     allow: Sequence[str] = ()  # the networks that are let in; none for everybody
     paths: Optional[Sequence[str]] = None  # what the path begins with; None for every path
+    proxies: Sequence[str] = ()  # the networks of which the header of a proxy is expected
 
 
 def of_services(services: Sequence[Mapping[str, Any]]) -> List[Listener]:
     return [
-        Listener(place, _over(each), each["allow"])
+        Listener(place, _over(each), each["allow"], proxies=each["accept_proxy"])
         for each in listeners([dict(service) for service in services])
         for place in places(each["bind"], each["port"])
     ]
 
 
 def _over(service: Mapping[str, Any]) -> Tuple[bool, ...]:
-    """A check has no certificate of its own. What is only relayed may be TLS."""
+    """A check has no certificate of its own and no header of a proxy, names no server in TLS, and comes from the host
+    itself. What is only relayed may be TLS.
+    """
+    if bind_line.link(service) or bind_line.is_behind_proxy(service):
+        return ()
     tls = service["tls"]
     if tls and service["port"] != tls["redirect"]:
-        return () if tls["ca"] else (TLS,)
+        return () if (tls["ca"] and tls["verify"] == REQUIRED) or tls["strict_sni"] else (TLS,)
     return (PLAIN,) if tls or service["mode"] == HTTP else (PLAIN, TLS)
 
 
@@ -109,5 +116,8 @@ def _addresses(address: str) -> List[str]:
 
 def _lets_in(listener: Listener, address: str) -> bool:
     """A host that connects to an address of its own does so from this address."""
-    networks = [ipaddress.ip_network(network) for network in listener.allow]
-    return not networks or any(ipaddress.ip_address(address) in network for network in networks)
+    return (not listener.allow or _is_in(listener.allow, address)) and not _is_in(listener.proxies, address)
+
+
+def _is_in(networks: Sequence[str], address: str) -> bool:
+    return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)

@@ -16,7 +16,7 @@ from ..._agent.config.schema import Faults, place_of
 from ..._agent.proxy import rules
 from ..._agent.proxy.rules import Claim
 from ..._agent.proxy.settings import ANY, ANY6, Place
-from . import answers
+from . import answers, bind_line
 from .services import listeners
 
 Item = Dict[str, Any]
@@ -33,7 +33,15 @@ def clashes(services: Sequence[Item], others: List[Claim]) -> Faults:
 
     :param others: what listens besides the services
     """
-    return rules.clashes([*rules.claims(listeners(list(services)), [], None), *others])
+    by_link: Dict[str, List[Item]] = {}
+    for service in services:
+        by_link.setdefault(bind_line.link(service), []).append(service)
+    every = {"": [], **by_link}
+    return [
+        fault
+        for link, there in every.items()
+        for fault in rules.clashes([*rules.claims(listeners(there), [], None), *([] if link else others)])
+    ]
 
 
 def of_monitors(monitors: Sequence[Item]) -> List[Claim]:

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, asked, binds, fallback, loops, pace, raw_lines, secrets, values
+from . import answers, asked, bind_line, binds, fallback, loops, pace, raw_lines, secrets, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -137,7 +137,10 @@ def model(
 
 def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
     """Return a model as the template takes it: its services are JSON, each with its backends."""
-    services = [fallback.with_backends(service, found["tuning"]) for service in found["services"]]
+    services = [
+        {**fallback.with_backends(service, found["tuning"]), **bind_line.words(service)}
+        for service in found["services"]
+    ]
     return {**found, "services": json.dumps(services)}
 
 

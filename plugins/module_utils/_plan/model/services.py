@@ -17,7 +17,6 @@ from ..._agent.config.schema import (
     anything,
     list_of,
     place_of,
-    port,
     read,
     read_list,
     refused,
@@ -28,17 +27,18 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import pace, raw_lines
-from .values import balance, is_name, optional, path, path_prefix, protocol, server_address, server_options
+from . import bind_line, pace, raw_lines, tls
+from .values import balance, is_name, path_prefix, server_address, server_options
 
 ANY = "*"
-HTTPS_PORT = 443  # to which a redirect leads
 
 SERVICE = {
     **config.SERVICE,
     "balance": config.SERVICE["balance"]._replace(check=balance),
     "tls": Field(anything),
     "routes": Field(list_of(anything), []),
+    "bind_options": Field(bind_line.bind_options, []),
+    "accept_proxy": config.SERVICE["allow"],
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
 }
@@ -54,14 +54,6 @@ SERVER = {
     **config.SERVER,
     "address": Field(server_address, required=True),
     "options": Field(server_options, []),
-}
-# The names of the files are words of haproxy.cfg, which the template quotes.
-TLS = {
-    "certificate": Field(path, required=True),
-    "key": Field(optional(path), ""),
-    "ca": Field(optional(path), ""),
-    "alpn": Field(list_of(protocol), []),
-    "redirect": Field(port),
 }
 # How long a check may take is a variable of the roles, the same for all services.
 CHECK = {
@@ -103,8 +95,9 @@ def planned(given: Any) -> Any:
 def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     service = _read_backend(given, place, faults, SERVICE)
     if service["tls"] is not None:
-        service["tls"] = read(TLS, service["tls"], f"{place}.tls", faults)
-        faults.extend(_tls_faults(service, f"{place}.tls"))
+        service["tls"] = read(tls.TLS, service["tls"], f"{place}.tls", faults)
+        faults.extend(tls.faults(service, f"{place}.tls"))
+    faults.extend(bind_line.faults(service, place))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
     faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
     return service
@@ -158,17 +151,6 @@ def resolved_names(services: List[Dict[str, Any]]) -> List[str]:
     every = [backend for service in services for _place, backend in backends(service, "")]
     servers = [server for backend in every for server in backend["servers"]]
     return list(dict.fromkeys(server["address"] for server in servers if is_name(server["address"])))
-
-
-def _tls_faults(service: Dict[str, Any], place: str) -> Iterator[str]:
-    tls = service["tls"]
-    if tls["key"] and tls["key"] != f"{tls['certificate']}.key":
-        yield (
-            f"{place}.key is {tls['key']}: HAProxy reads the key from the certificate's file, or from "
-            f"{tls['certificate']}.key: rename it, or leave it out where the certificate's file has it."
-        )
-    if tls["redirect"] and service["port"] != HTTPS_PORT:
-        yield f"{place}.redirect leads to port {HTTPS_PORT}, and the service has port {service['port']}: leave it out."
 
 
 def listeners(services: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import certificates
+from support.certificates import Authority
 
 DAY = 86400
 
@@ -36,3 +37,20 @@ def test_it_expires_when_openssl_says(tmp_path, days):
 )
 def test_what_is_no_certificate_does_not_expire(text):
     assert certificates.expires(text) is None
+
+
+@pytest.mark.parametrize("days", [10, 20_000], ids=["UTCTime", "GeneralizedTime from 2050 on"])
+def test_a_list_of_revoked_ones_expires_when_openssl_says(tmp_path, days):
+    file = Authority(tmp_path).revoked(days=days)
+    found = certificates.next_update(file.read_text())
+    assert found == pytest.approx(time.time() + days * DAY, abs=300)
+    earlier = Authority(tmp_path, "other").revoked(days=5).read_text()
+    assert certificates.next_update(file.read_text() + earlier) == pytest.approx(time.time() + 5 * DAY, abs=300)
+    assert certificates.expires(file.read_text()) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----"], ids=["empty", "a part of one"]
+)
+def test_what_is_no_list_does_not_expire(text):
+    assert certificates.next_update(text) is None

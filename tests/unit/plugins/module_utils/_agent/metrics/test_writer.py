@@ -122,6 +122,17 @@ def test_the_certificate_is_the_one_that_haproxy_serves_and_whether_the_file_has
     ]
 
 
+def test_a_folder_counts_as_the_certificates_in_it(tmp_path, monkeypatch):
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    for name in ("b.pem", "a.pem", "a.pem.key", ".a.pem", "a.pem.ocsp"):
+        (folder / name).touch()
+    asked = []
+    monkeypatch.setattr(served, "read", lambda files, _ask, _text: asked.extend(files) or {})
+    text_of(lambda: None, tmp_path, certificates=[str(folder), "/none.pem"])
+    assert asked == [f"{folder}/a.pem", f"{folder}/b.pem", "/none.pem"]
+
+
 def test_what_the_other_parts_report_is_in_the_same_file(tmp_path, monkeypatch):
     monkeypatch.setattr(
         parts, "read", lambda _text: ({"follow": True, "resolver": False}, "onprem_lb_follow_nodes 3\n")

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import certificates
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import expiry, loaded_files, named_files
 from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
-from support.certificates import certificate
+from support.certificates import Authority, certificate
 from support.programs import Programs
 
 DAY = 86400
@@ -137,3 +137,49 @@ def test_one_of_raw_lines_a_folder_or_a_list_is_refused_and_said_as_well(host, p
     ):
         files.check(change, "candidate", programs.find, programs.run)
     assert len(expiry.of_host([])) == 1
+
+
+def test_one_of_a_folder_that_has_expired_is_named_and_refused(host, pem, at):
+    at(-1)
+    folder = pem.parent / "certificates"
+    folder.mkdir()
+    (folder / "web.pem").write_text(pem.read_text())
+    services = [{"name": "web", "tls": {"certificate": str(folder)}}]
+    (found,) = named_files.unfit({"services": services})
+    assert found["wrong"].startswith("web.pem in it is refused, it expired on ")
+    assert found["expired"] == loaded_files.checksum(f"{folder}/web.pem")
+    assert [
+        said.partition(" ")[0] for said in expiry.of_host(named_files.certificate_paths({"services": services}))
+    ] == [f"{folder}/web.pem"]
+
+
+def test_a_list_of_revoked_ones_is_said_a_day_before_and_refused_once_it_has_expired(host, pem, monkeypatch):
+    crl = Authority(pem.parent).revoked(days=30)
+    expires = certificates.next_update(crl.read_text())
+    tls = {"certificate": str(pem), "ca": str(pem), "crl": str(crl)}
+    named = {"services": [{"name": "web", "tls": tls}]}
+
+    def said(left):
+        monkeypatch.setattr(time, "time", lambda: expires - left)
+        of_host = [each for each in expiry.of_host(named_files.certificate_paths(named)) if str(crl) in each]
+        return of_host, [each["wrong"] for each in named_files.unfit(named) if each["key"].endswith("crl")]
+
+    assert said(2 * DAY) == ([], [])
+    assert [len(each) for each in said(DAY / 2)] == [1, 0]
+    ((warning,), (wrong,)) = said(-1)
+    assert re.match(
+        rf"{crl} expired on {DATE}, and haproxy refuses every client's certificate: put a renewed ", warning
+    )
+    assert re.match(rf"it expired on {DATE}, and haproxy refuses every client's certificate: put a renewed one ", wrong)
+    host("", {str(crl): loaded_files.checksum(str(crl))})
+    assert said(-1)[1] == []
+
+
+def test_what_haproxy_leaves_out_of_a_folder_is_not_said(host, pem, at):
+    at(-1)
+    folder = pem.parent / "certificates"
+    folder.mkdir()
+    host(bound(folder))
+    for name in (".old.pem", "web.pem.issuer", "web.pem"):
+        (folder / name).write_text(pem.read_text())
+    assert [said.partition(" ")[0] for said in expiry.of_host([])] == [f"{folder}/web.pem"]

@@ -126,7 +126,10 @@ def wrong_certificates(folder):
     alone = folder / "alone.pem"
     alone.write_text(certificate.read_text())
     yield {"certificate": folder / "none.pem"}, "certificate", "it cannot be read: No such file or directory."
-    yield {"certificate": folder}, "certificate", "it cannot be read: it is not a regular file."
+    (folder / "empty").mkdir()
+    (folder / "empty" / ".pem").touch()
+    nobody = "there is no certificate in this folder: put them there, each with its private key."
+    yield {"certificate": folder / "empty"}, "certificate", nobody
     yield {"certificate": key}, "certificate", "there is no certificate in it (PEM)."
     nothing = f"there is no private key in it, and no {alone}.key: add the key to it, or create that file."
     yield {"certificate": alone}, "certificate", nothing
@@ -141,6 +144,11 @@ def wrong_certificates(folder):
     yield {"key": certificate}, "key", "there is no private key in it (PEM)."
     yield {"key": folder / "none.key"}, "key", "it cannot be read: No such file or directory."
     yield {"ca": key}, "ca", "there is no certificate in it (PEM)."
+    yield {"crl": certificate}, "crl", "there is no list of revoked certificates in it (PEM, X509 CRL)."
+    yield {"crl": folder / "none.pem"}, "crl", "it cannot be read: No such file or directory."
+    cut = folder / "cut.pem"
+    cut.write_text("-----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----\n")
+    yield {"crl": cut}, "crl", "OpenSSL cannot read the list of revoked certificates in it."
     broken = folder / "broken.pem"
     broken.write_text(key.read_text() + "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
     yield {"certificate": broken}, "certificate", "OpenSSL refuses it or its private key: "
@@ -160,6 +168,33 @@ def test_a_certificate_that_haproxy_could_not_use_or_others_may_change_is_unfit(
     for tls, key, wrong in wrong_certificates(tmp_path):
         (sentence,) = of_tls(**tls)
         assert sentence.startswith(f"services[0] (web).tls.{key} is {tls[key]}: {wrong}")
+
+
+def test_each_certificate_of_a_list_or_a_folder_is_looked_at(tmp_path):
+    folder = tmp_path / "several"
+    folder.mkdir()
+    made(folder, "one")
+    for name in (".hidden", "one.pem.ocsp"):
+        (folder / name).touch()
+    (folder / "old").mkdir()
+    several = [str(folder), f"{folder}/one.pem"]
+    assert said(services=[{"name": "web", "tls": {"certificate": several}}]) == []
+    (folder / "README").touch()
+    wrong = "README in it is refused, there is no certificate in it (PEM)."
+    services = [{"name": "web", "tls": {"certificate": [*several, None, "relative", f"{folder}/none.pem"]}}]
+    assert said(services=services) == [
+        f"services[0] (web).tls.certificate is {folder}: {wrong}",
+        f"services[0] (web).tls.certificate is {folder}/none.pem: it cannot be read: No such file or directory.",
+    ]
+
+
+def test_an_interface_to_bind_to_is_there():
+    """haproxy -c does not look."""
+    options = ["tfo", "interface lo", "tfo interface none7", "interface 'lo'", "interface", "name 'x", 5, None]
+    services = [{"name": "web", "bind_options": options}, {"bind_options": "interface none8"}, {"bind_options": None}]
+    assert said(services=services) == [
+        "services[0] (web).bind_options is tfo interface none7: this host has no interface none7: name one that it has."
+    ]
 
 
 def test_a_route_names_authorities_too(tmp_path):

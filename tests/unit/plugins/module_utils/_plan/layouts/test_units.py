@@ -202,12 +202,13 @@ def test_each_question_is_one_word_of_the_command():
 
 @pytest.mark.parametrize("engine, socket", [("native", " --haproxy-socket /run/haproxy/admin.sock"), ("agent", "")])
 def test_the_metrics_name_each_certificate_once_and_haproxys_socket(engine, socket):
-    services = [{"tls": {"certificate": "/etc/a b.pem"}}, {"tls": None}, {"tls": {"certificate": "/etc/a b.pem"}}]
+    several = ["/etc/a b.pem", "/etc/certificates"]
+    services = [{"tls": {"certificate": several[:1]}}, {"tls": None}, {"tls": {"certificate": several}}]
     plan = {"engine": engine, "balancer": {"services": json.dumps(services), "down_file": ""}}
     unit = text(wanting(paths.METRICS, plan)["last"], paths.METRICS)
     assert (
         "ExecStart=/usr/bin/python3 -I /usr/local/lib/onprem-lb-metrics/agent.pyz metrics "
-        f"--file {METRICS}{socket} --certificate '/etc/a b.pem'\n"
+        f"--file {METRICS}{socket} --certificate '/etc/a b.pem' --certificate /etc/certificates\n"
     ) in unit
 
 

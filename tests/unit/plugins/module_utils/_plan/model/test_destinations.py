@@ -62,6 +62,7 @@ ALLOWED = {
     "addresses": "the VIPs themselves, which a layout computes",
     "excluded_addresses": "the VIPs themselves, which a layout computes",
     "allow": "who may connect: the holder of a VIP does from the VIP",
+    "accept_proxy": "who connects with the header of a proxy: `asked` judges whether the host itself may have to",
     "machine_networks": "who may connect: the holder of a VIP does from the VIP",
     "local_address": "its own end: one that the host does not have for itself is refused",
     "router_id": "a number, to which nobody sends",

@@ -1,0 +1,102 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How HAProxy ends the TLS of a service: what may be said of it, and what a `bind` line makes of that. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterator, List, Mapping
+
+from ..._agent.config.schema import Field, boolean, list_of, one_of, port, repeated
+from ..._shared import quoting
+from . import tls_profiles
+from .values import Checked, optional, path, protocol
+
+VERIFY = REQUIRED, OPTIONAL = "required", "optional"  # a client's certificate
+HTTPS_PORT = 443  # to which a redirect leads
+CIPHERS = re.compile(r"[A-Za-z0-9!@+-][A-Za-z0-9_=@!+:-]*")
+CIPHERSUITES = re.compile(r"TLS_[A-Z0-9_]+(:TLS_[A-Z0-9_]+)*")
+
+
+def certificates(value: Any) -> Checked:
+    """A file with a certificate, a folder of them, or a list of both."""
+    if not isinstance(value, list):
+        found, wrong = path(value)
+        return (None, wrong) if wrong else ([found], None)
+    found, wrong = list_of(path, at_least=1)(value)
+    twice = repeated([each.rstrip("/") for each in found or []])
+    return (None, f"{twice[0]} is there twice: name it once.") if twice else (found, wrong)
+
+
+def ciphers(value: Any) -> Checked:
+    """Ciphers up to TLS 1.2, as OpenSSL writes them."""
+    if isinstance(value, str) and CIPHERS.fullmatch(value):
+        return value, None
+    return None, "ciphers as OpenSSL lists them are required, such as ECDHE-RSA-AES128-GCM-SHA256:!SHA1."
+
+
+def ciphersuites(value: Any) -> Checked:
+    """Ciphers of TLS 1.3, as OpenSSL writes them."""
+    if isinstance(value, str) and CIPHERSUITES.fullmatch(value):
+        return value, None
+    return None, "ciphers of TLS 1.3 are required, such as TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384."
+
+
+# The names of the files are words of haproxy.cfg.
+TLS = {
+    "certificate": Field(certificates, [], required=True),
+    "key": Field(optional(path), ""),
+    "strict_sni": Field(boolean, False),
+    "ca": Field(optional(path), ""),
+    "verify": Field(one_of(*VERIFY), VERIFY[0]),
+    "crl": Field(optional(path), ""),
+    "alpn": Field(list_of(protocol), []),
+    "profile": Field(optional(one_of(*tls_profiles.PROFILES)), ""),
+    "min_version": Field(optional(one_of(*tls_profiles.VERSIONS)), ""),
+    "ciphers": Field(optional(ciphers), ""),
+    "ciphersuites": Field(optional(ciphersuites), ""),
+    "redirect": Field(port),
+}
+
+
+def faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Yield what does not go together."""
+    tls = service["tls"]
+    shown = tls["certificate"]
+    if tls["key"] and len(shown) > 1:
+        yield (
+            f"{place}.key is {tls['key']}, and there are several certificates: leave it out, and have each key in its "
+            "certificate's file or beside it."
+        )
+    elif tls["key"] and shown and tls["key"] != f"{shown[0]}.key":
+        yield (
+            f"{place}.key is {tls['key']}: HAProxy reads the key from the certificate's file, or from {shown[0]}.key: "
+            "rename it, or leave it out where the certificate's file has it."
+        )
+    if not tls["ca"] and (tls["crl"] or tls["verify"] != REQUIRED):
+        key = "crl" if tls["crl"] else "verify"
+        yield f"{place}.{key} is {tls[key]}, and no client needs a certificate: set ca, or leave {key} out."
+    if tls_profiles.is_below(tls["min_version"], tls["profile"]):
+        least = tls_profiles.PROFILES[tls["profile"]].min_version
+        yield (
+            f"{place}.min_version is {tls['min_version']}, and the profile {tls['profile']} begins with {least}: "
+            "leave it out, or choose an older profile."
+        )
+    if tls["redirect"] and service["port"] != HTTPS_PORT:
+        yield f"{place}.redirect leads to port {HTTPS_PORT}, and the service has port {service['port']}: leave it out."
+
+
+def words(tls: Mapping[str, Any]) -> List[str]:
+    """Return what a `bind` line says of TLS."""
+    found = ["ssl", *(f"crt {quoting.haproxy(each)}" for each in tls["certificate"])]
+    found += ["strict-sni"] if tls["strict_sni"] else []
+    found += [f"verify {tls['verify']} ca-file {quoting.haproxy(tls['ca'])}"] if tls["ca"] else []
+    found += [f"crl-file {quoting.haproxy(tls['crl'])}"] if tls["crl"] else []
+    found += [f"alpn {','.join(tls['alpn'])}"] if tls["alpn"] else []
+    return found + tls_profiles.words(*(tls[key] for key in ("profile", "min_version", "ciphers", "ciphersuites")))
+
+
+def guideline(tls: Mapping[str, Any]) -> str:
+    """Return where that is from."""
+    profile = tls["profile"]
+    return f"Mozilla's server side TLS, guidelines {tls_profiles.GUIDELINES}, {profile}." if profile else ""
