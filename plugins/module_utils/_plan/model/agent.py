@@ -192,6 +192,8 @@ def beyond(services: List[Settings], prefix: str) -> Faults:
 def _beyond(service: Settings, place: str) -> Iterator[str]:
     if service["frontend_lines"]:
         yield _refused(f"{place}.frontend_lines")
+    if service["frontend_name"]:
+        yield f"{place}.frontend_name is set, and the agent has no frontends: leave it out, or use HAProxy."
     if service["tls"]:
         yield (
             f"{place}.tls is set, and the agent relays TLS as it comes, without a certificate of its own: leave it "
@@ -202,7 +204,11 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
             f"{place}.routes are set, and the agent relays HTTP as it comes, without reading its requests: leave them "
             "out, or use HAProxy."
         )
+    if service["rate_limit"]:
+        yield f"{place}.rate_limit is set, and the agent counts no client: leave it out, or use HAProxy."
     for where, backend in backends(service, place):
+        if backend["sticky"]:
+            yield (f"{where}.sticky is set, and the agent remembers no client: choose balance source, or use HAProxy.")
         if backend["backend_lines"]:
             yield _refused(f"{where}.backend_lines")
         for server in backend["servers"]:

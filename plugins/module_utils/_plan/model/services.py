@@ -28,7 +28,7 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import pace, raw_lines
+from . import pace, raw_lines, stick
 from .values import balance, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
@@ -39,11 +39,16 @@ SERVICE = {
     "balance": config.SERVICE["balance"]._replace(check=balance),
     "tls": Field(anything),
     "routes": Field(list_of(anything), []),
+    "sticky": Field(anything),
+    "rate_limit": Field(anything),
+    "frontend_name": Field(optional(config.SERVICE["name"].check), ""),
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
 }
 # A route has servers of its own, and which requests go to them.
-BACKEND = {key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "backend_lines")}
+BACKEND = {
+    key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "sticky", "backend_lines")
+}
 REQUESTS = {
     "hosts": Field(list_of(names.host), []),
     "paths": Field(list_of(config.CHECK["path"].check), []),
@@ -89,6 +94,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))
+    faults.extend(_sections_taken(services, place))
     return services, faults
 
 
@@ -106,6 +112,9 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
         service["tls"] = read(TLS, service["tls"], f"{place}.tls", faults)
         faults.extend(_tls_faults(service, f"{place}.tls"))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
+    stick.read_sticky(service, service["mode"], place, faults)
+    stick.read_rate_limit(service, place, faults)
+    faults.extend(stick.cookies_shared(backends(service, place)))
     faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
     return service
 
@@ -141,6 +150,7 @@ def _read_route(given: Any, service: Dict[str, Any], place: str, faults: Faults)
     own = {key: given[key] for key in BACKEND if key in given}
     keys = {**BACKEND, **{key: SERVICE[key]._replace(required=False) for key in where}}
     backend = _read_backend({**own, **where}, place, faults, keys)
+    stick.read_sticky(backend, service["mode"], place, faults)
     return {**requests, **{key: backend[key] for key in BACKEND}}
 
 
@@ -151,6 +161,22 @@ def _placed(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, An
 def backends(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
     """Return a service and its routes, each with its place: all of them have servers."""
     return [(place, service), *_placed(service, place)]
+
+
+def sections(service: Dict[str, Any]) -> List[str]:
+    """Return the names of the sections that a service has besides those with the names of its backends."""
+    return stick.sections(service, [each for _place, each in backends(service, "")])
+
+
+def _sections_taken(services: List[Dict[str, Any]], place: str) -> Iterator[str]:
+    """Refuse a second section of one name, in which two frontends, two backends or two tables would meet."""
+    taken = [each["name"] for each in [*listeners(services), *(each for one in services for each in one["routes"])]]
+    for at, service in enumerate(services):
+        for name in sections(service):
+            if name in taken:
+                where = place_of(place, at, service)
+                yield f"{where} has the section '{name}' in haproxy.cfg, and another one has it too: rename one."
+            taken.append(name)
 
 
 def resolved_names(services: List[Dict[str, Any]]) -> List[str]:
@@ -225,7 +251,7 @@ def _of_numbers(
 
 def names_taken(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
     """Return a sentence for each monitor with the name of a service: HAProxy would have two sections of that name."""
-    taken = [service["name"] for service in services]
+    taken = [name for service in services for name in (service["name"], *sections(service))]
     return [
         f"{place} has the name '{monitor['name']}', which a service has too: give each its own."
         for monitor in monitors

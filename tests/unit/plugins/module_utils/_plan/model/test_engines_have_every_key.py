@@ -32,6 +32,9 @@ OF_SERVICE = {
     "allow": ["192.0.2.0/24"],
     "tls": {"tls": {"certificate": "/etc/web.pem"}},
     "routes": {"mode": "http", "routes": [{"name": "api", "paths": ["/api"], "servers": ["192.0.2.34"]}]},
+    "sticky": {"sticky": {"by": "source"}},
+    "rate_limit": {"rate_limit": {"connections": 100}},
+    "frontend_name": "web-in",
     "frontend_lines": ["option forwardfor"],
     "backend_lines": ["retries 7"],
 }
