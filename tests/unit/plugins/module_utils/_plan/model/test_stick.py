@@ -167,7 +167,7 @@ def test_nothing_is_what_null_says():
 @pytest.mark.parametrize(
     "changes, said",
     [
-        ({"sticky": COOKIE}, f"sticky.by is cookie, which needs mode http: {MODE} by to source."),
+        ({"sticky": COOKIE}, "sticky.by is cookie, which needs mode http: set mode to http, or by to source."),
         (
             {"sticky": {"by": "req.cook(X)"}},
             "sticky.by is req.cook(X), which reads HTTP: set mode to http, or by to source.",
