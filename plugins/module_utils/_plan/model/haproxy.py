@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, asked, binds, fallback, loops, pace, raw_lines, secrets, values
+from . import answers, asked, binds, fallback, loops, pace, peers, raw_lines, secrets, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -55,6 +55,7 @@ TUNING = {
     "config_path": Field(values.written_path, "/etc/haproxy/haproxy.cfg"),
     "down_file": Field(values.optional(values.down_file), ""),
     "answer_port": answers.PORT_FIELD,
+    "peers_port": peers.PORT_FIELD,
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(values.commands, []),
     "stop_commands": Field(values.commands, []),
@@ -80,7 +81,7 @@ def settings_of(given: Mapping[str, Any]) -> Dict[str, Any]:
     """
     stats = {key: given[name] for name, key in STATS_VARIABLES.items() if name in given}
     tuning = {key: given[key] for key in TUNING if key in given}
-    return {**{key: given.get(key, []) for key in ("services", "monitors")}, "stats": stats, "tuning": tuning}
+    return {**{key: given.get(key, []) for key in ("services", "monitors", "peers")}, "stats": stats, "tuning": tuning}
 
 
 def model(
@@ -93,11 +94,11 @@ def model(
     also_answers: Sequence[int] = (),
     asking: Sequence[Dict[str, Any]] = (),
 ) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, answering, secrets, names, ports, faults}``.
+    """Return ``{services, monitors, stats, tuning, answering, peers, secrets, names, ports, faults}``.
 
     The names are those of servers, which haproxy resolves, and the ports those besides the services'.
 
-    :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
+    :param settings: ``services``, ``monitors``, ``peers``, ``stats`` and ``tuning`` as the user wrote them
     :param listeners: the listening sockets of this host, as `host_info` returns them
     :param host: its name, for the sentences
     :param addresses: those of this host, as `host_info` returns them
@@ -117,9 +118,11 @@ def model(
     if stats["enabled"]:
         occupied.append({"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]})
     answering = [*answers.monitors(tuning["answer_port"]), *answers.kept(also_answers)]
-    occupied += answering
+    peering = peers.read(settings.get("peers", []), services, tuning, host)
+    occupied += [*answering, *peers.listening(peering["peers"], host)]
     others = _others(services, monitors, stats, tuning)
-    faults.extend(binds.clashes(services, others))
+    faults.extend([*binds.clashes(services, others), *peering["faults"]])
+    faults.extend(peers.clashes(peering["peers"], services, others))
     faults.extend([] if faults else asked.faults(asking, _answering(services, monitors, stats, others), host))
     faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
@@ -128,6 +131,7 @@ def model(
     names = resolved_names(services)
     return {
         **read_parts,
+        "peers": peering["peers"],
         "secrets": secrets.texts(read_parts),
         "names": names,
         "ports": binds.reachable(others),
