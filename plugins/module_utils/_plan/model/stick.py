@@ -211,7 +211,7 @@ def for_template(service: Service, backends: Iterable[Service]) -> Dict[str, Any
 
 
 def _limited(service: Service) -> Dict[str, Any]:
-    """Return the rules of a rate limit: in which phase clients are counted, by what, and when it is too much."""
+    """Return the rules of a rate limit: in which phase clients are counted, by what, and when that is too much."""
     limit = service["rate_limit"]
     # A session begins after the handshakes of TLS and the PROXY protocol, so that src is the client.
     phase = "http-request" if limit["requests"] else "tcp-request session"
@@ -220,6 +220,5 @@ def _limited(service: Service) -> Dict[str, Any]:
         "track": f"{phase} track-sc{COUNTER} {'src' if limit['by'] == SOURCE else limit['by']}",
         "table": name_of(service["name"], RATE),
         "except": list(dict.fromkeys([*LOOPBACK, *limit["except"]])),
-        "deny": "http-request deny deny_status 429" if service["mode"] == HTTP else "tcp-request session reject",
         "too_much": f"sc_{counted}({COUNTER}) gt {limit['requests'] or limit['connections']}",
     }

@@ -21,6 +21,7 @@ RAW = {"name": "raw", "port": 5000, "servers": ["192.0.2.31"]}
 API = {"name": "api", "paths": ["/api"], "servers": ["192.0.2.41"]}
 PLACE = "haproxy_services[0] (web)"
 TABLE = "stick-table type ip size 1k expire 30s"
+PEERS = "peers haproxy_peers"
 SOURCE, COOKIE = {"by": "source"}, {"by": "cookie"}
 
 
@@ -48,9 +49,11 @@ def test_a_table_is_alone_in_a_backend_of_its_own_so_that_a_service_has_as_many_
     routes = [{**API, "sticky": {"by": "req.hdr(X-Session)", "len": 128, "size": 5000}}]
     service = {**WEB, "sticky": SOURCE, "rate_limit": {"requests": 100}, "routes": routes}
     found = sections(service)
-    assert found["backend web-rate"] == ["stick-table type ipv6 size 100k expire 20000ms store http_req_rate(10s)"]
-    assert found["backend web-sticky"] == ["stick-table type ipv6 size 100k expire 30m"]
-    assert found["backend api-sticky"] == ["stick-table type string len 128 size 5000 expire 30m"]
+    assert found["backend web-rate"] == [
+        f"stick-table type ipv6 size 100k expire 20000ms store http_req_rate(10s) {PEERS}"
+    ]
+    assert found["backend web-sticky"] == [f"stick-table type ipv6 size 100k expire 30m {PEERS}"]
+    assert found["backend api-sticky"] == [f"stick-table type string len 128 size 5000 expire 30m {PEERS}"]
     assert "stick on req.hdr(X-Session) table api-sticky" in found["backend api"]
 
 
