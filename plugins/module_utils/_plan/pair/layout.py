@@ -31,7 +31,7 @@ from ..layouts.pasting import PLATFORMS
 from ..members import loops, openings
 from ..members.hosts import Member, find_existing, find_placements, priorities
 from ..members.subnets import Placement
-from ..model import answers, binds, destinations, peers, values
+from ..model import answers, binds, destinations, peers, raw_binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
 from . import api as pair_api
@@ -307,7 +307,7 @@ def _services(
     services, wrong = read_services(given, place)
     wrong += loops.faults(services, vips, members, place)
     answering = binds.of_answers(settings["answer_port"], "pair_answer_port")
-    wrong += binds.clashes(services, [*answering, *binds.of_services(services, place)])
+    wrong += binds.clashes(services, answering, raw_binds.of_services(services, place))
     wrong += presets.shut_out(settings, services)
     faults.extend(presets.as_written(fault, settings) for fault in wrong)
     if any(vip.version == 6 for vip in vips):
@@ -330,7 +330,7 @@ def _peers(
     members = [{"name": name, "address": addresses[0]} for name, addresses in own.items() if addresses]
     tuning = {"peers_port": settings["peers_port"], "global_lines": []}
     found: Optional[Dict[str, Any]] = peers.read(members, services, tuning, "")["peers"]
-    raw = binds.of_services(services, "pair_services")
+    raw = raw_binds.plain(raw_binds.of_services(services, "pair_services"))
     wrong = peers.clashes(found, services, [*binds.of_answers(settings["answer_port"], "pair_answer_port"), *raw])
     faults.extend(fault.replace("haproxy_peers_port", "pair_peers_port", 1) for fault in wrong)
     return found
