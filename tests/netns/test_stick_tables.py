@@ -34,6 +34,24 @@ SESSION = "X-Session"
 LEARNT = 3  # PEERS_F_RESYNC_LOCAL_FINISHED and PEERS_F_RESYNC_REMOTE_FINISHED in HAProxy's peers.c
 
 
+# Gives a client a session of its own, and answers with its name.
+APPLICATION = """
+import http.server, sys, uuid
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        if "JSESSIONID" not in self.headers.get("Cookie", ""):
+            self.send_header("Set-Cookie", f"JSESSIONID={uuid.uuid4().hex}; Path=/")
+        self.end_headers()
+        self.wfile.write(sys.argv[1].encode())
+    def log_message(self, *_words):
+        pass
+server = http.server.ThreadingHTTPServer(("", int(sys.argv[2])), Answer)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+
 @pytest.fixture(scope="module")
 def link():
     with temporary_link(3) as made:
@@ -206,6 +224,23 @@ def test_by_its_address_a_client_keeps_its_server(link, tmp_path):
         (name,) = {ask(link.client, at(first))[2] for _request in range(CLIENTS)}
         until(lambda: second.used("web-sticky") == 1)
         assert name in (ONE, OTHER) and {ask(link.client, at(second))[2] for _request in range(CLIENTS)} == {name}
+
+
+def test_by_a_cookie_of_the_application_a_client_keeps_the_server_that_gave_it(link, tmp_path):
+    there = link.members[2]
+    applications = {name: there.python(APPLICATION, name, port) for name, port in ((ONE, PORT + 3), (OTHER, PORT + 4))}
+    assert all(each.stdout.readline() == "ready\n" for each in applications.values())
+    servers = [{"address": there.addresses[0], "name": name, "port": PORT + at} for at, name in ((3, ONE), (4, OTHER))]
+    given = {**service(link, sticky={"by": "req.cook(JSESSIONID)"}), "servers": servers}
+    with balancers(link, tmp_path, given) as (first, second):
+        known = {}
+        while {*known.values()} != {ONE, OTHER}:
+            _status, headers, name = ask(link.client, at(first))
+            known[headers["Set-Cookie"].partition(";")[0]] = name
+        until(lambda: second.used("web-sticky") == len(known))
+        for cookie, name in known.items():
+            for through in (first, second):
+                assert {ask(link.client, at(through), Cookie=cookie)[2] for _request in range(4)} == {name}
 
 
 def test_by_a_cookie_a_client_keeps_its_server_at_every_balancer(link, tmp_path):

@@ -57,7 +57,7 @@ def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
     needs_limit = given["check"]["type"] != "none" and not has_fallback and not is_limited
     return {
         **{key: given[key] for key in ("name", "balance", "send_proxy", "sticky", "backend_lines", "servers")},
-        "table": stick.name_of(given["name"], stick.STICKY_TABLE),
+        "stick_lines": stick.stick_lines(given),
         "check": check,
         "probes": settings.probes(round(check["tcp_user_timeout"] * settings.MILLION)),
         "timeout_check": pace.LATE if needs_limit else "",

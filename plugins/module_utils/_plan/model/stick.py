@@ -28,6 +28,7 @@ EXPRESSION = re.compile(rf"[a-z][\w.]*{ARGUMENTS}(,[a-z][\w.]*{ARGUMENTS})*", re
 OF_HTTP = re.compile(
     r"(capture|req\.(hdr|fhdr|cook|body|ver)|hdr|cook|base|path|pathq|url|urlp|url_param|query|method|http_)[a-z0-9_]*\b"
 )
+OF_REQUEST, OF_ANSWER = "req.cook(", "res.cook("  # a cookie of the application, and where it gives that to a client
 COOKIE_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")  # RFC 6265 section 4.1.1
 SIZE = re.compile(r"([1-9][0-9]{0,8})([kmg]?)")
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -192,6 +193,17 @@ def tables(service: Service, backends: Iterable[Service]) -> List[Dict[str, str]
 def _table(name: str, of: Service, expire: str, store: str) -> Dict[str, str]:
     kind = "ipv6" if of["by"] == SOURCE else f"string len {of['len']}"  # ipv6 takes IPv4 as well
     return {"name": name, "type": kind, "size": of["size"], "expire": expire, "store": store}
+
+
+def stick_lines(backend: Service) -> List[str]:
+    """Return the lines of a backend whose clients are remembered in a table."""
+    sticky = backend["sticky"]
+    if not sticky or sticky["by"] == COOKIE:
+        return []
+    by, table = sticky["by"], name_of(backend["name"], STICKY_TABLE)
+    given = [by.replace(OF_REQUEST, OF_ANSWER, 1)] if by.startswith(OF_REQUEST) else []
+    lines = [f"stick on {'src' if by == SOURCE else by} table {table}"]
+    return [*lines, *(f"stick store-response {sample} table {table}" for sample in given)]
 
 
 def sections(service: Service, backends: Iterable[Service]) -> List[str]:

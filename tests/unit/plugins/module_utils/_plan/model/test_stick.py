@@ -57,6 +57,13 @@ def test_a_table_is_alone_in_a_backend_of_its_own_so_that_a_service_has_as_many_
     assert "stick on req.hdr(X-Session) table api-sticky" in found["backend api"]
 
 
+def test_a_cookie_of_the_application_counts_from_the_answer_that_gives_it():
+    found = sections({**WEB, "sticky": {"by": "req.cook(JSESSIONID),lower"}})["backend web"]
+    assert "stick store-response res.cook(JSESSIONID),lower table web-sticky" in found
+    found = sections({**WEB, "sticky": {"by": "req.hdr(X-Session)"}})["backend web"]
+    assert not [line for line in found if "store-response" in line]
+
+
 def test_late_servers_keep_their_clients():
     found = sections({**WEB, "sticky": SOURCE}, {**WEB, "name": "own", "port": 81, "sticky": COOKIE})
     for name in ("web", "own"):
