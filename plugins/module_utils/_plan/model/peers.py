@@ -17,6 +17,7 @@ from ..._agent.proxy.rules import Claim
 from ..._agent.proxy.settings import places
 from ..._shared import quoting
 from . import stick, values
+from .raw_binds import is_loopback
 from .services import backends, listeners
 
 SECTION = "haproxy_peers"
@@ -77,14 +78,19 @@ def listening(peers: Optional[Mapping[str, Any]], name: str) -> List[Dict[str, A
 
 
 def clashes(peers: Optional[Mapping[str, Any]], services: Sequence[Mapping[str, Any]], others: List[Claim]) -> Faults:
-    """Return a sentence for each other listener that some host would have where it listens for its peers.
+    """Return a sentence for each other listener at the port: a firewall would let its clients in to the peers, too.
 
     :param others: what listens besides the services
     """
     addresses = [each["address"] for each in peers["members"]] if peers else []
-    own = [Claim("haproxy_peers_port", place) for place in places(addresses, peers["port"])] if peers else []
+    own = places(addresses, peers["port"]) if peers else []
     every = [*rules.claims(listeners([{**each} for each in services]), [], None), *others]
-    meeting = [each for each in every if any(each.place.overlaps(one.place) for one in own)]
+    meeting = [
+        each
+        for each in every
+        if any(each.place.overlaps(one) for one in own)
+        or (own and each.place.port == own[0].port and not is_loopback(each.place))
+    ]
     return [
         f"haproxy_peers_port is {each.place.port}, where {each.owner} listens: choose another port." for each in meeting
     ]

@@ -117,9 +117,9 @@ def read_rate_limit(service: Dict[str, Any], place: str, faults: Faults) -> None
     """Read `rate_limit` of a service, and judge what raw lines say besides."""
     if service["rate_limit"] is not None:
         where = f"{place}.rate_limit"
-        service["rate_limit"] = read(RATE_LIMIT, service["rate_limit"], where, faults)
-        if not refused(faults, place, "mode") and not refused(faults, where, *RATE_LIMIT):
-            faults.extend(_of_rate_limit(service, where))
+        found: Faults = []
+        service["rate_limit"] = read(RATE_LIMIT, service["rate_limit"], where, found)
+        faults.extend(found if found or refused(faults, place, "mode") else _of_rate_limit(service, where))
     in_both = all(any(map(STICK_TABLE.match, service[key])) for key in ("frontend_lines", "backend_lines"))
     if in_both and service["frontend_name"] in ("", service["name"]):
         faults.append(

@@ -131,7 +131,14 @@ def test_the_firewall_is_open_for_the_members_alone_and_each_must_listen():
             assert member.firewall.restricted_ports == [] and not member.balancer.peers
 
 
-@pytest.mark.parametrize("service", [{**STICKY, "port": 10000}, {**STICKY, "frontend_lines": ["bind :10000"]}])
+@pytest.mark.parametrize(
+    "service",
+    [
+        {**STICKY, "port": 10000},
+        {**STICKY, "port": 10000, "bind": ["192.0.2.10"]},
+        {**STICKY, "frontend_lines": ["bind :10000"]},
+    ],
+)
 def test_a_port_of_a_pair_is_for_one_thing_alone(service):
     (fault,) = _pair.plan(pair(services=[service])).faults
     assert fault.startswith("pair_peers_port is 10000, where ") and fault.endswith(" listens: choose another port.")
