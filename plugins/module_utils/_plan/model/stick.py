@@ -35,6 +35,7 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 LARGEST = 100 << 20  # entries, of some 200 bytes each
 STICK_TABLE = re.compile(r"\s*stick-table\s")
 STICKS = re.compile(r"\s*(stick\s+(on|match|store-request|store-response)|cookie|dynamic-cookie-key)\s")
+EARLY = re.compile(r"\s*(acl|tcp-request)\s")  # what HAProxy processes before the requests, wherever it stands
 TRACKS = re.compile(rf".*\s(track-sc{COUNTER}|sc-(inc|set)\S*\({COUNTER}\b.*)\s")
 
 
@@ -213,12 +214,15 @@ def sections(service: Service, backends: Iterable[Service]) -> List[str]:
 
 
 def for_template(service: Service, backends: Iterable[Service]) -> Dict[str, Any]:
-    """Return what the template takes of a service: its frontend's name, its tables, and whom it limits how."""
-    limit = service["rate_limit"]
+    """Return what the template takes of a service: its frontend's name and lines, its tables, and whom it limits."""
+    lines = service["frontend_lines"]
+    first = [line for line in lines if EARLY.match(line)] if service["rate_limit"] else []
     return {
         "frontend": service["frontend_name"] or service["name"],
         "tables": tables(service, backends),
-        "limited": _limited(service) if limit else None,
+        "limited": _limited(service) if service["rate_limit"] else None,
+        "first_lines": first,
+        "frontend_lines": [line for line in lines if line not in first],
     }
 
 

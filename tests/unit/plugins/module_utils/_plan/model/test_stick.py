@@ -99,6 +99,12 @@ def test_too_much_is_answered_where_there_is_http_and_closed_elsewhere():
     assert found["frontend web"][4] == "http-request deny deny_status 429 if { sc_conn_rate(2) gt 20 }"
 
 
+def test_raw_lines_that_haproxy_processes_before_a_limit_stand_before_it():
+    raw = ["acl office src 192.0.2.0/24", "tcp-request connection reject if !office", "http-request deny if office"]
+    found = sections({**WEB, "rate_limit": {"requests": 20}, "frontend_lines": raw})["frontend web"]
+    assert [line for line in found if line in raw] == raw and found[3:5] == raw[:2] and found[5].startswith("http-req")
+
+
 def test_a_limit_may_count_by_a_header():
     found = sections({**WEB, "rate_limit": {"requests": 20, "by": "req.hdr(X-Api-Key)"}})
     assert found["frontend web"][3].startswith("http-request track-sc2 req.hdr(X-Api-Key) table web-rate unless ")
