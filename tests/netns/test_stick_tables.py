@@ -74,8 +74,8 @@ def service(link, **keys):
 class Balancer:
     """A haproxy on a member, with the file of the role, and a socket of the test's."""
 
-    def __init__(self, node, folder, peers=()):
-        self.node, self._peers = node, [{"name": each.name, "address": each.addresses[0]} for each in peers]
+    def __init__(self, node, folder, peers=(), family=0):
+        self.node, self._peers = node, [{"name": each.name, "address": each.addresses[family]} for each in peers]
         self._socket, self._config, self.process = folder / f"{node.name}.sock", folder / f"{node.name}.cfg", None
 
     def write(self, given):
@@ -134,8 +134,9 @@ def _pid(answer):
 
 
 @contextlib.contextmanager
-def balancers(link, folder, given, count=2):
-    made = [Balancer(node, folder, link.members[:count] if count > 1 else ()) for node in link.members[:count]]
+def balancers(link, folder, given, count=2, family=0):
+    peers = link.members[:count] if count > 1 else ()
+    made = [Balancer(node, folder, peers, family) for node in link.members[:count]]
     try:
         for each in made:
             each.start(given)
@@ -159,8 +160,8 @@ def ask(node, to, path="/", **headers):
             connection.close()
 
 
-def at(balancer_or_node):
-    return getattr(balancer_or_node, "node", balancer_or_node).addresses[0]
+def at(balancer, family=0):
+    return balancer.node.addresses[family]
 
 
 def servers_of(link, through, sessions):
@@ -219,11 +220,24 @@ def test_a_member_that_does_not_know_its_peers_yet_learns_the_table_with_its_cha
         second.kill()
 
 
-def test_by_its_address_a_client_keeps_its_server(link, tmp_path):
-    with balancers(link, tmp_path, service(link, mode="tcp", sticky={"by": "source"})) as (first, second):
-        (name,) = {ask(link.client, at(first))[2] for _request in range(CLIENTS)}
+def test_members_that_have_their_servers_in_another_order_mean_the_same_server(link, tmp_path):
+    given = service(link, sticky={"by": f"req.hdr({SESSION})"})
+    with balancers(link, tmp_path, given) as (first, second):
+        until(second.has_learnt)
+        second.reload({**given, "servers": given["servers"][::-1]})
+        known = servers_of(link, first, [f"s{number}" for number in range(CLIENTS)])
+        until(lambda: second.used("web-sticky") == len(known))
+        assert {*known.values()} == {ONE, OTHER} and servers_of(link, second, known) == known
+
+
+@pytest.mark.parametrize("family", [0, 1], ids=["IPv4", "IPv6"])
+def test_by_its_address_a_client_keeps_its_server(link, tmp_path, family):
+    given = service(link, mode="tcp", sticky={"by": "source"}, bind=["*", "::"])
+    with balancers(link, tmp_path, given, family=family) as (first, second):
+        (name,) = {ask(link.client, at(first, family))[2] for _request in range(CLIENTS)}
         until(lambda: second.used("web-sticky") == 1)
-        assert name in (ONE, OTHER) and {ask(link.client, at(second))[2] for _request in range(CLIENTS)} == {name}
+        answers = {ask(link.client, at(second, family))[2] for _request in range(CLIENTS)}
+        assert name in (ONE, OTHER) and answers == {name}
 
 
 def test_by_a_cookie_of_the_application_a_client_keeps_the_server_that_gave_it(link, tmp_path):
