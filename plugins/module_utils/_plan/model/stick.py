@@ -10,10 +10,11 @@ where the user writes it; a frontend that needs one besides its backend's gets a
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
+from itertools import combinations
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import Faults, Field, integer, read, refused
-from ..._agent.proxy import config
+from ..._agent.proxy import config, names
 from ..._agent.proxy.settings import HTTP, TCP
 from . import values
 
@@ -36,7 +37,7 @@ LARGEST = 100 << 20  # entries, of some 200 bytes each
 STICK_TABLE = re.compile(r"\s*stick-table\s")
 STICKS = re.compile(r"\s*(stick\s+(on|match|store-request|store-response)|cookie|dynamic-cookie-key)\s")
 EARLY = re.compile(r"\s*(acl|tcp-request)\s")  # what HAProxy processes before the requests, wherever it stands
-TRACKS = re.compile(rf".*\s(track-sc{COUNTER}|sc-(inc|set)\S*\({COUNTER}\b.*)\s")
+TRACKS = re.compile(rf".*\strack-sc{COUNTER}\s")
 
 
 def _cookie_name(value: Any) -> values.Checked:
@@ -102,16 +103,27 @@ def read_sticky(backend: Dict[str, Any], mode: str, place: str, faults: Faults) 
         faults.extend([] if refused(faults, place, "mode") else _of_sticky(backend, mode, where))
 
 
-def cookies_shared(backends: Iterable[Tuple[str, Service]]) -> Iterator[str]:
-    """Refuse one cookie for a service and its routes: each would replace the other's, and no server would be kept."""
-    seen: Dict[str, str] = {}
-    for place, backend in backends:
-        sticky = backend["sticky"]
-        if sticky and sticky["by"] == COOKIE:
-            name = sticky["cookie"]
-            if name in seen:
-                yield f"{place}.sticky.cookie is {name}, as that of {seen[name]}: give each a name of its own."
-            seen.setdefault(name, place)
+def cookies_shared(backends: Sequence[Tuple[str, Service]]) -> Iterator[str]:
+    """Refuse one cookie of a client for a service and its routes: each would replace the other's.
+
+    :param backends: the service and its routes, each with its place
+    """
+    having = [each for each in backends if (each[1]["sticky"] or {}).get("by") == COOKIE]
+    for (place, one), (other_place, other) in combinations(having, 2):
+        name = other["sticky"]["cookie"]
+        if one["sticky"]["cookie"] == name and _share_a_host(one, other):
+            yield f"{other_place}.sticky.cookie is {name}, as that of {place}: give each a name of its own."
+
+
+def _share_a_host(one: Service, route: Service) -> bool:
+    """Return whether some host has requests for both: clients keep a cookie for a host.
+
+    :param one: another route, or their service, which gets what no route takes
+    """
+    if "hosts" not in one:
+        return not route["hosts"] or bool(route["paths"])
+    both = [(a, b) for a in one["hosts"] for b in route["hosts"]]
+    return not both or any(names.covers(a, b) or names.covers(b, a) for a, b in both)
 
 
 def read_rate_limit(service: Dict[str, Any], place: str, faults: Faults) -> None:

@@ -220,6 +220,22 @@ def test_a_service_and_its_routes_have_different_cookies():
     )
 
 
+@pytest.mark.parametrize(
+    "routes, shared",
+    [
+        ([{"hosts": ["shop.example"]}], False),
+        ([{"hosts": ["shop.example"], "paths": ["/cart"]}], True),
+        ([{"hosts": ["shop.example"]}, {"hosts": ["news.example"]}], False),
+        ([{"hosts": ["shop.example"], "paths": ["/a"]}, {"hosts": ["shop.example"]}], True),
+        ([{"hosts": ["a.shop.example"]}, {"hosts": ["*.shop.example"]}], True),
+    ],
+)
+def test_backends_of_different_hosts_may_have_one_cookie_because_a_client_keeps_it_for_a_host(routes, shared):
+    made = [{"name": f"r{at}", "servers": ["192.0.2.41"], "sticky": COOKIE, **each} for at, each in enumerate(routes)]
+    found = faults({**WEB, "sticky": COOKIE, "routes": made})
+    assert all(".sticky.cookie is SERVERID, as that of " in fault for fault in found) and bool(found) is shared
+
+
 @pytest.mark.parametrize("name", ["web-rate", "web-sticky", "web-in"])
 def test_no_two_sections_have_one_name(name):
     full = {**WEB, "sticky": SOURCE, "rate_limit": {"requests": 9}, "frontend_name": "web-in"}
