@@ -36,6 +36,7 @@ from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
 from . import api as pair_api
 from . import direct as pair_direct
+from . import peers as pair_peers
 from . import presets
 from .vips import read_vips
 
@@ -239,7 +240,14 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     own = {place_of("pair_services", at, service): service for at, service in direct_ones.items()}
     plane = pair_direct.read(settings, own, vips, placements, members, ranks, faults)
     pair = Pair(
-        settings, vips, placements, services, checked, ranks, plane, _peers(settings, placements, services, faults)
+        settings,
+        vips,
+        placements,
+        services,
+        checked,
+        ranks,
+        plane,
+        pair_peers.read(settings, placements, services, faults),
     )
     own_resolver = resolver.of_pair(settings, members, placements, _has_api(settings), faults)
     return planner.Draft(
@@ -315,25 +323,6 @@ def _services(
             if service["bind"] == [ANY]:
                 service["bind"] = [ANY, "::"]
     return services, planes
-
-
-def _peers(
-    settings: Dict[str, Any],
-    placements: Dict[str, Dict[str, Placement]],
-    services: List[Dict[str, Any]],
-    faults: Faults,
-) -> Optional[Dict[str, Any]]:
-    """Return the members as peers, and exempt their addresses from limits; None where no service has a table."""
-    own = {name: [each.address for each in at.values()] for name, at in placements.items()}
-    floating = [address for at in placements.values() for address in at]
-    peers.never_limited(services, [address for each in own.values() for address in each] + floating)
-    members = [{"name": name, "address": addresses[0]} for name, addresses in own.items() if addresses]
-    tuning = {"peers_port": settings["peers_port"], "global_lines": []}
-    found: Optional[Dict[str, Any]] = peers.read(members, services, tuning, "")["peers"]
-    raw = raw_binds.plain(raw_binds.of_services(services, "pair_services"))
-    wrong = peers.clashes(found, services, [*binds.of_answers(settings["answer_port"], "pair_answer_port"), *raw])
-    faults.extend(fault.replace("haproxy_peers_port", "pair_peers_port", 1) for fault in wrong)
-    return found
 
 
 def _has_api(settings: Dict[str, Any]) -> bool:
