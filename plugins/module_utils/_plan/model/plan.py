@@ -122,6 +122,7 @@ class Expected(NamedTuple):
     announced: List[str] = []  # those VIPs, which are on its lo
     elects: bool = True  # whether VRRP has one holder for each VIP
     every_path: bool = False  # whether each of these routers must have the path to each VIP
+    peered: List[List[Any]] = []  # ``[address, port]`` of the others with which its haproxy shares stick tables
 
 
 class MemberPlan(NamedTuple):

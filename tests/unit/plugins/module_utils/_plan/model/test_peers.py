@@ -126,9 +126,11 @@ def test_the_firewall_is_open_for_the_members_alone_and_each_must_listen():
         assert member.firewall.restricted_ports == [{"port": 1024, "networks": ["192.0.2.1", "192.0.2.2"]}]
         assert member.firewall.ports == [80]
         assert {"name": "haproxy_peers", "port": 1024} in member.expected.services
+        assert len(member.expected.peered) == 1 and member.expected.peered[0][1] == 1024
     for services, port in (([WEB], 1024), ([COOKIE], 1024), ([STICKY], 0)):
         for member in of_pair(*services, peers_port=port).values():
             assert member.firewall.restricted_ports == [] and not member.balancer.peers
+            assert member.expected.peered == []
 
 
 @pytest.mark.parametrize(

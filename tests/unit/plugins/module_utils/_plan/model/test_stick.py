@@ -84,6 +84,14 @@ def test_a_cookie_is_for_haproxy_alone_and_never_in_clear_beside_tls(tls, secure
     assert f"\n    cookie LB insert indirect nocache httponly{secure} dynamic\n" in text
 
 
+def test_each_sign_of_a_cookies_name_is_what_haproxy_reads():
+    name = "a!$%&*+.^_`|~-1"
+    assert (
+        f"cookie {name} insert indirect nocache httponly dynamic"
+        in sections({**WEB, "sticky": {"by": "cookie", "cookie": name}})["backend web"]
+    )
+
+
 def test_too_much_is_answered_where_there_is_http_and_closed_elsewhere():
     limits = {"connections": 10, "period": "1m", "except": ["192.0.2.0/24", "2001:db8::/32"]}
     found = sections({**WEB, "rate_limit": {"requests": 20}}, {**RAW, "rate_limit": limits})
