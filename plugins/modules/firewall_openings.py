@@ -19,19 +19,19 @@ description:
   - Nothing is installed and nothing is activated. Without an active firewall the module does nothing and says so.
 options:
   ports:
-    description: The TCP ports to open, as V(8443) or V(8443/tcp).
+    description: The ports to open, as V(8443), V(8443/tcp) or V(514/udp).
     type: list
     elements: str
     default: []
   restricted_ports:
     description:
-      - The ports to open for some networks alone. A TCP port that is in O(ports), too, is open for everybody.
+      - The ports to open for some networks alone. A port that is in O(ports), too, is open for everybody.
     type: list
     elements: dict
     default: []
     suboptions:
       port:
-        description: The port, as in O(ports).
+        description: The port, as V(8443).
         type: str
         required: true
       networks:

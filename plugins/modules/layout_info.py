@@ -50,7 +50,8 @@ options:
     type: float
     default: 15
   servers:
-    description: Whether to ask the balancer of this member for services of which no server is up.
+    description:
+      - Whether to ask the balancer of this member for services of which no server is up, and whether its peers answer.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -69,7 +70,8 @@ RETURN = r"""
 unserved:
   description:
     - A sentence for each service of which no server is up, or known to be up after O(limit) seconds, with O(servers),
-      and for each router to which there is no session of BGP although there is one to another router.
+      for each peer of its haproxy that does not answer, with O(servers) as well, and for each router to which there is
+      no session of BGP although there is one to another router.
     - That is no fault of the layout.
   type: list
   elements: str
@@ -208,6 +210,8 @@ def main():
     own = {*(info["address"] for info in seen["addresses"]), *seen["on_loopback"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
     unserved = member.unserved(reader, module.params["limit"]) if module.params["servers"] else []
+    reached = facts.reachable(plan.get("peered", []), timeout=1.0) if module.params["servers"] else []
+    unserved += verification.without_peer(plan, reached) if module.params["servers"] else []
     unserved += verification.without_session(plan, seen) + verification.slow_to_notice(plan, seen)
     found = {"holders": holders, "held": held, "reached": seen["reached"], "checks": checks, "unserved": unserved}
     module.exit_json(faults=faults, msg="\n".join(faults), **found)

@@ -71,6 +71,7 @@ PROGRAMS = {
     **{f"__{name}_not_in_force": [] for name in ("haproxy", "keepalived")},
     "__agent_model": {"vrrp": {}, "proxy": {}, "options": {}, "secrets": [], "ports": [], "service_ports": []},
     "__haproxy_ports": [],
+    "__haproxy_restricted_ports": [],
     "haproxy_start_commands": [],
     "haproxy_nonlocal_bind": False,
 }

@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     haproxy,
     instances,
     services,
+    stick,
     tls,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
@@ -51,6 +52,8 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("haproxy")["haproxy_services"]["options"]["check"]["options"]["steps"], config.STEP),
         (options("haproxy")["haproxy_services"]["options"]["tls"], tls.TLS),
         (options("haproxy")["haproxy_services"]["options"]["routes"], services.ROUTE),
+        (options("haproxy")["haproxy_services"]["options"]["sticky"], stick.STICKY),
+        (options("haproxy")["haproxy_services"]["options"]["rate_limit"], stick.RATE_LIMIT),
         (options("haproxy")["haproxy_monitors"], config.MONITOR),
         (options("keepalived")["keepalived_instances"], instances.INSTANCE),
         (options("keepalived")["keepalived_scripts"], instances.SCRIPT),
@@ -66,6 +69,8 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         "steps",
         "tls",
         "routes",
+        "sticky",
+        "rate_limit",
         "monitors",
         "instances",
         "scripts",

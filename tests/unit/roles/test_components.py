@@ -315,7 +315,7 @@ def test_the_agent_is_removed_with_its_down_file_and_its_openings(down_file, fir
 def test_certificates_that_expire_are_said_in_each_run(expiring):
     host = host_info("lb1", expiring=expiring)
     known = {
-        "__haproxy_model": {"faults": [], "ports": []},
+        "__haproxy_model": {"faults": [], "ports": [], "restricted_ports": []},
         "__haproxy_unknown": [],
         "__haproxy_handed": {"host": host},
     }
@@ -329,6 +329,7 @@ def test_a_role_sets_its_program_up_or_removes_it_but_not_both(name):
     model = {
         "service_ports": [],
         "ports": [],
+        "restricted_ports": [],
         "instances": [],
         "connects": True,
         "faults": [],

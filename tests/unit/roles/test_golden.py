@@ -259,6 +259,26 @@ CHECKS_AND_LIMITS = [
     {"name": "named", "port": 8443, "check": {"type": "https", "host": "named.example"}, "servers": ["192.0.2.21"]},
 ]
 
+REMEMBERED = [
+    {
+        "name": "shop",
+        "port": 80,
+        "mode": "http",
+        "servers": ["192.0.2.31", {"address": "192.0.2.33", "backup": True}],
+        "sticky": {"by": "req.cook(JSESSIONID)", "expire": "1h", "size": "1m", "len": 52},
+        "rate_limit": {"requests": 100, "except": ["198.51.100.0/24"]},
+        "routes": [{"name": "admin", "paths": ["/admin"], "servers": ["192.0.2.41"], "sticky": {"by": "cookie"}}],
+    },
+    {
+        "name": "ftp",
+        "port": 21,
+        "servers": ["192.0.2.51", "192.0.2.52"],
+        "sticky": {"by": "source"},
+        "rate_limit": {"connections": 20, "period": "1m"},
+        "frontend_name": "ftp-in",
+    },
+]
+
 EVERY_INSTANCE = {
     "instances": [
         {
@@ -437,6 +457,7 @@ CASES = {
         haproxy_stats_user="ops",
         haproxy_stats_password="Vq8-not-known",
     ),
+    "remembered.haproxy.cfg": lambda: haproxy(REMEMBERED),
     "checks-and-limits.haproxy.cfg": lambda: haproxy(CHECKS_AND_LIMITS, haproxy_timeout_fin="5s"),
     "checks-and-limits.agent-proxy.json": lambda: agent(
         {"services": CHECKS_AND_LIMITS, "timeout_fin": "5s", "stop_within": "1m"}, "proxy"

@@ -49,6 +49,14 @@ def test_an_opening_that_is_only_checked_is_no_change(in_check):
     assert play.facts["lb1"]["__layout_openings"]["changed"] is not in_check
 
 
+def test_what_raw_lines_of_haproxy_listen_on_is_opened_for_whom_they_name():
+    peers = [{"port": 10000, "networks": ["192.0.2.2"]}]
+    play = stage("openings.yml", __haproxy_ports=[7000, "514/udp"], __haproxy_restricted_ports=peers)
+    given = [call.given for call in play.of("firewall_openings") if call.on == "lb1"]
+    assert [{*each["ports"]} for each in given] == [{*MEMBER["firewall"]["ports"], 7000, "514/udp"}]
+    assert [each["restricted_ports"] for each in given] == [[*MEMBER["firewall"]["restricted_ports"], *peers]]
+
+
 def test_a_run_gives_heartbeats_on_the_way_and_before_it_verifies():
     signs = ["lb2 member_state announced", "lb1 member_state postponed", "lb2 member_state postponed"]
     assert configured(undo()).did("member_state") == signs

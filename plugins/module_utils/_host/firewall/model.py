@@ -87,10 +87,10 @@ def wanted_openings(
 
     :param restricted: ``{port, networks, protocol}``; a port that is among `ports`, too, is open for everybody
     """
-    openings = {Opening(port=parse_port(port)) for port in ports}
+    openings = {Opening(port, "", protocol) for port, protocol in map(_parse_port, ports)}
     openings.update(Opening(source=parse_peer(peer)) for peer in peers)
     for item in restricted:
-        port = parse_port(item["port"])
+        port, _tcp = _parse_port(item["port"], (TCP,))
         if not item["networks"]:
             raise FirewallError(f"Port {port} is restricted to no network: name one, or open the port to everybody.")
         protocol = item.get("protocol") or TCP
@@ -107,13 +107,15 @@ def in_order(openings: Iterable[Opening]) -> List[Opening]:
     return sorted(openings, key=key)
 
 
-def parse_port(value: object) -> int:
+def _parse_port(value: object, protocols: Sequence[str] = PROTOCOLS) -> Tuple[int, str]:
+    """Return a port and its protocol, which is TCP unless it is named."""
     number, _slash, protocol = str(value).strip().partition("/")
-    if protocol not in ("", "tcp"):
-        raise FirewallError(f"Port {value} is not a TCP port: write 8443 or 8443/tcp.")
+    if (protocol or TCP) not in protocols:
+        known = " or ".join(f"8443/{each}" for each in protocols)
+        raise FirewallError(f"Port {value} has an unknown protocol: write 8443, or {known}.")
     if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 65535):
         raise FirewallError(f"Port {value} is not a number from 1 to 65535.")
-    return int(number)
+    return int(number), protocol or TCP
 
 
 def parse_peer(value: str) -> str:

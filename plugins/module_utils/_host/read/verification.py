@@ -87,6 +87,19 @@ def without_session(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]
     return [f"no session with {peer} ({state})." for peer, state in states.items() if state != ESTABLISHED]
 
 
+def without_peer(plan: Dict[str, Any], reached: Sequence[str]) -> List[str]:
+    """Return a sentence for each haproxy that is to share stick tables with this one, and cannot.
+
+    :param reached: the ``peered`` of the plan that accept a connection
+    """
+    return [
+        f"the peer at {address} port {port} does not answer, so that the two haproxys share no stick tables: open this "
+        "port between the members."
+        for address, port in plan.get("peered", [])
+        if f"{address} {port}" not in reached
+    ]
+
+
 def slow_to_notice(plan: Dict[str, Any], observed: Dict[str, Any]) -> List[str]:
     """Return a sentence for each router that notices a silent member later than the forecast has it."""
     return [

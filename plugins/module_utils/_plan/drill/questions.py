@@ -149,7 +149,8 @@ def _services(plan: Mapping[str, Any], vip: str) -> Dict[int, Optional[Service]]
 
 
 def _port(services: Mapping[int, Optional[Service]], send: str) -> int:
-    """Return the port to ask: the first of which is known how, and that lets everybody in."""
+    """Return the port to ask: the first of which is known how, and that lets everybody in, and as often as they ask."""
+    services = {port: each for port, each in services.items() if not (each or {}).get("rate_limit")} or services
     known = [port for port, service in services.items() if kind_of(service) and not (service or {}).get("allow")]
     likely = [port for port, service in services.items() if _kinds(port, service)]
     return next(iter([*([] if send else [*known, *likely]), *services]))

@@ -408,6 +408,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
             units=[unit for unit, it_runs in zip(units, runs) if it_runs],
             programs=list(engines.PROGRAMS[choice.engine]),
             down_file=balancer.down_file,
+            peered=[[peer["address"], balancer.peers_port] for peer in balancer.peers if peer["name"] != name],
             settle=transition.settle(running, router.instances, password),
             peers=broadcast_domain.peers(name, found.vips, found.placements),
         ),

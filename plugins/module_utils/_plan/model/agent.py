@@ -197,6 +197,8 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
         yield f"{place}.bind_options has {options}, which only HAProxy has: leave it out, or use HAProxy."
     if service["accept_proxy"]:
         yield f"{place}.accept_proxy is set, and the agent reads no header of a proxy: leave it out, or use HAProxy."
+    if service["frontend_name"]:
+        yield f"{place}.frontend_name is set, and the agent has no frontends: leave it out, or use HAProxy."
     if service["tls"]:
         yield (
             f"{place}.tls is set, and the agent relays TLS as it comes, without a certificate of its own: leave it "
@@ -207,7 +209,11 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
             f"{place}.routes are set, and the agent relays HTTP as it comes, without reading its requests: leave them "
             "out, or use HAProxy."
         )
+    if service["rate_limit"]:
+        yield f"{place}.rate_limit is set, and the agent counts no client: leave it out, or use HAProxy."
     for where, backend in backends(service, place):
+        if backend["sticky"]:
+            yield (f"{where}.sticky is set, and the agent remembers no client: choose balance source, or use HAProxy.")
         if backend["backend_lines"]:
             yield _refused(f"{where}.backend_lines")
         for server in backend["servers"]:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, read_list
 from ..._agent.proxy import config
-from . import agent, drill, frr, haproxy, instances, values
+from . import agent, drill, frr, haproxy, instances, peers, values
 from .variables import as_role_variables, read_given
 
 Given = Dict[str, Any]  # what the user set, by the name of the variable without the role's prefix
@@ -64,7 +64,7 @@ LISTS = {**MONITORS, **CHECKS}
 COMPONENTS = {
     "haproxy": Component(
         fields={**haproxy.TUNING, **{name: haproxy.STATS[key] for name, key in haproxy.STATS_VARIABLES.items()}},
-        lists=MONITORS,
+        lists={**MONITORS, "peers": peers.PEER},
         computed=("services",),
         tasks={
             "state": STATE,

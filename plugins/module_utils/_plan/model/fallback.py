@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping
 from ..._agent.config.schema import Faults
 from ..._agent.proxy import settings
 from ..._agent.proxy.names import below, is_wildcard
-from . import pace, values
+from . import pace, stick, values
 from .services import backends
 
 # In raw lines, and in the options of a server.
@@ -36,7 +36,8 @@ def with_backends(service: Dict[str, Any], tuning: Mapping[str, Any]) -> Dict[st
     names = {each["name"]: each["fallback"] for each in found}
     routes = [{**route, **_hosts(route["hosts"]), "fallback": names[route["name"]]} for route in service["routes"]]
     second = [_of_fallback(each) for each in found if each["fallback"]]
-    return {**service, "fallback": names[service["name"]], "routes": routes, "backends": [*found, *second]}
+    own = stick.for_template(service, [each for _place, each in backends(service, "")])
+    return {**service, **own, "fallback": names[service["name"]], "routes": routes, "backends": [*found, *second]}
 
 
 def _hosts(given: List[str]) -> Dict[str, List[str]]:
@@ -55,7 +56,8 @@ def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
     has_fallback = is_usual and check == given["check"]
     needs_limit = given["check"]["type"] != "none" and not has_fallback and not is_limited
     return {
-        **{key: given[key] for key in ("name", "balance", "send_proxy", "backend_lines", "servers")},
+        **{key: given[key] for key in ("name", "balance", "send_proxy", "sticky", "backend_lines", "servers")},
+        "stick_lines": stick.stick_lines(given),
         "check": check,
         "probes": settings.probes(round(check["tcp_user_timeout"] * settings.MILLION)),
         "timeout_check": pace.LATE if needs_limit else "",

@@ -18,6 +18,7 @@ OF_COMPONENT = re.compile(r"(?P<role>haproxy|keepalived|agent|resolver)_(?P<key>
 RESOLVER = "resolver"
 IPI = "ipi"
 BALANCER = ("services", "down_file", "answer_port")
+PEERS = ("peers", "peers_port")  # of HAProxy alone
 OF_CLUSTER = ("monitors", "stats_port", "start_commands", "stop_commands")  # which users of a pair may set
 TIMEOUTS = {
     HAPROXY: ("client", "server", "tunnel", "fin", "http_request"),
@@ -43,7 +44,7 @@ def keys(prefix: str, role: str) -> Tuple[str, ...]:
     if role == RESOLVER:
         return ("layout", "address", "follows")
     of_cluster = (*OF_CLUSTER, *(f"timeout_{key}" for key in TIMEOUTS.get(role, ()))) if prefix == IPI else ()
-    return {KEEPALIVED: ROUTER, HAPROXY: BALANCER + of_cluster, AGENT: BALANCER + of_cluster + ROUTER}[role]
+    return {KEEPALIVED: ROUTER, HAPROXY: BALANCER + PEERS + of_cluster, AGENT: BALANCER + of_cluster + ROUTER}[role]
 
 
 def overruled_variables(names: List[str], known: Sequence[str], prefix: str) -> Faults:

@@ -13,7 +13,21 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, asked, bind_line, binds, fallback, loops, pace, raw_lines, secrets, values
+from . import (
+    answers,
+    asked,
+    bind_line,
+    binds,
+    fallback,
+    loops,
+    pace,
+    peers,
+    raw_binds,
+    raw_lines,
+    secrets,
+    stick,
+    values,
+)
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -55,6 +69,7 @@ TUNING = {
     "config_path": Field(values.written_path, "/etc/haproxy/haproxy.cfg"),
     "down_file": Field(values.optional(values.down_file), ""),
     "answer_port": answers.PORT_FIELD,
+    "peers_port": peers.PORT_FIELD,
     "stop_pause": Field(number(0, 60, " seconds"), 0.2),
     "start_commands": Field(values.commands, []),
     "stop_commands": Field(values.commands, []),
@@ -80,7 +95,7 @@ def settings_of(given: Mapping[str, Any]) -> Dict[str, Any]:
     """
     stats = {key: given[name] for name, key in STATS_VARIABLES.items() if name in given}
     tuning = {key: given[key] for key in TUNING if key in given}
-    return {**{key: given.get(key, []) for key in ("services", "monitors")}, "stats": stats, "tuning": tuning}
+    return {**{key: given.get(key, []) for key in ("services", "monitors", "peers")}, "stats": stats, "tuning": tuning}
 
 
 def model(
@@ -93,11 +108,12 @@ def model(
     also_answers: Sequence[int] = (),
     asking: Sequence[Dict[str, Any]] = (),
 ) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, answering, secrets, names, ports, faults}``.
+    """Return ``{services, monitors, stats, tuning, answering, peers, secrets, names, ports, faults}``.
 
-    The names are those of servers, which haproxy resolves, and the ports those besides the services'.
+    The names are those of servers, which haproxy resolves, and the ports those besides the services'. Those of
+    UDP are such as ``514/udp``. ``restricted_ports`` are ``{port, networks}``.
 
-    :param settings: ``services``, ``monitors``, ``stats`` and ``tuning`` as the user wrote them
+    :param settings: ``services``, ``monitors``, ``peers``, ``stats`` and ``tuning`` as the user wrote them
     :param listeners: the listening sockets of this host, as `host_info` returns them
     :param host: its name, for the sentences
     :param addresses: those of this host, as `host_info` returns them
@@ -117,9 +133,12 @@ def model(
     if stats["enabled"]:
         occupied.append({"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]})
     answering = [*answers.monitors(tuning["answer_port"]), *answers.kept(also_answers)]
-    occupied += answering
-    others = _others(services, monitors, stats, tuning)
-    faults.extend(binds.clashes(services, others))
+    peering = peers.read(settings.get("peers", []), services, tuning, host)
+    occupied += [*answering, *peers.listening(peering["peers"], host)]
+    others, raws = _others(monitors, stats, tuning), _raws(services, tuning)
+    faults.extend([*binds.clashes(services, others, raws), *peering["faults"]])
+    others += raw_binds.plain(raws)
+    faults.extend(peers.clashes(peering["peers"], services, others))
     faults.extend([] if faults else asked.faults(asking, _answering(services, monitors, stats, others), host))
     faults.extend(port_conflicts(occupied, listeners, host))
     faults = [as_role_variables(fault, "haproxy") for fault in faults]
@@ -128,9 +147,11 @@ def model(
     names = resolved_names(services)
     return {
         **read_parts,
+        "peers": peering["peers"],
         "secrets": secrets.texts(read_parts),
         "names": names,
-        "ports": binds.reachable(others),
+        "ports": _ports(monitors, stats, raws),
+        "restricted_ports": raw_binds.restricted_ports(raws),
         "faults": faults,
     }
 
@@ -141,19 +162,31 @@ def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
         {**fallback.with_backends(service, found["tuning"]), **bind_line.words(service)}
         for service in found["services"]
     ]
+    for service in services:
+        service["opening_lines"] = sorted([*service["admission"], *service.pop("first_lines")], key=stick.stage)
     return {**found, "services": json.dumps(services)}
 
 
-def _others(
-    services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], stats: Dict[str, Any], tuning: Dict[str, Any]
-) -> List[rules.Claim]:
-    """Return what listens besides the services."""
-    lines = binds.of_services(services, "haproxy_services")
-    for key in ("global_lines", "defaults_lines", "extra_lines"):
-        lines += binds.of_lines(tuning[key], f"haproxy_{key}")
+def _others(monitors: List[Dict[str, Any]], stats: Dict[str, Any], tuning: Dict[str, Any]) -> List[rules.Claim]:
+    """Return what listens besides the services and raw lines."""
     page = places([stats["address"]], stats["port"]) if stats["enabled"] else []
     answering = binds.of_answers(tuning["answer_port"], "haproxy_answer_port")
-    return [*binds.of_monitors(monitors), *binds.of_page(page), *answering, *lines]
+    return [*binds.of_monitors(monitors), *binds.of_page(page), *answering]
+
+
+def _raws(services: List[Dict[str, Any]], tuning: Dict[str, Any]) -> List[raw_binds.Raw]:
+    """Return where raw lines listen."""
+    of_all = [(tuning[f"{section}_lines"], f"haproxy_{section}_lines") for section in ("global", "defaults", "extra")]
+    lines = [raw for lines, place in of_all for raw in raw_binds.of_lines(lines, place)]
+    return [*raw_binds.of_services(services, "haproxy_services"), *lines]
+
+
+def _ports(monitors: List[Dict[str, Any]], stats: Dict[str, Any], raws: List[raw_binds.Raw]) -> List[Any]:
+    """Return the ports besides the services' that every other host may reach."""
+    page = places([stats["address"]], stats["port"]) if stats["enabled"] else []
+    own = binds.reachable([*binds.of_monitors(monitors), *binds.of_page(page)])
+    by_udp = [f"{port}/{raw_binds.UDP}" for port in raw_binds.open_ports(raws, raw_binds.UDP)]
+    return [*sorted({*own, *raw_binds.open_ports(raws, raw_binds.TCP)}), *by_udp]
 
 
 def _answering(

@@ -52,6 +52,8 @@ class Balancer(NamedTuple):
     down_file: str = ""
     answer_port: int = 0  # on 127.0.0.1, where it answers unless it hangs
     also_answers: List[int] = []  # other such ports that are still in use
+    peers: List[Dict[str, str]] = []  # who share stick tables: ``{name, address}``
+    peers_port: int = 0
     timeouts: Dict[str, str] = {}
     stats_port: Optional[int] = None
     start_commands: List[str] = []  # which its unit runs once it listens; likewise
@@ -120,6 +122,7 @@ class Expected(NamedTuple):
     announced: List[str] = []  # those VIPs, which are on its lo
     elects: bool = True  # whether VRRP has one holder for each VIP
     every_path: bool = False  # whether each of these routers must have the path to each VIP
+    peered: List[List[Any]] = []  # ``[address, port]`` of the others with which its haproxy shares stick tables
 
 
 class MemberPlan(NamedTuple):

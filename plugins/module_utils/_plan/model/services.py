@@ -27,8 +27,8 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import bind_line, pace, raw_lines, tls
-from .values import balance, is_name, path_prefix, server_address, server_options
+from . import bind_line, pace, raw_lines, stick, tls
+from .values import balance, is_name, optional, path_prefix, server_address, server_options
 
 ANY = "*"
 
@@ -39,11 +39,16 @@ SERVICE = {
     "routes": Field(list_of(anything), []),
     "bind_options": Field(bind_line.bind_options, []),
     "accept_proxy": config.SERVICE["allow"],
+    "sticky": Field(anything),
+    "rate_limit": Field(anything),
+    "frontend_name": Field(optional(config.SERVICE["name"].check), ""),
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
 }
 # A route has servers of its own, and which requests go to them.
-BACKEND = {key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "backend_lines")}
+BACKEND = {
+    key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "sticky", "backend_lines")
+}
 REQUESTS = {
     "hosts": Field(list_of(names.host), []),
     "paths": Field(list_of(path_prefix, key="paths"), []),
@@ -81,6 +86,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))
+    faults.extend(_sections_taken(services, place))
     return services, faults
 
 
@@ -99,6 +105,9 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
         faults.extend(tls.faults(service, f"{place}.tls"))
     faults.extend(bind_line.faults(service, place))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
+    stick.read_sticky(service, service["mode"], place, faults)
+    stick.read_rate_limit(service, place, faults)
+    faults.extend(stick.cookies_shared(backends(service, place)))
     faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
     return service
 
@@ -134,6 +143,7 @@ def _read_route(given: Any, service: Dict[str, Any], place: str, faults: Faults)
     own = {key: given[key] for key in BACKEND if key in given}
     keys = {**BACKEND, **{key: SERVICE[key]._replace(required=False) for key in where}}
     backend = _read_backend({**own, **where}, place, faults, keys)
+    stick.read_sticky(backend, service["mode"], place, faults)
     return {**requests, **{key: backend[key] for key in BACKEND}}
 
 
@@ -144,6 +154,22 @@ def _placed(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, An
 def backends(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
     """Return a service and its routes, each with its place: all of them have servers."""
     return [(place, service), *_placed(service, place)]
+
+
+def sections(service: Dict[str, Any]) -> List[str]:
+    """Return the names of the sections that a service has besides those with the names of its backends."""
+    return stick.sections(service, [each for _place, each in backends(service, "")])
+
+
+def _sections_taken(services: List[Dict[str, Any]], place: str) -> Iterator[str]:
+    """Refuse a second section of one name, in which two frontends, two backends or two tables would meet."""
+    taken = [each["name"] for each in [*listeners(services), *(each for one in services for each in one["routes"])]]
+    for at, service in enumerate(services):
+        for name in sections(service):
+            if name in taken:
+                where = place_of(place, at, service)
+                yield f"{where} has the section '{name}' in haproxy.cfg, and another one has it too: rename one."
+            taken.append(name)
 
 
 def resolved_names(services: List[Dict[str, Any]]) -> List[str]:
@@ -207,7 +233,7 @@ def _of_numbers(
 
 def names_taken(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
     """Return a sentence for each monitor with the name of a service: HAProxy would have two sections of that name."""
-    taken = [service["name"] for service in services]
+    taken = [name for service in services for name in (service["name"], *sections(service))]
     return [
         f"{place} has the name '{monitor['name']}', which a service has too: give each its own."
         for monitor in monitors

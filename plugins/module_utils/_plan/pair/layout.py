@@ -31,11 +31,12 @@ from ..layouts.pasting import PLATFORMS
 from ..members import loops, openings
 from ..members.hosts import Member, find_existing, find_placements, priorities
 from ..members.subnets import Placement
-from ..model import answers, binds, destinations, values
+from ..model import answers, binds, destinations, peers, raw_binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
 from . import api as pair_api
 from . import direct as pair_direct
+from . import peers as pair_peers
 from . import presets
 from .vips import read_vips
 
@@ -73,6 +74,7 @@ SETTINGS = {
     "track_events": Field(boolean, True),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "answer_port": answers.PORT_FIELD._replace(default=answers.PORT),
+    "peers_port": peers.PORT_FIELD,
     "metrics_file": Field(values.optional(values.metrics_file), ""),
     "checks": Field(anything, []),
     "sync": Field(boolean, False),
@@ -95,6 +97,7 @@ class Pair(NamedTuple):
     checked: CheckedVips
     priorities: List[int]
     direct: Optional[direct.Direct] = None
+    peers: Optional[Dict[str, Any]] = None  # as `peers.read` returns them
 
     @property
     def down_file(self) -> str:
@@ -112,7 +115,14 @@ class Pair(NamedTuple):
         return answers.of_balancer(self.answer_port)
 
     def balancer(self, _name: str, _engine: str) -> Balancer:
-        return Balancer(self.services, down_file=self.down_file, answer_port=self.answer_port)
+        known = self.peers or {"members": [], "port": self.settings["peers_port"]}
+        own = {"peers": known["members"], "peers_port": known["port"]}
+        return Balancer(self.services, down_file=self.down_file, answer_port=self.answer_port, **own)
+
+    def clients(self) -> openings.Clients:
+        """Return who may connect to which port. The peers are for the members alone."""
+        members = {self.peers["port"]: [each["address"] for each in self.peers["members"]]} if self.peers else {}
+        return {**members, **openings.of_listeners(listeners(self.services))}
 
     def router(self, name: str, engine: str) -> Router:
         """The balancer is tracked by a file, which its unit writes at once, by a script that polls, and by its answers.
@@ -229,16 +239,29 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     direct_ones = {} if faults else {at: {**services[at], "plane": plane} for at, plane in planes.items()}
     own = {place_of("pair_services", at, service): service for at, service in direct_ones.items()}
     plane = pair_direct.read(settings, own, vips, placements, members, ranks, faults)
-    pair = Pair(settings, vips, placements, services, checked, ranks, plane)
+    pair = Pair(
+        settings,
+        vips,
+        placements,
+        services,
+        checked,
+        ranks,
+        plane,
+        pair_peers.read(settings, placements, services, faults),
+    )
     own_resolver = resolver.of_pair(settings, members, placements, _has_api(settings), faults)
     return planner.Draft(
         vips=vips,
         placements=placements,
         targets=pair.targets(),
-        listeners=lambda _name: [*listeners(services), *answers.monitors(pair.answer_port)],
+        listeners=lambda name: [
+            *listeners(services),
+            *answers.monitors(pair.answer_port),
+            *peers.listening(pair.peers, name),
+        ],
         balancer=pair.balancer,
         router=pair.router,
-        clients=lambda _name: openings.of_listeners(listeners(services)),
+        clients=lambda _name: pair.clients(),
         missing_programs=lambda member, engine: [
             *checked.missing_programs(member, engine),
             *direct.missing_programs(plane, member, engine),
@@ -292,7 +315,7 @@ def _services(
     services, wrong = read_services(given, place)
     wrong += loops.faults(services, vips, members, place)
     answering = binds.of_answers(settings["answer_port"], "pair_answer_port")
-    wrong += binds.clashes(services, [*answering, *binds.of_services(services, place)])
+    wrong += binds.clashes(services, answering, raw_binds.of_services(services, place))
     wrong += presets.shut_out(settings, services)
     faults.extend(presets.as_written(fault, settings) for fault in wrong)
     if any(vip.version == 6 for vip in vips):

@@ -30,7 +30,7 @@ def on(monkeypatch):
     "given, sentence",
     [
         ({"ports": ["https"]}, "Port https is not a number from 1 to 65535."),
-        ({"ports": ["53/udp"]}, "Port 53/udp is not a TCP port: write 8443 or 8443/tcp."),
+        ({"ports": ["53/icmp"]}, "Port 53/icmp has an unknown protocol: write 8443, or 8443/tcp or 8443/udp."),
         ({"vrrp_peers": ["lb2"]}, "VRRP peer lb2 is not an IPv4 or IPv6 address."),
         ({"restricted_ports": [{**MACHINES, "port": "mcs"}]}, "Port mcs is not a number from 1 to 65535."),
         (

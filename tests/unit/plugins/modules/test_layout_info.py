@@ -87,6 +87,23 @@ def test_two_holders_are_a_fault(link):
     assert (found["holders"], found["faults"]) == ({VIP: 2}, [NO_HOLDER.replace("0 holders", "2 holders")])
 
 
+PEERED = {**PLAN, "peered": [["192.0.2.2", 10000], ["2001:db8::3", 10000]]}
+WITHOUT_PEER = (
+    "the peer at 192.0.2.2 port 10000 does not answer, so that the two haproxys share no stick tables: open this port "
+    "between the members."
+)
+
+
+@pytest.mark.parametrize("servers, said", [(True, [WITHOUT_PEER]), (False, [])])
+def test_a_peer_that_a_firewall_shuts_out_is_named_at_the_end_and_is_no_fault(monkeypatch, servers, said):
+    shut = "192.0.2.2 10000"
+    every = facts.reachable
+    monkeypatch.setattr(facts, "reachable", lambda targets, timeout: [x for x in every(targets, timeout) if x != shut])
+    monkeypatch.setattr(layout_info.member, "unserved", lambda *_asked: [])
+    found = run(layout_info, {"plan": PEERED, "servers": servers}, Host(HELD))
+    assert (found["faults"], found["unserved"]) == ([], said)
+
+
 FAILS = {"name": "storage", "command": "/usr/bin/false", "timeout": 60}
 PASSES = {"name": "other", "command": "/usr/bin/true", "timeout": 60}
 

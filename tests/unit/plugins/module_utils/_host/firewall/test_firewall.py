@@ -351,7 +351,7 @@ def test_a_failing_command_is_one_sentence():
         ([0], [], "Port 0 is not a number from 1 to 65535."),
         (["65536/tcp"], [], "Port 65536/tcp is not a number from 1 to 65535."),
         (["-1"], [], "Port -1 is not a number from 1 to 65535."),
-        (["53/udp"], [], "Port 53/udp is not a TCP port: write 8443 or 8443/tcp."),
+        (["53/icmp"], [], "Port 53/icmp has an unknown protocol: write 8443, or 8443/tcp or 8443/udp."),
         ([], ["lb2"], "VRRP peer lb2 is not an IPv4 or IPv6 address."),
         ([], ["10.0.0.0/24"], "VRRP peer 10.0.0.0/24 is not an IPv4 or IPv6 address."),
         ([], ["10.0.0.1/24"], "VRRP peer 10.0.0.1/24 is not an IPv4 or IPv6 address."),

@@ -100,6 +100,10 @@ def test_what_says_how_it_is_asked_goes_before_what_only_has_a_usual_port_and_wh
     assert of_services(unknown, usual, restricted) == ["TLS at 443", "HTTP at 443"]
     assert of_services(unknown, restricted) == ["HTTP at 7000"]
     assert of_services(unknown) == ["connects only"]
+    limited = {"port": 80, "mode": "http", "rate_limit": {"requests": 9}}
+    assert of_services(limited, usual) == ["TLS at 443", "HTTP at 443"]
+    assert of_services(limited, unknown) == ["connects only"]
+    assert of_services(limited) == ["HTTP at 80"]
 
 
 def test_clients_of_a_balancer_that_ends_tls_speak_tls_and_are_redirected_in_http():

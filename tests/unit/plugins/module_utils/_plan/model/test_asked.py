@@ -125,6 +125,7 @@ NO_MATTER = {
         *("hard_stop_after", "log_targets", "log_normal", "nameservers", "resolve_prefer", "nonlocal_bind", "adopt"),
         *("config_path", "down_file", "stop_pause", "start_commands", "stop_commands", "packages"),
         *("global_lines", "defaults_lines"),  # which listen nowhere in HTTP
+        *("peers", "peers_port"),  # to whom no check speaks
         "answer_port",
     ),
 }

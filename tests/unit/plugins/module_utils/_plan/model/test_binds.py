@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import binds, haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy, raw_binds
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import pair
 
@@ -61,6 +61,11 @@ def test_a_raw_line_that_listens_where_a_service_does_is_refused(line):
         "bind abns@443",
         "bind quic4@:443 ssl crt /x",
         "bind :443 interface eth1",
+        "bind :443 thread 1",
+        "bind :443 namespace other",
+        "dgram-bind :443",
+        "server one 192.0.2.1:443",
+        "peer one 192.0.2.1:443",
         "bind web.example:443",
         "bind ${ADDRESS}:443",
         "bind",
@@ -113,4 +118,64 @@ def test_the_firewall_is_opened_for_what_other_hosts_may_reach():
 
 
 def test_a_range_of_ports_is_every_port_of_it():
-    assert [claim.place.port for claim in binds.of_lines(["bind :80-82"], "x")] == [80, 81, 82]
+    assert [raw.claim.place.port for raw in raw_binds.of_lines(["bind :80-82"], "x")] == [80, 81, 82]
+
+
+PEERS = ["peers mine", "  peer lb1 192.0.2.1:10000", "  peer lb2 192.0.2.2:10000", "  peer here 127.0.0.1:10001"]
+SYSLOG = ["log-forward syslog", "  dgram-bind :514", "  bind :1514", "  log 192.0.2.9:514 local0"]
+
+
+def opened(*lines, services=(WEB,)):
+    settings = {"services": list(services), "monitors": [], "stats": {}, "tuning": {"extra_lines": list(lines)}}
+    found = haproxy.model(settings, [], "lb1")
+    assert found["faults"] == []
+    return found["ports"], found["restricted_ports"]
+
+
+def test_the_firewall_is_opened_for_every_kind_of_listener_of_raw_lines():
+    assert opened(*SYSLOG) == ([1514, "514/udp"], [])
+    assert opened("frontend more", "bind :8001 interface eth1", "bind :8002 thread 1") == ([8001, 8002], [])
+    assert opened("frontend more", "bind quic4@:8443 ssl crt /x") == (["8443/udp"], [])
+    assert opened("frontend more", "bind :8003 namespace other") == ([], [])
+    assert opened("frontend more", "bind udp@:514") == (["514/udp"], [])
+
+
+def test_peers_of_raw_lines_are_let_in_alone():
+    both = ["192.0.2.1", "192.0.2.2"]
+    assert opened(*PEERS) == ([], [{"port": 10000, "networks": both}])
+    listening = ["peers mine", "bind :10000", "server lb1", "server lb2 192.0.2.2:10000"]
+    assert opened(*listening) == ([], [{"port": 10000, "networks": both[1:]}])
+    assert opened("peers mine", "bind :10000", "server lb1", "server lb2 lb2.example:10000") == ([10000], [])
+    assert opened(*PEERS, "backend other", "server lb3 192.0.2.3:10000") == ([], [{"port": 10000, "networks": both}])
+    more = ["peers more", "peer lb1 192.0.2.1:10002", "peer lb3 [2001:db8::3]:10000"]
+    assert [each["port"] for each in opened(*PEERS, *more)[1]] == [10000, 10002]
+
+
+@pytest.mark.parametrize(
+    "lines, words",
+    [
+        (["peers mine", "peer lb1 192.0.2.1:443"], "service web and 'peer lb1 192.0.2.1:443' of haproxy_extra_lines"),
+        (["log-forward a", "bind :443"], "service web and 'bind :443' of haproxy_extra_lines"),
+        (["log-forward a", "dgram-bind :514", "log-forward b", "dgram-bind 192.0.2.1:514"], "'dgram-bind :514' of"),
+        (
+            ["listen a", "bind :81 interface eth1", "listen b", "bind :81 interface eth1 ssl"],
+            "'bind :81' of haproxy_extra_lines: bind has",
+        ),
+    ],
+)
+def test_two_listeners_of_one_kind_meet(lines, words):
+    (fault,) = faults(extra_lines=lines)
+    assert fault.startswith(words)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["log-forward a", "bind :514", "log-forward b", "dgram-bind :514"],
+        ["listen a", "bind :81 interface eth1", "listen b", "bind :81 interface eth2", "listen c", "bind :81"],
+        ["listen a", "bind :81 thread 1", "bind :81 thread 2"],
+        ["listen a", "bind :0", "bind :99999", "bind :9-8", "dgram-bind", "peers", "peer a"],
+    ],
+)
+def test_two_listeners_of_different_kinds_do_not_meet(lines):
+    assert faults(extra_lines=lines) == []

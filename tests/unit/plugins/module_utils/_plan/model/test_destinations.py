@@ -63,6 +63,7 @@ ALLOWED = {
     "excluded_addresses": "the VIPs themselves, which a layout computes",
     "allow": "who may connect: the holder of a VIP does from the VIP",
     "accept_proxy": "who connects with the header of a proxy: `asked` judges whether the host itself may have to",
+    "except": "who is not limited: the holder of a VIP connects from the VIP",
     "machine_networks": "who may connect: the holder of a VIP does from the VIP",
     "local_address": "its own end: one that the host does not have for itself is refused",
     "router_id": "a number, to which nobody sends",

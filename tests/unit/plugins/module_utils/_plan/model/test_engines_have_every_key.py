@@ -34,6 +34,9 @@ OF_SERVICE = {
     "routes": {"mode": "http", "routes": [{"name": "api", "paths": ["/api"], "servers": ["192.0.2.34"]}]},
     "bind_options": ["tfo"],
     "accept_proxy": ["192.0.2.128/25"],
+    "sticky": {"sticky": {"by": "source"}},
+    "rate_limit": {"rate_limit": {"connections": 100}},
+    "frontend_name": "web-in",
     "frontend_lines": ["option forwardfor"],
     "backend_lines": ["retries 7"],
 }
