@@ -10,6 +10,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import cluster
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     agent,
+    agent_checks,
     bgp_values,
     frr,
     haproxy,
@@ -48,6 +49,7 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("haproxy")["haproxy_services"], services.SERVICE),
         (options("haproxy")["haproxy_services"]["options"]["check"], services.CHECK),
         (options("haproxy")["haproxy_services"]["options"]["check"]["options"]["steps"], config.STEP),
+        (options("haproxy")["haproxy_services"]["options"]["check"]["options"]["agent"], agent_checks.AGENT),
         (options("haproxy")["haproxy_services"]["options"]["tls"], services.TLS),
         (options("haproxy")["haproxy_services"]["options"]["routes"], services.ROUTE),
         (options("haproxy")["haproxy_monitors"], config.MONITOR),
@@ -63,6 +65,7 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         "services",
         "check",
         "steps",
+        "agent",
         "tls",
         "routes",
         "monitors",

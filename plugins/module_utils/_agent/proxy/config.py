@@ -133,9 +133,11 @@ SERVER = {
 CHECK = {
     "type": Field(one_of(*settings.CHECK_TYPES), _HEALTH["type"]),
     "path": Field(fields.url_path, _HEALTH["path"]),
+    "method": Field(one_of(*settings.METHODS), _HEALTH["method"]),
     "host": Field(fields.optional(word), _HEALTH["host"]),
     "sni": Field(fields.optional(word), _HEALTH["sni"]),
     "status": Field(fields.statuses, list(_HEALTH["status"])),
+    "user": Field(fields.optional(word), _HEALTH["user"]),
     "verify": Field(boolean, _HEALTH["verify"]),
     "ca": Field(fields.optional(fields.path), _HEALTH["ca"]),
     "port": Field(port),
@@ -152,13 +154,15 @@ CHECK = {
 }
 # The types of check that a key is for, unless it is for all.
 TYPES = {
-    **dict.fromkeys(("path", "host", "status"), (settings.HTTP, settings.HTTPS)),
+    **dict.fromkeys(("path", "method", "status"), (settings.HTTP, settings.HTTPS)),
+    "host": settings.NAMING,
+    "user": settings.LOGINS,
     **dict.fromkeys(("sni", "verify", "ca"), (settings.HTTPS,)),
 }
 # What a step leaves out is the check's own.
 STEP = {
     "type": Field(one_of(settings.TCP, settings.HTTP, settings.HTTPS)),
-    **{key: CHECK[key]._replace(default=None) for key in ("port", "path", "host", "sni", "status")},
+    **{key: CHECK[key]._replace(default=None) for key in ("port", "path", "method", "host", "sni", "status")},
 }
 CHECK_TIMES = ("interval", "fast_interval", "timeout", "late_timeout", "slow_start", "tcp_user_timeout")
 
@@ -282,6 +286,8 @@ def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any
     parts = [(f"{place}.steps[{at}]", step, [step["type"] or check["type"]]) for at, step in enumerate(given)]
     for where, part, types in [(place, check, kinds), *parts] if not refused(faults, place, "type") else []:
         faults.extend(_misplaced(part, types, where) if not refused(faults, where, "type") else [])
+    if check["type"] in settings.LOGINS and not check["user"] and not refused(faults, place, "user"):
+        faults.append(f"{place}.type is {check['type']}, but user is empty: set user to one without a password.")
     check["steps"] = [_step(step, check) for step in given]
     return check
 

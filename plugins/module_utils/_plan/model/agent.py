@@ -205,6 +205,8 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
     for where, backend in backends(service, place):
         if backend["backend_lines"]:
             yield _refused(f"{where}.backend_lines")
+        if backend["check"]["agent"]:
+            yield f"{where}.check.agent is set, which HAProxy alone asks: leave it out, or use HAProxy."
         for server in backend["servers"]:
             yield from _beyond_of_server(server, f"{where}.servers: {server['name']}")
         if backend["balance"] not in BALANCES:
@@ -277,7 +279,7 @@ def _service(service: Settings, known: Settings) -> Settings:
 def _backend(given: Settings, known: Settings) -> Settings:
     """Return a service or a route with its servers and check as the agent has them."""
     paced = pace.of_agent(given, known["timeout_connect"], known["timeout_check"])
-    check = without_defaults(paced, config.CHECK, CHECK_KEYS)
+    check = check_without_defaults(paced, config.CHECK, CHECK_KEYS)
     servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in given["servers"]]
     return {**given, "check": check, "servers": servers}
 
@@ -287,6 +289,14 @@ def without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[st
     return {
         key: value for key, value in given.items() if key in schema and (key in always or value != schema[key].default)
     }
+
+
+def check_without_defaults(check: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
+    """Return a check likewise, whose steps have its own method unless they say another."""
+    steps = [
+        {key: value for key, value in step.items() if key != "method" or value != check[key]} for step in check["steps"]
+    ]
+    return without_defaults({**check, "steps": steps}, schema, always)
 
 
 def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -> Settings:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping
 from ..._agent.config.schema import Faults
 from ..._agent.proxy import settings
 from ..._agent.proxy.names import below, is_wildcard
-from . import pace, values
+from . import agent_checks, pace, values
 from .services import backends
 
 # In raw lines, and in the options of a server.
@@ -57,6 +57,8 @@ def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
     return {
         **{key: given[key] for key in ("name", "balance", "send_proxy", "backend_lines", "servers")},
         "check": check,
+        "option": agent_checks.option(check),
+        "agent": agent_checks.words(check),
         "probes": settings.probes(round(check["tcp_user_timeout"] * settings.MILLION)),
         "timeout_check": pace.LATE if needs_limit else "",
         "fallback": name_of(given["name"]) if has_fallback else "",

@@ -28,7 +28,7 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import pace, raw_lines
+from . import agent_checks, pace, raw_lines
 from .values import balance, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
@@ -65,9 +65,12 @@ TLS = {
 }
 # How long a check may take is a variable of the roles, the same for all services.
 CHECK = {
-    key: field._replace(default=None) if key in pace.FORMER else field
-    for key, field in config.CHECK.items()
-    if key not in ("timeout", "late_timeout")
+    **{
+        key: field._replace(default=None) if key in pace.FORMER else field
+        for key, field in config.CHECK.items()
+        if key not in ("timeout", "late_timeout")
+    },
+    "agent": Field(anything),
 }
 
 
@@ -124,6 +127,7 @@ def _routes_faults(service: Dict[str, Any], place: str) -> Iterator[str]:
 def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
     backend = config.read_service(given, place, faults, config.Schemas(dict(keys), SERVER, CHECK))
     check = backend["check"] = pace.completed(backend["check"], len(backend["servers"]))
+    check["agent"] = agent_checks.completed(check["agent"], f"{place}.check.agent", faults)
     if check["verify"] and not all(step["host"] or step["sni"] for step in _over_tls(check)):
         faults.append(f"{place}.check.verify is true, but host is empty: set host to the name in the certificates.")
     return backend

@@ -47,9 +47,11 @@ OF_SERVER = {
 OF_CHECK = {
     "type": {"type": "tcp", "host": ""},
     "path": "/up",
+    "method": "HEAD",
     "host": "b.example",
     "sni": "c.example",
     "status": [204],
+    "user": {"type": "mysql", "host": "", "user": "probe"},
     "verify": VERIFIED,
     "ca": {**VERIFIED, "ca": "/etc/ca.pem"},
     "port": 9000,
@@ -61,6 +63,7 @@ OF_CHECK = {
     "shutdown_sessions": True,
     "tcp_user_timeout": 9,
     "steps": [{"port": 7443}],
+    "agent": {"agent": {"port": 9999}},
 }
 
 
