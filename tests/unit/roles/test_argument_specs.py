@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     frr,
     haproxy,
     instances,
+    returns,
     services,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
@@ -52,6 +53,7 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         (options("haproxy")["haproxy_services"]["options"]["check"]["options"]["agent"], agent_checks.AGENT),
         (options("haproxy")["haproxy_services"]["options"]["tls"], services.TLS),
         (options("haproxy")["haproxy_services"]["options"]["routes"], services.ROUTE),
+        (options("haproxy")["haproxy_services"]["options"]["return"], returns.RETURN),
         (options("haproxy")["haproxy_monitors"], config.MONITOR),
         (options("keepalived")["keepalived_instances"], instances.INSTANCE),
         (options("keepalived")["keepalived_scripts"], instances.SCRIPT),
@@ -68,6 +70,7 @@ def test_every_variable_has_the_roles_prefix_and_secrets_are_not_logged(role):
         "agent",
         "tls",
         "routes",
+        "return",
         "monitors",
         "instances",
         "scripts",

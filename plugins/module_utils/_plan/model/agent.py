@@ -205,6 +205,8 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
     for where, backend in backends(service, place):
         if backend["backend_lines"]:
             yield _refused(f"{where}.backend_lines")
+        if backend["return"]:
+            yield f"{where}.return is set, and the agent answers no request itself: leave it out, or use HAProxy."
         if backend["check"]["agent"]:
             yield f"{where}.check.agent is set, which HAProxy alone asks: leave it out, or use HAProxy."
         for server in backend["servers"]:

@@ -28,7 +28,7 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import agent_checks, pace, raw_lines
+from . import agent_checks, pace, raw_lines, returns
 from .values import balance, is_name, optional, path, protocol, server_address, server_options
 
 ANY = "*"
@@ -41,9 +41,12 @@ SERVICE = {
     "routes": Field(list_of(anything), []),
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
+    "return": Field(anything),
 }
 # A route has servers of its own, and which requests go to them.
-BACKEND = {key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "backend_lines")}
+BACKEND = {
+    key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "backend_lines", "return")
+}
 REQUESTS = {
     "hosts": Field(list_of(names.host), []),
     "paths": Field(list_of(config.CHECK["path"].check), []),
@@ -110,6 +113,8 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
         faults.extend(_tls_faults(service, f"{place}.tls"))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
     faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
+    if not refused(faults, place, "mode"):
+        faults.extend(returns.mode_faults(service, dict(backends(service, place)), place))
     return service
 
 
@@ -125,7 +130,9 @@ def _routes_faults(service: Dict[str, Any], place: str) -> Iterator[str]:
 
 
 def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
-    backend = config.read_service(given, place, faults, config.Schemas(dict(keys), SERVER, CHECK))
+    keys = {**keys, "servers": returns.servers_of(given, keys["servers"])}
+    backend = config.read_service(given, place, faults, config.Schemas(keys, SERVER, CHECK))
+    backend["return"] = returns.completed(backend, place, faults)
     check = backend["check"] = pace.completed(backend["check"], len(backend["servers"]))
     check["agent"] = agent_checks.completed(check["agent"], f"{place}.check.agent", faults)
     if check["verify"] and not all(step["host"] or step["sni"] for step in _over_tls(check)):
@@ -222,6 +229,8 @@ def _of_numbers(
     """Yield which conditions of a monitor no service can meet, with the servers that the user has named."""
     for service in [service for service in services if service["name"] in monitor["at_least"]]:
         name, number = service["name"], monitor["at_least"][service["name"]]
+        if service["return"]:
+            yield f"{place}.at_least requires servers of {name}, which answers without servers: leave it out."
         there = max(countable(service["servers"]), inventory_servers.get(name, 0))
         if 0 < there < number:
             yield f"{place}.at_least requires {number} servers of {name}, which has {there} without backups: lower it."

@@ -84,7 +84,7 @@ def test_what_the_settings_default_to_is_what_the_file_defaults_to():
 def test_the_keys_are_those_of_the_collections_model():
     from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pace, services
 
-    own_to_haproxy = {"tls", "routes", "frontend_lines", "backend_lines", "agent"}
+    own_to_haproxy = {"tls", "routes", "frontend_lines", "backend_lines", "return", "agent"}
     for schema, model in (
         (config.SERVICE, services.SERVICE),
         (config.CHECK, services.CHECK),

@@ -34,6 +34,7 @@ OF_SERVICE = {
     "routes": {"mode": "http", "routes": [{"name": "api", "paths": ["/api"], "servers": ["192.0.2.34"]}]},
     "frontend_lines": ["option forwardfor"],
     "backend_lines": ["retries 7"],
+    "return": {"mode": "http", "servers": [], "return": {"status": 503}},
 }
 OF_SERVER = {
     "name": "two",

@@ -27,7 +27,9 @@ def test_a_bare_address_is_a_server_with_every_default():
         }
     ]
     usual = {"type": "tcp", "path": "/", "port": None, "interval": 0.2, "fall": 6, "rise": 2}
-    usual.update(fast_interval=0, slow_start=0, shutdown_sessions=False, tcp_user_timeout=0)
+    usual.update(
+        method="GET", user="", agent=None, fast_interval=0, slow_start=0, shutdown_sessions=False, tcp_user_timeout=0
+    )
     assert service["check"] == {
         **usual,
         "host": "",
