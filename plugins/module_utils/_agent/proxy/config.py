@@ -46,7 +46,7 @@ def _name(value: Any) -> fields.Checked:
     return found, wrong
 
 
-def _listen_address(value: Any) -> fields.Checked:
+def listen_address(value: Any) -> fields.Checked:
     """'*', '::' or one address, which need not be on this host yet."""
     if value in (settings.ANY, "0.0.0.0"):
         return settings.ANY, None
@@ -70,7 +70,7 @@ def server_address(value: Any) -> fields.Checked:
 
 
 def _bind(value: Any) -> fields.Checked:
-    return list_of(_listen_address, at_least=1)([value] if isinstance(value, str) else value)
+    return list_of(listen_address, at_least=1)([value] if isinstance(value, str) else value)
 
 
 def _numbers(value: Any) -> fields.Checked:

@@ -8,7 +8,6 @@ support is refused, never left out.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from types import MappingProxyType
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -16,7 +15,6 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ..._agent.config.schema import (
     Faults,
     Field,
-    address,
     anything,
     boolean,
     integer,
@@ -29,7 +27,7 @@ from ..._agent.config.schema import (
     word,
 )
 from ..._agent.proxy import config
-from ..._agent.proxy.rules import Claim
+from ..._agent.proxy.rules import Claim, is_loopback
 from ..._agent.proxy.settings import BALANCES, HTTP, WORKER, places
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
@@ -58,7 +56,7 @@ PROXY_SETTINGS = {
     "hard_stop_after": Field(values.seconds, 3600),
     "stop_within": Field(values.seconds, 8),
     "stats_enabled": Field(boolean, True),
-    "stats_address": Field(address, "127.0.0.1"),
+    "stats_address": Field(config.listen_address, "127.0.0.1"),
     "stats_port": Field(port, 9000),
     "stats_user": Field(text, ""),
     "stats_password": Field(text, "", secret=True),
@@ -236,7 +234,7 @@ def _stats_faults(known: Settings, prefix: str) -> Faults:
             f"{prefix}_stats_user or {prefix}_stats_password is set, and the agent's page knows no password: "
             f"leave both out and {prefix}_stats_address at 127.0.0.1, or use HAProxy."
         ]
-    if not ipaddress.ip_address(known["stats_address"]).is_loopback:
+    if not is_loopback(known["stats_address"]):
         return [
             f"{prefix}_stats_address is {known['stats_address']}, which others can reach, and the agent's page knows "
             "no password: bind it to 127.0.0.1."
