@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
 
 from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, read_list
 from ..._agent.proxy import config
-from . import agent, drill, frr, haproxy, instances, values
+from . import agent, drill, frr, haproxy, instances, own_lines, values
 from .variables import as_role_variables, read_given
 
 Given = Dict[str, Any]  # what the user set, by the name of the variable without the role's prefix
@@ -29,6 +29,7 @@ class Component(NamedTuple):
     computed: Tuple[str, ...]  # the lists that a layout computes
     tasks: Mapping[str, Field]  # what its tasks read, those of a removal too
     model: Callable[[Given], Faults]  # judges all together, except what only tasks read
+    together: Callable[[Given], Faults] = lambda _given: []  # judges those together that no layout computes
 
     def configured(self) -> Tuple[str, ...]:
         """Return what the role's configuration is made of."""
@@ -74,6 +75,7 @@ COMPONENTS = {
             "packages": Field(PACKAGES, ["haproxy"]),
         },
         model=_haproxy,
+        together=own_lines.maxconn_twice,
     ),
     "keepalived": Component(
         fields={**instances.DAEMON, **instances.SHARED},
@@ -143,4 +145,4 @@ def _faults(component: Component, given: Given, role: str, goes: bool) -> Faults
     for key in component.lists:
         if key in given:
             read_list(component.lists[key], given[key], f"{role}_{key}", found)
-    return found
+    return [*found, *component.together(given)]

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
-from . import answers, asked, binds, fallback, loops, pace, raw_lines, secrets, values
+from . import answers, asked, binds, fallback, loops, own_lines, pace, raw_lines, secrets, values
 from .services import listeners as listeners_of
 from .services import names_taken, port_conflicts, read_monitors, read_services, resolved_names
 from .variables import as_role_variables
@@ -36,9 +36,9 @@ TUNING = {
     "retries": Field(integer(0, 1000), 3),
     "log_normal": Field(boolean, True),
     "log_targets": Field(values.log_targets, []),
-    "global_lines": Field(raw_lines.section_lines, []),
+    "global_lines": Field(own_lines.global_lines, []),
     "defaults_lines": Field(raw_lines.section_lines, []),
-    "extra_lines": Field(raw_lines.haproxy_lines, []),
+    "extra_lines": Field(own_lines.extra_lines, []),
     "timeout_connect": Field(values.time, pace.CONNECT),
     "timeout_client": Field(values.time, "1m"),
     "timeout_server": Field(values.time, "1m"),
@@ -111,6 +111,7 @@ def model(
     faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
     faults.extend(fallback.names_taken(services, monitors, "haproxy_services"))
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)
+    faults.extend(own_lines.maxconn_twice(tuning))
     stats = _stats(settings["stats"], faults)
     occupied = [*listeners_of(services), *monitors]
     if stats["enabled"]:
