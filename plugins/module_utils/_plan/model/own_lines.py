@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Raw lines that say once more what haproxy.cfg says already in its section `global`. Pure.
 
-HAProxy says "already specified", keeps the first, and goes on: such a line is without effect. Of two sockets at one path
-the second takes the place of the role's, which hands the listeners over at a reload. So these lines are refused.
+HAProxy says "already specified", keeps the first, and goes on: such a line is without effect. Of two sockets at one
+path the second takes the place of the role's, which hands the listeners over at a reload. So these lines are refused.
 """
 
 from __future__ import annotations
@@ -63,13 +63,7 @@ def _judged(found: List[str], lines: Lines) -> Checked:
     for at, line in lines:
         word, socket = (line.split() or [""])[0], SOCKET.match(line)
         if word in ALWAYS:
-            return (
-                None,
-                f"line {at} has {word}, which haproxy.cfg has already, and HAProxy keeps the first: leave it out.",
-            )
+            return None, f"line {at} has {word}, of which HAProxy keeps the first, the role's own: leave it out."
         if socket and socket[1] in SOCKETS:
-            return (
-                None,
-                f"line {at} has the path of haproxy's own runtime socket: choose another path, or leave it out.",
-            )
+            return None, f"line {at} has the path of haproxy's runtime socket: choose another path, or leave it out."
     return found, None

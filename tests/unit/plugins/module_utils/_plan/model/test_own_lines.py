@@ -34,7 +34,7 @@ tune.bufsize 16384
 description user of chroot
 """.strip().splitlines()
 REFUSED = ("chroot", "user", "uid", "group", "gid")
-SOCKET = "has the path of haproxy's own runtime socket: choose another path, or leave it out."
+SOCKET = "has the path of haproxy's runtime socket: choose another path, or leave it out."
 
 
 def faults(**given):
@@ -68,8 +68,8 @@ def test_what_haproxy_calls_already_specified_is_refused_and_nothing_else(tmp_pa
 def test_one_sentence_names_the_line_and_the_mend_and_shows_no_argument():
     (found,) = faults(global_lines=["daemon", "chroot /srv/secret"])
     assert found == (
-        "haproxy_global_lines is ['daemon', 'chroot ...']: line 2 has chroot, which haproxy.cfg has already, and HAProxy "
-        "keeps the first: leave it out."
+        "haproxy_global_lines is ['daemon', 'chroot ...']: line 2 has chroot, of which HAProxy keeps the first, the "
+        "role's own: leave it out."
     )
 
 
