@@ -50,6 +50,8 @@ def listen_address(value: Any) -> fields.Checked:
     """'*', '::' or one address, which need not be on this host yet."""
     if value in (settings.ANY, "0.0.0.0"):
         return settings.ANY, None
+    if "%" in str(value):
+        return None, "leave out the % and what follows."
     found, wrong = fields.address(value)
     if wrong:
         return None, "'*', '::' or an IPv4 or IPv6 address is required."
