@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import balancer
 from support.netns.links import PORT, temporary_link
 from support.netns.namespaces import inside
 from support.netns.two_servers import ELSEWHERE
@@ -37,12 +38,17 @@ SERVICES = [
 
 
 @pytest.fixture(scope="module")
-def link(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("haproxy")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("haproxy")
+
+
+@pytest.fixture(scope="module")
+def link(folder):
     with temporary_link(2) as made:
         text = render(SERVICES, haproxy_stats_enabled=False)
         lines = [line for line in text.splitlines() if line.split()[:1] and line.split()[0] not in ELSEWHERE]
-        (folder / "haproxy.cfg").write_text("\n".join([*lines, ""]))
+        lines += ["global", f"    stats socket {folder / 'sock'}", ""]
+        (folder / "haproxy.cfg").write_text("\n".join(lines))
         command = [shutil.which("haproxy"), "-db", "-f", str(folder / "haproxy.cfg")]
         process = subprocess.Popen(["ip", "netns", "exec", made.lb1.namespace, *command])
         try:
@@ -80,3 +86,9 @@ def test_a_text_arrives_as_it_is_written(link):
     assert (status, headers["content-type"], text) == (503, "text/html; charset=utf-8", TEXT)
     status, headers, text = ask(link, "/long")
     assert (status, headers["content-type"], text) == (200, "text/plain; charset=utf-8", "x'y\n" * 2000)
+
+
+def test_the_status_counts_no_server_and_misses_none(link, folder):
+    found = balancer.of_statistics(balancer.ask(str(folder / "sock")), (folder / "haproxy.cfg").read_text())
+    assert found == balancer.unserved(found) == []
+    assert balancer.is_known(found) and balancer.summary(found)["others"] == []
