@@ -8,14 +8,15 @@ The backend of such a service has no servers: a rule of it ends each request.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Iterator, List, Mapping, Optional
 
-from ..._agent.config.schema import Faults, Field, anything, integer, list_of, read, shown
+from ..._agent.config.schema import Faults, Field, anything, integer, list_of, read, refused, shown
 from ..._agent.proxy.settings import HTTP
 from ..._shared import quoting
 from .values import Checked, optional
 
 REDIRECTS = (301, 302, 303, 307, 308)
+OF_SERVERS = {"balance": "roundrobin", "check": {}, "send_proxy": False}  # with what says nothing
 ESCAPES = {"\n": "\\n", "\t": "\\t"}
 WITHOUT_CONTENT = (204, 205)  # RFC 9110, 15.3.5 and 15.3.6
 # What a haproxy.cfg of ordinary size has room for, and HAProxy's buffer, whose 16384 bytes the headers share.
@@ -70,13 +71,19 @@ def servers_of(given: Any, usual: Field) -> Field:
     return Field(list_of(anything), []) if answers else usual
 
 
-def completed(backend: Mapping[str, Any], place: str, faults: Faults) -> Optional[Dict[str, Any]]:
-    """Return the answer with its defaults; None where servers answer."""
-    given = backend["return"]
-    if given is None:
+def completed(given: Mapping[str, Any], backend: Mapping[str, Any], place: str, faults: Faults) -> Any:
+    """Return the answer with its defaults; None where servers answer.
+
+    :param given: the service or the route as the user wrote it
+    :param backend: the same with its defaults
+    """
+    if backend["return"] is None:
         return None
     where, before = f"{place}.return", len(faults)
-    found = read(RETURN, given, where, faults)
+    found = read(RETURN, backend["return"], where, faults)
+    for key, usual in OF_SERVERS.items():
+        if given.get(key) not in (None, usual) and not refused(faults, place, key):
+            faults.append(f"{place}.{key} is for servers, and return answers without them: leave it out.")
     if backend["servers"]:
         faults.append(f"{place} has servers and return, and one of them answers: leave the other one out.")
     if len(faults) == before:

@@ -132,7 +132,7 @@ def _routes_faults(service: Dict[str, Any], place: str) -> Iterator[str]:
 def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
     keys = {**keys, "servers": returns.servers_of(given, keys["servers"])}
     backend = config.read_service(given, place, faults, config.Schemas(keys, SERVER, CHECK))
-    backend["return"] = returns.completed(backend, place, faults)
+    backend["return"] = returns.completed(given, backend, place, faults)
     check = backend["check"] = pace.completed(backend["check"], len(backend["servers"]))
     check["agent"] = agent_checks.completed(check["agent"], f"{place}.check.agent", faults)
     if check["verify"] and not all(step["host"] or step["sni"] for step in _over_tls(check)):

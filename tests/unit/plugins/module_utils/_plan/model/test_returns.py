@@ -72,6 +72,22 @@ def test_servers_and_an_answer_exclude_each_other():
     assert found == f"{PLACE} lacks 'servers': add it."
 
 
+@pytest.mark.parametrize("key, value", [("balance", "source"), ("check", {"type": "http"}), ("send_proxy", True)])
+def test_what_is_for_servers_is_refused_beside_an_answer(key, value):
+    (found,) = faults(GONE, **{key: value})
+    assert found == f"{PLACE}.{key} is for servers, and return answers without them: leave it out."
+    routes = [{"name": "old", "hosts": ["old.example"], "return": AWAY, key: value}]
+    (found,) = faults(None, servers=["192.0.2.31"], routes=routes)
+    assert found == f"{PLACE}.routes[0] (old).{key} is for servers, and return answers without them: leave it out."
+
+
+@pytest.mark.parametrize(
+    "key, value", [("balance", "roundrobin"), ("check", {}), ("check", None), ("send_proxy", False)]
+)
+def test_an_explicit_default_does_no_harm_beside_an_answer(key, value):
+    assert faults(GONE, **{key: value}) == []
+
+
 def test_mode_tcp_reads_no_request():
     (found,) = faults(GONE, mode="tcp")
     assert found == f"{PLACE}.return needs mode http, and {PLACE}.mode is 'tcp': set mode to http."
