@@ -19,12 +19,12 @@ NO_URLS = ("x", "//x", "ftp://x", "https://", "/a b", "/a\nb", "/ä", '/"', "/{{
 AWAY = {"status": 301, "prefix": "https://new.example"}
 
 
-def service(answer=GONE, **more):
-    return {"name": "gone", "port": 80, "mode": "http", "return": answer, **more}
+def service(**more):
+    return {"name": "gone", "port": 80, "mode": "http", "return": GONE, **more}
 
 
 def faults(answer, **more):
-    return read_services([service(answer, **more)], "pair_services")[1]
+    return read_services([service(**{"return": answer, **more})], "pair_services")[1]
 
 
 @pytest.mark.parametrize("servers", [{}, {"servers": []}, {"servers": None}])
@@ -134,7 +134,7 @@ def test_a_name_with_fallback_is_free_beside_it():
 
 
 def test_percent_signs_quotes_and_line_ends_are_as_they_are_written():
-    text = haproxy([service({"status": 302, "location": "/a%20b'c"})])
+    text = haproxy([service(**{"return": {"status": 302, "location": "/a%20b'c"}})])
     assert "http-request redirect location '/a%%20b'\"'\"'c' code 302" in text
-    text = haproxy([service({"status": 200, "content": "a\n\nb\t#c"})])
+    text = haproxy([service(**{"return": {"status": 200, "content": "a\n\nb\t#c"}})])
     assert "string a\\n\\nb\\t'#c'" in text
