@@ -10,7 +10,6 @@ where the user writes it; a frontend that needs one besides its backend's gets a
 from __future__ import annotations
 
 import re
-from itertools import combinations
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import Faults, Field, integer, read, refused
@@ -109,11 +108,15 @@ def cookies_shared(backends: Sequence[Tuple[str, Service]]) -> Iterator[str]:
 
     :param backends: the service and its routes, each with its place
     """
-    having = [each for each in backends if (each[1]["sticky"] or {}).get("by") == COOKIE]
-    for (place, one), (other_place, other) in combinations(having, 2):
-        name = other["sticky"]["cookie"]
-        if one["sticky"]["cookie"] == name and _share_a_host(one, other):
-            yield f"{other_place}.sticky.cookie is {name}, as that of {place}: give each a name of its own."
+    having: Dict[str, List[Tuple[str, Service]]] = {}
+    for place, backend in backends:
+        sticky = backend["sticky"] or {}
+        if sticky.get("by") == COOKIE:
+            earlier = having.setdefault(sticky["cookie"], [])
+            first = next((where for where, other in earlier if _share_a_host(other, backend)), None)
+            if first:
+                yield f"{place}.sticky.cookie is {sticky['cookie']}, as that of {first}: give each a name of its own."
+            earlier.append((place, backend))
 
 
 def _share_a_host(one: Service, route: Service) -> bool:
