@@ -13,12 +13,12 @@ MAX_STATUS_LINE = 4096  # bytes; a status line has about 20
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: |\r|\n)")
 
 
-def request(host: str, path: str) -> bytes:
-    """Return a GET that asks the server to close: then the wait after closing (TIME_WAIT) is the server's.
+def request(host: str, path: str, method: str = "GET") -> bytes:
+    """Return a request that asks the server to close: then the wait after closing (TIME_WAIT) is the server's.
 
     :param host: as in a URL: with the port where it is not the scheme's own, an IPv6 address in brackets
     """
-    lines = (f"GET {path} HTTP/1.1", f"Host: {host}", "User-Agent: onprem.lb", "Accept: */*", "Connection: close")
+    lines = (f"{method} {path} HTTP/1.1", f"Host: {host}", "User-Agent: onprem.lb", "Accept: */*", "Connection: close")
     return "".join(f"{line}\r\n" for line in (*lines, "")).encode("ascii")
 
 
@@ -33,7 +33,7 @@ def bounds(statuses: str) -> Tuple[int, int]:
     return int(low), int(high or low)
 
 
-def dialogue(host: str, path: str, expected: Sequence[str]) -> Dialogue:
+def dialogue(host: str, path: str, expected: Sequence[str], method: str = "GET") -> Dialogue:
     """Return a dialogue that requests a page and succeeds with one of some statuses.
 
     :param expected: codes and ranges
@@ -42,7 +42,7 @@ def dialogue(host: str, path: str, expected: Sequence[str]) -> Dialogue:
 
     def request_page(stream: Stream) -> Steps:
         stream.expect("no answer")
-        yield from stream.send(request(host, path))
+        yield from stream.send(request(host, path, method))
         line = yield from _first_line(stream)
         match = STATUS.match(line)
         if not match:

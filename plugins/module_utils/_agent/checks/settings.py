@@ -8,6 +8,8 @@ from typing import Any, List, NamedTuple, Tuple
 
 PROCESS, TCP, HTTP, HTTPS, SCRIPT, FILE, INTERFACE = "process", "tcp", "http", "https", "script", "file", "interface"
 HAPROXY = "haproxy"  # its runtime socket at a port
+# Servers that are asked in their own protocol.
+MYSQL, PGSQL, REDIS, LDAP, SMTP = PROTOCOLS = ("mysql", "pgsql", "redis", "ldap", "smtp")
 CHECK_TYPES = (PROCESS, TCP, HTTP, HTTPS, HAPROXY, SCRIPT, FILE, INTERFACE)
 NETWORK_TYPES = (TCP, HTTP, HTTPS, HAPROXY)
 
@@ -20,10 +22,12 @@ class Step(NamedTuple):
     type: str = TCP
     port: int = 0
     path: str = "/"  # http, https
-    host: str = ""  # http, https: the Host header; the address where empty
+    host: str = ""  # http, https: the Host header; the address where empty. smtp: who asks
     sni: str = ""  # https: the server name; the host where empty
     status: Tuple[str, ...] = GOOD_STATUS  # http, https: the successful ones, codes and ranges
     greeting: str = ""  # sent before anything else; Latin-1
+    method: str = "GET"  # http, https
+    user: str = ""  # mysql, pgsql: who logs in
 
 
 class Check(NamedTuple):
@@ -46,13 +50,14 @@ class Check(NamedTuple):
     ca: str = ""  # https: a file of authorities; the system's where empty
     greeting: str = ""  # tcp, http, https: sent before anything else; Latin-1
     command: Tuple[str, ...] = ()  # script: a program and its arguments; no shell
-    user: str = ""  # script: the user that runs it
+    user: str = ""  # script: the user that runs it; mysql, pgsql: who logs in
     file: str = ""  # file: contains one number
     interface: str = ""  # interface
     fast_interval: int = 0  # used while outcomes contradict the state; 0: the interval
     every: bool = False  # whether each run is reported, besides changes of the state
     steps: Tuple[Step, ...] = ()  # tcp, http, https: what is checked in sequence, instead of the one port
     connect_timeout: int = 0  # tcp, http, https: for the connection alone; 0: the timeout
+    method: str = "GET"  # http, https
 
     @property
     def sequence(self) -> Tuple[Step, ...]:

@@ -46,10 +46,12 @@ def _name(value: Any) -> fields.Checked:
     return found, wrong
 
 
-def _listen_address(value: Any) -> fields.Checked:
+def listen_address(value: Any) -> fields.Checked:
     """'*', '::' or one address, which need not be on this host yet."""
     if value in (settings.ANY, "0.0.0.0"):
         return settings.ANY, None
+    if "%" in str(value):
+        return None, "leave out the % and what follows."
     found, wrong = fields.address(value)
     if wrong:
         return None, "'*', '::' or an IPv4 or IPv6 address is required."
@@ -70,7 +72,7 @@ def server_address(value: Any) -> fields.Checked:
 
 
 def _bind(value: Any) -> fields.Checked:
-    return list_of(_listen_address, at_least=1)([value] if isinstance(value, str) else value)
+    return list_of(listen_address, at_least=1)([value] if isinstance(value, str) else value)
 
 
 def _numbers(value: Any) -> fields.Checked:
@@ -133,9 +135,11 @@ SERVER = {
 CHECK = {
     "type": Field(one_of(*settings.CHECK_TYPES), _HEALTH["type"]),
     "path": Field(fields.url_path, _HEALTH["path"]),
+    "method": Field(one_of(*settings.METHODS), _HEALTH["method"]),
     "host": Field(fields.optional(word), _HEALTH["host"]),
     "sni": Field(fields.optional(word), _HEALTH["sni"]),
     "status": Field(fields.statuses, list(_HEALTH["status"])),
+    "user": Field(fields.optional(word), _HEALTH["user"]),
     "verify": Field(boolean, _HEALTH["verify"]),
     "ca": Field(fields.optional(fields.path), _HEALTH["ca"]),
     "port": Field(port),
@@ -152,13 +156,15 @@ CHECK = {
 }
 # The types of check that a key is for, unless it is for all.
 TYPES = {
-    **dict.fromkeys(("path", "host", "status"), (settings.HTTP, settings.HTTPS)),
+    **dict.fromkeys(("path", "method", "status"), (settings.HTTP, settings.HTTPS)),
+    "host": settings.NAMING,
+    "user": settings.LOGINS,
     **dict.fromkeys(("sni", "verify", "ca"), (settings.HTTPS,)),
 }
 # What a step leaves out is the check's own.
 STEP = {
     "type": Field(one_of(settings.TCP, settings.HTTP, settings.HTTPS)),
-    **{key: CHECK[key]._replace(default=None) for key in ("port", "path", "host", "sni", "status")},
+    **{key: CHECK[key]._replace(default=None) for key in ("port", "path", "method", "host", "sni", "status")},
 }
 CHECK_TIMES = ("interval", "fast_interval", "timeout", "late_timeout", "slow_start", "tcp_user_timeout")
 
@@ -282,6 +288,8 @@ def _check(item: Any, place: str, faults: Faults, keys: Schema) -> Dict[str, Any
     parts = [(f"{place}.steps[{at}]", step, [step["type"] or check["type"]]) for at, step in enumerate(given)]
     for where, part, types in [(place, check, kinds), *parts] if not refused(faults, place, "type") else []:
         faults.extend(_misplaced(part, types, where) if not refused(faults, where, "type") else [])
+    if check["type"] in settings.LOGINS and not check["user"] and not refused(faults, place, "user"):
+        faults.append(f"{place}.type is {check['type']}, but user is empty: set user to one without a password.")
     check["steps"] = [_step(step, check) for step in given]
     return check
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from ..checks.settings import PROTOCOLS
 from ..config.schema import Faults, ip_address, repeated
 from .settings import NONE, Place, places
 
@@ -33,8 +34,8 @@ def of_service(service: Item, place: str) -> Faults:
 def _of_check(check: Item, place: str) -> Iterator[str]:
     if check["ca"] and not check["verify"]:
         yield f"{place}.ca is set, but verify is false: set verify to true, or leave ca out."
-    if check["type"] == NONE and check["steps"]:
-        yield f"{place}.type is none, but steps are set: leave one of them out."
+    if check["type"] in (NONE, *PROTOCOLS) and check["steps"]:
+        yield f"{place}.type is {check['type']}, but steps are set: leave one of them out."
     late, limit = check.get("late_timeout") or 0, check.get("timeout") or 0
     if 0 < late <= limit:
         yield f"{place}.late_timeout is {late:g} and timeout {limit:g}, after which no answer is late: raise it."

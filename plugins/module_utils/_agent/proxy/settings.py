@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..checks.settings import GOOD_STATUS, HTTP, HTTPS, TCP, Step
+from ..checks.settings import GOOD_STATUS, HTTP, HTTPS, MYSQL, PGSQL, PROTOCOLS, SMTP, TCP, Step
 
 WORKER = "proxy-worker"  # the name of its worker processes
 MILLION = 1_000_000
@@ -19,7 +19,11 @@ ANY, ANY6 = "*", "::"  # every IPv4 address, every IPv6 address
 
 NONE = "none"
 MODES = (TCP, HTTP)  # both are relayed as bytes
-CHECK_TYPES = (TCP, HTTP, HTTPS, NONE)
+CHECK_TYPES = (TCP, HTTP, HTTPS, *PROTOCOLS, NONE)
+LOGINS = (MYSQL, PGSQL)  # as a user
+NAMING = (HTTP, HTTPS, SMTP)  # a host
+ASKING = (HTTP, HTTPS, *PROTOCOLS)  # those that a server has to answer
+METHODS = ("GET", "HEAD", "OPTIONS")  # a check must change nothing: HTTP's safe ones, RFC 9110, 9.2.1
 
 ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE = "roundrobin", "leastconn", "source"
 BALANCES = (ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE)
@@ -50,7 +54,8 @@ class Health(NamedTuple):
     type: str = TCP
     port: int = 0  # the server's own if 0
     path: str = "/"
-    host: str = ""  # the Host header; the address if empty
+    method: str = METHODS[0]
+    host: str = ""  # the Host header; the address if empty. smtp: who asks, localhost if empty
     sni: str = ""  # https: the server name; the host if empty
     status: Tuple[str, ...] = GOOD_STATUS  # the successful ones, codes and ranges
     interval: int = 2 * MILLION
@@ -60,6 +65,7 @@ class Health(NamedTuple):
     late_connect: int = 5 * MILLION  # of which for the connection: the proxy's own limit, ``timeouts.connect``
     rise: int = 2
     fall: int = 3
+    user: str = ""  # mysql, pgsql: who logs in
     verify: bool = False  # https: whether to verify the certificate
     ca: str = ""  # https: a file of authorities; the system's if empty
     shutdown_sessions: bool = False  # whether a server that goes down loses its sessions (on-marked-down)

@@ -186,7 +186,7 @@ def _haproxy(program: str, candidate: str, run: Run) -> Verdict:
     if code != 0:
         alerts = [line for line in lines if "[ALERT]" in line] or lines
         return Verdict(" ".join([*alerts, f"(exit code {code})"]))
-    warnings = [line for line in lines if line.startswith("[WARNING]")]
+    warnings = [line for line in lines if line.startswith(("[WARNING]", "[ALERT]"))]
     lost = [line for line in warnings if IGNORED.search(line)]
     return Verdict(" ".join(lost) or None, warnings)
 

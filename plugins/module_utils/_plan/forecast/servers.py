@@ -23,7 +23,7 @@ import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._shared import engines, events
-from ..model import drill_records, fallback, haproxy, pace, values
+from ..model import agent_checks, drill_records, fallback, haproxy, pace, values
 from ..model.plan import Plan
 from ..model.services import backends
 
@@ -135,7 +135,6 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         pause = check["fast_interval"] or check["interval"]
         attempt = min(limits.connect, check["interval"])
         answer = steps * pace.haproxys_limit(backend, limits.check)
-    kinds = {step["type"] for step in check["steps"]} or {check["type"]}
     rules = Rules(
         interval=check["interval"],
         pause=pause,
@@ -145,7 +144,7 @@ def rules_of(backend: Mapping[str, Any], engine: str, timeouts: Timeouts) -> Rul
         fall=check["fall"],
         rise=check["rise"],
         checks=check["type"] != "none",
-        asks=bool(kinds & {"http", "https"}),
+        asks=agent_checks.asks(check),
         slow_start=check["slow_start"],
         late=pace.LATE_S if has_second else 0,
         silence=check["tcp_user_timeout"],

@@ -30,7 +30,7 @@ from ..layouts import direct, follow, resolver
 from ..layouts.pasting import PLATFORMS
 from ..members.hosts import Member, find_existing, find_placements
 from ..members.subnets import Placement
-from ..model import nft_guard, values
+from ..model import agent_checks, nft_guard, values
 from ..model.plan import Vip
 from ..model.services import CHECK, changed_check
 from . import presets
@@ -220,6 +220,7 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
         faults.append(f"ipi_server_check is {own!r}: a mapping with interval, fall or rise is required.")
         own = {}
     checked = read(CHECK, own, "ipi_server_check", faults)
+    checked["agent"] = agent_checks.completed(checked["agent"], "ipi_server_check.agent", faults)
     if checked["type"] == "none":
         faults.append("ipi_server_check.type is 'none': a dead API server would still get requests, use https or tcp.")
     own = {key: value for key, value in checked.items() if None not in (own.get(key), value)}

@@ -19,7 +19,7 @@ from ..layouts import direct
 from ..layouts.direct import Direct, Service
 from ..members.hosts import Member
 from ..model import pace
-from ..model.agent import without_defaults
+from ..model.agent import check_without_defaults
 from . import services as ipi_services
 from .cluster import Cluster
 
@@ -80,6 +80,8 @@ def _conflicts(cluster: Cluster) -> Iterator[str]:
             f"{PLACE} is {plane} while ipi_bootstrap is set: the bootstrap host is not a server of direct return, so "
             "leave it at proxy until ipi_bootstrap_complete is true."
         )
+    if cluster.preset.server_check.get("agent"):
+        yield f"ipi_server_check.agent is set, which only a proxy can do: leave it out, or set {PLACE} to proxy."
     if settings["follow"]:
         yield (
             f"{PLACE} is {plane} and ipi_follow is true, and the servers of direct return are those of the inventory: "
@@ -95,7 +97,7 @@ def _services(cluster: Cluster, api: Dict[str, Any]) -> List[Service]:
     if (check["interval"], check["fall"]) == (pace.INTERVAL, pace.FALL):  # which is the proxy's, not the user's
         check.update(PACE)
     check["interval"] = min(check["interval"], LONGEST_INTERVAL)
-    check = without_defaults(check, config.CHECK, ("type", "interval", "fall", "rise"))
+    check = check_without_defaults(check, config.CHECK, ("type", "interval", "fall", "rise"))
     shared = {
         "port": cluster.settings["api_port"],
         "proxy_port": cluster.preset.ports["lb"],

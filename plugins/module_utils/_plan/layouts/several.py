@@ -75,7 +75,10 @@ def _draw_each(
     """
     plans: List[Plan] = []
     for at, members in enumerate(every):
-        elsewhere = [*possible, *(vrid for plan in plans for vrid in _vrids(plan.vips))]
+        elsewhere = [
+            *possible,
+            *(vrid for planned, plan in zip(every, plans) for vrid in _planned_vrids(planned, plan)),
+        ]
         elsewhere += [vrid for later in every[at + 1 :] for vrid in _current_vrids(later)]
         plans.append(one(layout, [{**member, "elsewhere": elsewhere} for member in members]))
     return plans
@@ -128,15 +131,28 @@ def _vips_of_new(layout: planner.Layout, members: List[Member], elsewhere: List[
 
 
 def _vrids(vips: List[Vip]) -> List[Dict[str, Any]]:
-    return [{"vrid": vip.vrid, "family": vip.version, "by": vip.address} for vip in vips if vip.vrid]
+    """Return the VRIDs of VIPs of whose links no more is known than that the VIPs are there."""
+    return [
+        {"vrid": vip.vrid, "family": vip.version, "by": vip.address, "networks": links.of_vips([vip.address])}
+        for vip in vips
+        if vip.vrid
+    ]
+
+
+def _planned_vrids(members: List[Member], plan: Plan) -> List[Dict[str, Any]]:
+    return [{**each, "networks": _links(members, plan, each["by"]) or each["networks"]} for each in _vrids(plan.vips)]
 
 
 def _current_vrids(members: List[Member]) -> Iterator[Dict[str, Any]]:
     """Yield what the members of a pair that is planned later have now, and may keep."""
     for member in members:
-        for instance in (member["host"] or {}).get("instances", []):
+        host = member["host"] or {}
+        for instance in host.get("instances", []):
+            networks = links.subnets(host.get("addresses", [])).get(instance["interface"], [])
             for address in instance["addresses"]:
-                yield {"vrid": instance["vrid"], "family": 6 if ":" in address else 4, "by": address}
+                family = 6 if ":" in address else 4
+                there = networks or links.of_vips([address])
+                yield {"vrid": instance["vrid"], "family": family, "by": address, "networks": there}
 
 
 def _shared(members: List[Member], plan: Plan, others: List[Member], other: Plan) -> Iterator[str]:

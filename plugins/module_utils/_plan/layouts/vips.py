@@ -10,7 +10,7 @@ from ..._agent.config.schema import Faults, Field, address, integer, read
 from ..._shared import vrid, vrrp_routers
 from ..dns.names import VIP_ADDRESS, vip_faults
 from ..members.hosts import Existing
-from ..model.links import on_one_link
+from ..model.links import networks_of, on_one_link, overlap
 from ..model.plan import Vip
 
 BASE_VIP = {
@@ -58,16 +58,33 @@ def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, 
         return current
     if not all(other.vrid for other in same_family):
         return 0  # the pool is exhausted, as the first fault says
-    taken = [{"vrid": other.vrid, "by": other.address} for other in same_family]
-    taken += vrrp_routers.taken(router for router in existing.foreign_routers if router["family"] == vip.version)
-    taken += [{"vrid": each["vrid"], "by": each["by"]} for each in existing.elsewhere if each["family"] == vip.version]
-    choice = vrid.choose(vip.address, "pool", taken, current=preferred, on_conflict="next")
+    certain, possible = _taken(vip, same_family, existing)
+    choice = vrid.choose(vip.address, "pool", [*certain, *possible], current=preferred, on_conflict="next")
+    if choice.faults:
+        choice = vrid.choose(vip.address, "pool", certain, current=preferred, on_conflict="next")
     faults.extend(choice.faults)
     return choice.vrids.get("pair", 0)
 
 
 def again(vip: Vip, place: str) -> str:
     return f"{place} is {vip.address} again: name each VIP once."
+
+
+def _taken(vip: Vip, earlier: List[Vip], existing: Existing) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
+    """Return the VRIDs that others have on the link of a VIP, and those of others that may be on another link.
+
+    The latter are left to them while there are others: each has its own, as far as the pool reaches.
+    """
+    own = networks_of(vip, existing.members)
+    heard = vrrp_routers.taken(router for router in existing.foreign_routers if router["family"] == vip.version)
+    known = [(other.vrid, other.address, on_one_link(vip, other, existing.members) is not False) for other in earlier]
+    known += [
+        (each["vrid"], each["by"], overlap(own, each["networks"]))
+        for each in existing.elsewhere
+        if each["family"] == vip.version
+    ]
+    found = [({"vrid": number, "by": by}, is_there) for number, by, is_there in known]
+    return [*heard, *(each for each, is_there in found if is_there)], [each for each, there in found if not there]
 
 
 def clashes(vip: Vip, earlier: List[Vip], place: str, existing: Existing) -> Faults:

@@ -30,7 +30,7 @@ class Existing(NamedTuple):
 
     current_vrids: Dict[str, int]  # by the instance's name, and by the address of each of its VIPs
     foreign_routers: List[Dict[str, Any]]
-    elsewhere: List[Dict[str, Any]] = []  # the VRIDs of the run's other pairs: ``{vrid, family, by}``
+    elsewhere: List[Dict[str, Any]] = []  # the VRIDs of other pairs: ``{vrid, family, by, networks}``
     members: List[Member] = []
 
 

@@ -8,7 +8,6 @@ support is refused, never left out.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from types import MappingProxyType
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -16,7 +15,6 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ..._agent.config.schema import (
     Faults,
     Field,
-    address,
     anything,
     boolean,
     integer,
@@ -29,7 +27,7 @@ from ..._agent.config.schema import (
     word,
 )
 from ..._agent.proxy import config
-from ..._agent.proxy.rules import Claim
+from ..._agent.proxy.rules import Claim, is_loopback
 from ..._agent.proxy.settings import BALANCES, HTTP, WORKER, places
 from ..._agent.vrrp import config as vrrp_config
 from ..._shared.engines import PROXY, VRRP, Daemon
@@ -58,7 +56,7 @@ PROXY_SETTINGS = {
     "hard_stop_after": Field(values.seconds, 3600),
     "stop_within": Field(values.seconds, 8),
     "stats_enabled": Field(boolean, True),
-    "stats_address": Field(address, "127.0.0.1"),
+    "stats_address": Field(config.listen_address, "127.0.0.1"),
     "stats_port": Field(port, 9000),
     "stats_user": Field(text, ""),
     "stats_password": Field(text, "", secret=True),
@@ -216,6 +214,10 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
             yield (f"{where}.sticky is set, and the agent remembers no client: choose balance source, or use HAProxy.")
         if backend["backend_lines"]:
             yield _refused(f"{where}.backend_lines")
+        if backend["return"]:
+            yield f"{where}.return is set, and the agent answers no request itself: leave it out, or use HAProxy."
+        if backend["check"]["agent"]:
+            yield f"{where}.check.agent is set, which HAProxy alone asks: leave it out, or use HAProxy."
         for server in backend["servers"]:
             yield from _beyond_of_server(server, f"{where}.servers: {server['name']}")
         if backend["balance"] not in BALANCES:
@@ -243,7 +245,7 @@ def _stats_faults(known: Settings, prefix: str) -> Faults:
             f"{prefix}_stats_user or {prefix}_stats_password is set, and the agent's page knows no password: "
             f"leave both out and {prefix}_stats_address at 127.0.0.1, or use HAProxy."
         ]
-    if not ipaddress.ip_address(known["stats_address"]).is_loopback:
+    if not is_loopback(known["stats_address"]):
         return [
             f"{prefix}_stats_address is {known['stats_address']}, which others can reach, and the agent's page knows "
             "no password: bind it to 127.0.0.1."
@@ -288,7 +290,7 @@ def _service(service: Settings, known: Settings) -> Settings:
 def _backend(given: Settings, known: Settings) -> Settings:
     """Return a service or a route with its servers and check as the agent has them."""
     paced = pace.of_agent(given, known["timeout_connect"], known["timeout_check"])
-    check = without_defaults(paced, config.CHECK, CHECK_KEYS)
+    check = check_without_defaults(paced, config.CHECK, CHECK_KEYS)
     servers = [without_defaults(server, config.SERVER, tuple(config.SERVER)) for server in given["servers"]]
     return {**given, "check": check, "servers": servers}
 
@@ -298,6 +300,14 @@ def without_defaults(given: Settings, schema: Dict[str, Field], always: Tuple[st
     return {
         key: value for key, value in given.items() if key in schema and (key in always or value != schema[key].default)
     }
+
+
+def check_without_defaults(check: Settings, schema: Dict[str, Field], always: Tuple[str, ...]) -> Settings:
+    """Return a check likewise, whose steps have its own method unless they say another."""
+    steps = [
+        {key: value for key, value in step.items() if key != "method" or value != check[key]} for step in check["steps"]
+    ]
+    return without_defaults({**check, "steps": steps}, schema, always)
 
 
 def _vrrp(model: Dict[str, Any], known: Settings, faults: Faults, prefix: str) -> Settings:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping
 from ..._agent.config.schema import Faults
 from ..._agent.proxy import settings
 from ..._agent.proxy.names import below, is_wildcard
-from . import pace, stick, values
+from . import agent_checks, pace, returns, stick, values
 from .services import backends
 
 # In raw lines, and in the options of a server.
@@ -51,7 +51,8 @@ def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
     lines = [*tuning["defaults_lines"], *given["backend_lines"]]
     answer = values.seconds(tuning["timeout_check"])[0]
     is_limited = answer != pace.ANSWER_S or any(map(OWN_ANSWER.match, lines))
-    is_usual = pace.has_fallback(given, answer) and not sets_pace(given, lines) and not is_limited
+    has_servers = not given["return"]
+    is_usual = has_servers and pace.has_fallback(given, answer) and not sets_pace(given, lines) and not is_limited
     check = haproxys(given["check"]) if is_usual else given["check"]
     has_fallback = is_usual and check == given["check"]
     needs_limit = given["check"]["type"] != "none" and not has_fallback and not is_limited
@@ -59,6 +60,9 @@ def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:
         **{key: given[key] for key in ("name", "balance", "send_proxy", "sticky", "backend_lines", "servers")},
         "stick_lines": stick.stick_lines(given),
         "check": check,
+        "returns": returns.rules(given["return"]),
+        "option": agent_checks.option(check),
+        "agent": agent_checks.words(check),
         "probes": settings.probes(round(check["tcp_user_timeout"] * settings.MILLION)),
         "timeout_check": pace.LATE if needs_limit else "",
         "fallback": name_of(given["name"]) if has_fallback else "",
@@ -101,5 +105,5 @@ def names_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]], 
         f"{place} has the name '{name_of(each['name'])}', which HAProxy's fallback of {each['name']} has: "
         "choose another one."
         for each in every
-        if pace.may_have_second_backend(each) and name_of(each["name"]) in taken
+        if not each["return"] and pace.may_have_second_backend(each) and name_of(each["name"]) in taken
     ]

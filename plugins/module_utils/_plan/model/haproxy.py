@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Sequence
 
-from ..._agent.config.schema import Faults, Field, address, boolean, integer, list_of, number, one_of, port, read, text
+from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, port, read, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
 from . import (
@@ -20,6 +19,7 @@ from . import (
     binds,
     fallback,
     loops,
+    own_lines,
     pace,
     peers,
     raw_binds,
@@ -51,9 +51,9 @@ TUNING = {
     "retries": Field(integer(0, 1000), 3),
     "log_normal": Field(boolean, True),
     "log_targets": Field(values.log_targets, []),
-    "global_lines": Field(raw_lines.section_lines, []),
+    "global_lines": Field(own_lines.global_lines, []),
     "defaults_lines": Field(raw_lines.section_lines, []),
-    "extra_lines": Field(raw_lines.haproxy_lines, []),
+    "extra_lines": Field(own_lines.extra_lines, []),
     "timeout_connect": Field(values.time, pace.CONNECT),
     "timeout_client": Field(values.time, "1m"),
     "timeout_server": Field(values.time, "1m"),
@@ -77,7 +77,7 @@ TUNING = {
 
 STATS = {
     "enabled": Field(boolean, True),
-    "address": Field(address, "127.0.0.1"),
+    "address": Field(config.listen_address, "127.0.0.1"),
     "port": Field(port, 9000),
     "uri": Field(URL_PATH, "/haproxy_stats"),
     "metrics": Field(values.optional(URL_PATH), "/metrics"),
@@ -223,7 +223,7 @@ def _stats_faults(stats: Dict[str, Any]) -> Faults:
         return ["haproxy_stats_password is one of the first that attackers try: choose another."]
     if bool(stats["user"]) != bool(stats["password"]):
         return ["haproxy_stats_user and haproxy_stats_password go together: set both, or none."]
-    if not ipaddress.ip_address(stats["address"]).is_loopback and not stats["password"]:
+    if not rules.is_loopback(stats["address"]) and not stats["password"]:
         return [
             f"haproxy_stats_address is {stats['address']}, which others can reach: set haproxy_stats_user and "
             "haproxy_stats_password, or bind it to 127.0.0.1."

@@ -71,7 +71,9 @@ def of_members(known: Mapping[str, Subnets], instances: Mapping[str, Instances])
     for member, some in instances.items():
         for interface in dict.fromkeys(each["interface"] for each in some):
             read = known.get(member, {}).get(interface, [])
-            networks = read or _vips([each for each in some if each["interface"] == interface])
+            networks = read or of_vips(
+                vip for each in some if each["interface"] == interface for vip in each["addresses"]
+            )
             groups = _joined(groups, Group({(member, interface)}, networks, bool(read)))
     for group in [each for each in groups if not each.is_known]:
         others = [each for each in groups if each is not group and not _hosts(each) & _hosts(group)]
@@ -99,10 +101,10 @@ def _hosts(group: Group) -> Set[str]:
     return {member for member, _interface in group.interfaces}
 
 
-def _vips(instances: Instances) -> List[Network]:
-    """Return the VIPs of instances that somebody may have written by hand."""
+def of_vips(addresses: Iterable[str]) -> List[Network]:
+    """Return VIPs that somebody may have written by hand, each as a network."""
     found = []
-    for address in (address for each in instances for address in each["addresses"]):
+    for address in addresses:
         try:
             found.append(ipaddress.ip_network(address.partition("/")[0]))
         except ValueError:  # no address at all
@@ -117,8 +119,13 @@ def on_one_link(vip: Vip, other: Vip, members: Sequence[Mapping[str, Any]]) -> O
     """
     one, two = (_places(each, members) for each in (vip, other))
     together = any(one[name][0] == two[name][0] for name in one.keys() & two.keys())
-    networks = [[network for _name, some in places.values() for network in some] for places in (one, two)]
+    networks = [networks_of(each, members) for each in (vip, other)]
     return True if together else overlap(*networks) if all(networks) else None
+
+
+def networks_of(vip: Vip, members: Sequence[Mapping[str, Any]]) -> List[Network]:
+    """Return the subnets of the interfaces where a VIP would be, as far as they are known."""
+    return [network for _name, some in _places(vip, members).values() for network in some]
 
 
 def _places(vip: Vip, members: Sequence[Mapping[str, Any]]) -> Dict[str, Tuple[str, List[Network]]]:

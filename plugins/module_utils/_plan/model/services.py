@@ -27,7 +27,7 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import bind_line, pace, raw_lines, stick, tls
+from . import agent_checks, bind_line, pace, raw_lines, returns, stick, tls
 from .values import balance, is_name, optional, path_prefix, server_address, server_options
 
 ANY = "*"
@@ -44,10 +44,12 @@ SERVICE = {
     "frontend_name": Field(optional(config.SERVICE["name"].check), ""),
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
+    "return": Field(anything),
 }
 # A route has servers of its own, and which requests go to them.
 BACKEND = {
-    key: SERVICE[key] for key in ("name", "balance", "servers", "check", "send_proxy", "sticky", "backend_lines")
+    key: SERVICE[key]
+    for key in ("name", "balance", "servers", "check", "send_proxy", "sticky", "backend_lines", "return")
 }
 REQUESTS = {
     "hosts": Field(list_of(names.host), []),
@@ -62,9 +64,12 @@ SERVER = {
 }
 # How long a check may take is a variable of the roles, the same for all services.
 CHECK = {
-    key: field._replace(default=None) if key in pace.FORMER else field
-    for key, field in config.CHECK.items()
-    if key not in ("timeout", "late_timeout")
+    **{
+        key: field._replace(default=None) if key in pace.FORMER else field
+        for key, field in config.CHECK.items()
+        if key not in ("timeout", "late_timeout")
+    },
+    "agent": Field(anything),
 }
 
 
@@ -109,6 +114,8 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     stick.read_rate_limit(service, place, faults)
     faults.extend(stick.cookies_shared(backends(service, place)))
     faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
+    if not refused(faults, place, "mode"):
+        faults.extend(returns.mode_faults(service, dict(backends(service, place)), place))
     return service
 
 
@@ -124,8 +131,11 @@ def _routes_faults(service: Dict[str, Any], place: str) -> Iterator[str]:
 
 
 def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Field]) -> Dict[str, Any]:
-    backend = config.read_service(given, place, faults, config.Schemas(dict(keys), SERVER, CHECK))
+    keys = {**keys, "servers": returns.servers_of(given, keys["servers"])}
+    backend = config.read_service(given, place, faults, config.Schemas(keys, SERVER, CHECK))
+    backend["return"] = returns.completed(given, backend, place, faults)
     check = backend["check"] = pace.completed(backend["check"], len(backend["servers"]))
+    check["agent"] = agent_checks.completed(check["agent"], f"{place}.check.agent", faults)
     if check["verify"] and not all(step["host"] or step["sni"] for step in _over_tls(check)):
         faults.append(f"{place}.check.verify is true, but host is empty: set host to the name in the certificates.")
     return backend
@@ -226,6 +236,8 @@ def _of_numbers(
     """Yield which conditions of a monitor no service can meet, with the servers that the user has named."""
     for service in [service for service in services if service["name"] in monitor["at_least"]]:
         name, number = service["name"], monitor["at_least"][service["name"]]
+        if service["return"]:
+            yield f"{place}.at_least requires servers of {name}, which answers without servers: leave it out."
         there = max(countable(service["servers"]), inventory_servers.get(name, 0))
         if 0 < there < number:
             yield f"{place}.at_least requires {number} servers of {name}, which has {there} without backups: lower it."

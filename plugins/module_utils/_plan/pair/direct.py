@@ -15,7 +15,7 @@ from ..layouts.direct import LOWEST, PLANES, PROXY, Direct, Service
 from ..members.hosts import Member
 from ..members.subnets import Placement
 from ..model import pace
-from ..model.agent import without_defaults
+from ..model.agent import check_without_defaults, without_defaults
 from ..model.plan import Vip
 from ..model.services import SERVER, SERVICE
 from ..model.values import is_name
@@ -107,6 +107,8 @@ def _only_proxied(service: Service, place: str) -> Iterator[str]:
     for key in ONLY_PROXIED:
         if service[key] != SERVICE[key].default:
             yield f"{place}.{key} is {shown(service[key])}, which only a proxy can do: {MEND}."
+    if service["check"]["agent"]:
+        yield f"{place}.check.agent is set, which only a proxy can do: {MEND}."
     if not service["servers"]:
         yield f"{place}.servers is empty: name at least two, or set plane to proxy."
     for server in service["servers"]:
@@ -129,7 +131,7 @@ def _followed(settings: Mapping[str, Any], service: Service, place: str) -> Iter
 def _planned(service: Service, vips: Sequence[Vip]) -> Service:
     """Return a service as the plane's configuration has it, without what is its default."""
     servers = [without_defaults(server, config.SERVER, ("name", "address")) for server in service["servers"]]
-    check = without_defaults(service["check"], config.CHECK, ("type", "interval", "fall", "rise"))
+    check = check_without_defaults(service["check"], config.CHECK, ("type", "interval", "fall", "rise"))
     families = {":" in server["address"] for server in servers if server["address"]}
     bind = [vip.address for vip in vips if direct.is_bound(service, vip) and (vip.version == 6) in families]
     new_connections = direct.NEW_CONNECTIONS[service["plane"]]

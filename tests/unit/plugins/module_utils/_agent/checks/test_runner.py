@@ -159,5 +159,5 @@ def test_the_host_is_the_address_where_no_other_is_given(monkeypatch, fields, li
     )
     check = Check("name", address="192.0.2.1", path="/ready", status=("200-299",), **fields)
     assert isinstance(runner.probe_of(None, check, None, None), NetworkProbe)
-    host, path, status = asked[0]
-    assert (f"Host: {host}\r\n".encode(), path, status) == (line, "/ready", ("200-299",))
+    host, *rest = asked[0]
+    assert (f"Host: {host}\r\n".encode(), rest) == (line, ["/ready", ("200-299",), "GET"])

@@ -84,7 +84,7 @@ def test_what_the_settings_default_to_is_what_the_file_defaults_to():
 def test_the_keys_are_those_of_the_collections_model():
     from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pace, services
 
-    own_to_haproxy = {"tls", "routes", "frontend_lines", "backend_lines"}
+    own_to_haproxy = {"tls", "routes", "frontend_lines", "backend_lines", "return", "agent"}
     for schema, model in (
         (config.SERVICE, services.SERVICE),
         (config.CHECK, services.CHECK),
@@ -181,7 +181,7 @@ def test_a_route_is_a_service_that_listens_nowhere():
         ),
         (with_service(bind="*", servers=["127.0.0.1"]), "127.0.0.1 at 127.0.0.1 port 53 is the service itself: "),
         (with_service(bind="::", servers=["::1"]), "::1 at ::1 port 53 is the service itself: "),
-        (with_check(type="icmp"), "services[0] (dns).check.type is 'icmp': one of tcp, http, https, none is required."),
+        (with_check(type="icmp"), "services[0] (dns).check.type is 'icmp': one of tcp, http, https, mysql, "),
         (with_check(path="/x"), "check.path is for a check of type http or https, and this one is tcp: leave it out."),
         (with_check(type="http", verify=True), "check.verify is for a check of type https, and this one is http: "),
         (with_check(type="https", ca="/x"), "check.ca is set, but verify is false: set verify to true"),

@@ -150,12 +150,17 @@ def test_what_a_dry_run_writes_for_the_program_to_check_is_for_its_owner_alone(t
 
 
 def test_any_other_warning_is_passed_on(tmp_path):
+    """HAProxy calls it an alert, too, that it goes on without a line."""
     path = str(tmp_path / "a.conf")
-    said = {
-        "haproxy": "[NOTICE]   (77) : config : so\n[WARNING]  (77) : config : log format ignored for frontend 'a'\n",
-        "keepalived": "(Line 7) something odd\n",
-    }
-    for program, output in said.items():
+    said = [
+        ("haproxy", "[NOTICE]   (77) : config : so\n[WARNING]  (77) : config : log format ignored for frontend 'a'\n"),
+        (
+            "haproxy",
+            "[NOTICE]   (77) : config : so\n[ALERT]    (77) : config : 'pidfile' already specified. Continuing.\n",
+        ),
+        ("keepalived", "(Line 7) something odd\n"),
+    ]
+    for program, output in said:
         checked = _files.replace_all(
             _files.changes([wanted(path, "x\n", program)]),
             lambda name: name,

@@ -58,7 +58,7 @@ WORD = {
     ),
     "an ipi_server_check that contradicts itself": (
         refusals.of_cluster(server_check={"host": "api.example.com", "type": "tcp"}),
-        ["ipi_server_check.host is for a check of type http or https, and this one is tcp: leave it out."],
+        ["ipi_server_check.host is for a check of type http or https or smtp, and this one is tcp: leave it out."],
     ),
     "a shard's domain": (
         refusals.of_cluster(

@@ -169,3 +169,60 @@ def test_a_pair_that_runs_keeps_its_vrid_whatever_a_pair_outside_the_run_may_hav
 def test_what_is_no_other_pair_changes_nothing(others):
     found = beside(others)
     assert found.faults == [] and vrids(found) == [144]
+
+
+# -- more pairs than the pool has VRIDs: one is unique on a link, and not in an inventory
+
+SUBNETS = [f"10.0.{number}" for number in range(50)]
+
+
+def many(*subnets):
+    """A pair in each subnet, with IPv4 alone."""
+    pairs = []
+    for at, subnet in enumerate(subnets):
+        pairs.append(of(2 * at + 1, 2 * at + 2, subnet=subnet, vips=[f"{subnet}.{200 + at % 50}"]))
+        for each in pairs[-1]:
+            each["host"]["addresses"] = [info for info in each["host"]["addresses"] if ":" not in info["address"]]
+    return pairs
+
+
+def test_fifty_pairs_in_fifty_subnets_are_planned_and_forecast():
+    unread = [[{**each, "host": None} for each in members] for members in many(*SUBNETS)]
+    for found in (drawn(*many(*SUBNETS)), drawn(*unread, draw=planner.draft)):
+        assert found.faults == []
+        assert len(vrids(found)) == 50 and len({*vrids(found)}) == 30  # each has its own, as far as the pool reaches
+
+
+def test_pairs_in_one_subnet_still_have_vrids_of_their_own():
+    found = drawn(*many(*["10.0.0"] * 30))
+    assert found.faults == [] and len({*vrids(found)}) == 30
+    assert "All 30 VRIDs of the pool are taken" in drawn(*many(*["10.0.0"] * 31)).faults[0]
+
+
+def test_a_pair_beside_forty_others_avoids_those_of_its_own_link():
+    others = [row for at, subnet in enumerate(SUBNETS) for row in left_out(1000 + at, 2000 + at, vip=f"{subnet}.9")]
+    assert vrids(beside(others)) == [144]
+    read = several.draw(pair.LAYOUT, of(1, 2), planner.plan, [*others, *left_out(98, 99, vrid="144")])
+    assert read.faults == [] and vrids(read) != [144]
+
+
+def test_a_pair_that_is_adopted_keeps_one_vrid_on_two_links():
+    members = of(1, 2, vips=["192.0.2.10", "198.51.100.10"])
+    for number, each in enumerate(members, 1):
+        second = {
+            "interface": "eth1",
+            "address": f"198.51.100.{number}",
+            "prefix": 24,
+            "mac": f"02:00:00:00:01:0{number}",
+        }
+        each["host"]["addresses"].append(second)
+        each["host"]["instances"] = [
+            running("VI_1", vrid=51, interface="eth0", addresses=["192.0.2.10/32"]),
+            running("VI_2", vrid=51, interface="eth1", addresses=["198.51.100.10/32"]),
+        ]
+    assert drawn(members).faults == [] and vrids(drawn(members)) == [51, 51]
+    both = [{"address": vip, "vrid": 51} for vip in ("192.0.2.10", "198.51.100.10")]
+    fresh = [{**each, "settings": {**each["settings"], "vips": both}} for each in members]
+    for each in fresh:
+        each["host"] = {**each["host"], "instances": []}
+    assert drawn(fresh).faults == [] and vrids(drawn(fresh)) == [51, 51]

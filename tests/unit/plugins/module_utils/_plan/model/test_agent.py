@@ -273,6 +273,7 @@ def test_raw_lines_are_refused_with_their_place(settings, place):
     "settings, word",
     [
         ({"stats_user": "me", "stats_password": "hunter22"}, "agent_stats_password"),
+        ({"stats_address": "*"}, "agent_stats_address is *, which others can reach, and the agent's page knows no"),
         ({"stats_address": "192.0.2.1"}, "agent_stats_address is 192.0.2.1, which others can reach"),
         ({"timeout_client": "5 minutes"}, "agent_timeout_client is '5 minutes'"),
         ({"timeout_fin": "soon"}, "agent_timeout_fin is 'soon': a time such as 500ms"),

@@ -72,6 +72,8 @@ ALLOWED = {
     "any_of": "a layout computes them: from checks, which are refused",
     "nameservers": "haproxy starts without an answer, and a resolver of a pair answers at its VIP",
     "log_targets": "nothing waits for a datagram",
+    "location": "a client goes there, not the balancer",
+    "prefix": "a client goes there, not the balancer",
 }
 
 

@@ -39,6 +39,7 @@ OF_SERVICE = {
     "frontend_name": "web-in",
     "frontend_lines": ["option forwardfor"],
     "backend_lines": ["retries 7"],
+    "return": {"mode": "http", "servers": [], "return": {"status": 503}},
 }
 OF_SERVER = {
     "name": "two",
@@ -52,9 +53,11 @@ OF_SERVER = {
 OF_CHECK = {
     "type": {"type": "tcp", "host": ""},
     "path": "/up",
+    "method": "HEAD",
     "host": "b.example",
     "sni": "c.example",
     "status": [204],
+    "user": {"type": "mysql", "host": "", "user": "probe"},
     "verify": VERIFIED,
     "ca": {**VERIFIED, "ca": "/etc/ca.pem"},
     "port": 9000,
@@ -66,6 +69,7 @@ OF_CHECK = {
     "shutdown_sessions": True,
     "tcp_user_timeout": 9,
     "steps": [{"port": 7443}],
+    "agent": {"agent": {"port": 9999}},
 }
 
 

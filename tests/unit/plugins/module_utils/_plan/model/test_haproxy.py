@@ -27,6 +27,7 @@ def test_a_bare_address_is_a_server_with_every_default():
         }
     ]
     usual = {"type": "tcp", "path": "/", "port": None, "interval": 0.2, "fall": 6, "rise": 2}
+    usual.update(method="GET", user="", agent=None)
     usual.update(fast_interval=0, slow_start=0, shutdown_sessions=False, tcp_user_timeout=0)
     assert service["check"] == {
         **usual,
@@ -221,3 +222,23 @@ def test_raw_lines_may_be_a_list_or_one_text():
 def test_a_fault_names_the_variable_as_the_user_knows_it():
     assert "haproxy_maxconn is 'lots': a whole number from 0" in model(tuning={"maxconn": "lots"})["faults"][0]
     assert "haproxy_stats_port is 0: a port from 1 to 65535 is required." in model(port=0)["faults"][0]
+
+
+@pytest.mark.parametrize("address", ["*", "0.0.0.0"])
+def test_the_statistics_page_listens_on_every_address_as_a_service_does(address):
+    secret = {"user": "ops", "password": "Vq8-not-known"}
+    assert model(address=address, **secret)["faults"] == []
+    (found,) = model(address=address)["faults"]
+    assert found.startswith("haproxy_stats_address is *, which others can reach: set haproxy_stats_user and")
+    (found,) = model([{**WEB, "port": 9000, "bind": ["192.0.2.7"]}], address=address, **secret)["faults"]
+    assert "the statistics page" in found and "both listen on" in found
+    taken = [{"address": "192.0.2.7", "port": 9000, "program": "nginx", "pid": 7}]
+    (found,) = model(listeners=taken, address=address, **secret)["faults"]
+    assert "port 9000" in found and "nginx" in found
+
+
+@pytest.mark.parametrize("address", ["", "x", "*:9000", ["*"], None, 5, "**", "fe80::1", "224.0.0.1", "{{ x }}"])
+def test_what_nobody_can_listen_on_is_one_sentence(address):
+    found = model(address=address, user="ops", password="Vq8-not-known")["faults"]
+    assert len(found) == (address is not None), found  # null is the default
+    assert all(each.startswith("haproxy_stats_address is ") for each in found)
