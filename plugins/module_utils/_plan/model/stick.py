@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 from ..._agent.config.schema import Faults, Field, integer, read, refused
 from ..._agent.proxy import config, names
 from ..._agent.proxy.settings import HTTP, TCP
-from . import values
+from . import line_words, values
 
 Service = Mapping[str, Any]
 
@@ -260,9 +260,10 @@ def _limited(service: Service) -> Dict[str, Any]:
     # A session begins after the handshakes of TLS and the PROXY protocol, so that src is the client.
     phase = "http-request" if limit["requests"] else "tcp-request session"
     counted = "http_req_rate" if limit["requests"] else "conn_rate"
+    by = "src" if limit["by"] == SOURCE else limit["by"]
+    track = f"{phase} track-sc{COUNTER} {by} table {name_of(service['name'], RATE)} unless"
+    exempt = list(dict.fromkeys([*LOOPBACK, *limit["except"]]))
     return {
-        "track": f"{phase} track-sc{COUNTER} {'src' if limit['by'] == SOURCE else limit['by']}",
-        "table": name_of(service["name"], RATE),
-        "except": list(dict.fromkeys([*LOOPBACK, *limit["except"]])),
+        "track": [*line_words.of_networks(track, exempt, "onprem_except")],
         "too_much": f"sc_{counted}({COUNTER}) gt {limit['requests'] or limit['connections']}",
     }
