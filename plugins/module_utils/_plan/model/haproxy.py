@@ -133,7 +133,7 @@ def model(
     if stats["enabled"]:
         occupied.append({"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]})
     answering = [*answers.monitors(tuning["answer_port"]), *answers.kept(also_answers)]
-    peering = peers.read(settings.get("peers", []), services, tuning, host)
+    peering = peers.read(settings.get("peers", []), services, tuning, host, addresses)
     occupied += [*answering, *peers.listening(peering["peers"], host)]
     others, raws = _others(monitors, stats, tuning), _raws(services, tuning)
     faults.extend([*binds.clashes(services, others, raws), *peering["faults"]])
