@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ..config import fields
 from ..config.schema import place_of
@@ -39,15 +39,24 @@ def covers(one: str, other: str) -> bool:
 
 
 def shadowed(routes: Sequence[Dict[str, Any]], place: str, with_names: bool) -> Iterator[str]:
-    """Yield a sentence for each host that an earlier route takes, so that its own route never gets a client.
+    """Yield a sentence for each host that an earlier route takes first, so that its own route never gets a client.
 
     :param with_names: whether hosts that are not wildcards take each other as well
     """
-    earlier: List[Any] = []
+    earlier: Dict[str, Tuple[int, str, str]] = {}  # what `covers` compares -> the first that has it
     for at, route in enumerate(routes):
         where = place_of(f"{place}.routes", at, route)
         for own in route["hosts"]:
-            for taker, taken in earlier:
-                if covers(taken, own) and (with_names or is_wildcard(taken)):
-                    yield f"{where}.hosts has {own}, which {taker} takes first ({taken}): put {where} before it."
-        earlier += [] if route.get("paths") else [(where, each) for each in route["hosts"]]
+            takers = [earlier[each] for each in _taken_as(own) if each in earlier]
+            if takers:
+                _number, taker, taken = min(takers)
+                yield f"{where}.hosts has {own}, which {taker} takes first ({taken}): put {where} before it."
+        for each in [] if route.get("paths") else route["hosts"]:
+            if with_names or is_wildcard(each):
+                earlier.setdefault(below(each) if is_wildcard(each) else each.lower(), (len(earlier), where, each))
+
+
+def _taken_as(name: str) -> List[str]:
+    """Return a name, and how those of the wildcards end that cover it."""
+    lower = name.lower()
+    return [lower, *(lower[at:] for at, sign in enumerate(lower) if sign == "." and at)]

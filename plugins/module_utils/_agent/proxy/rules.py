@@ -8,14 +8,14 @@ Services, monitors and the page are dicts as ``config`` reads them; a value that
 from __future__ import annotations
 
 import contextlib
-from itertools import chain, combinations
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..checks.settings import PROTOCOLS
 from ..config.schema import Faults, ip_address, repeated
 from .settings import NONE, Place, places
 
 Item = Dict[str, Any]
+SOME_PATH = ""  # of a monitor, whichever
 
 
 class Claim(NamedTuple):
@@ -101,26 +101,37 @@ def _places(item: Item) -> List[Place]:
 
 
 def clashes(listeners: List[Claim]) -> Faults:
-    """Return which claims exclude each other."""
+    """Return which claims exclude each other: of many that do, each with the first one."""
     by_port: Dict[int, List[Claim]] = {}
     for claim in listeners:
         by_port.setdefault(claim.place.port, []).append(claim)
-    pairs = chain.from_iterable(combinations(claims_of_port, 2) for claims_of_port in by_port.values())
-    faults = []
-    for one, other in pairs:
-        if not one.place.overlaps(other.place):
-            continue
-        both_monitor = None not in (one.path, other.path) and one.place == other.place
-        if both_monitor and one.path == other.path:
-            faults.append(
-                f"{one.owner} and {other.owner} both answer {one.path} on {one.place}: change one of the paths."
-            )
-        elif not both_monitor:
-            faults.append(_clash(one, other))
-    return list(dict.fromkeys(faults))
+    pairs = [(there[one], there[other]) for there in by_port.values() for one, other in _meeting(there)]
+    return list(dict.fromkeys(_clash(one, other) for one, other in pairs))
+
+
+def _meeting(there: List[Claim]) -> List[Tuple[int, int]]:
+    """Return which claims of one port exclude each other, by their numbers.
+
+    Each is held against the first of its place and the first of all addresses: ten thousand have as many sentences.
+    """
+    wildcards: Dict[int, int] = {}
+    for at, claim in enumerate(there):
+        if claim.place.is_wildcard:
+            wildcards.setdefault(claim.place.family, at)
+    first: Dict[Tuple[Place, Optional[str]], int] = {}
+    found = []
+    for at, (_owner, place, path) in enumerate(there):
+        met = [first.get((place, path or SOME_PATH)), first.get((place, None))]
+        met.append(None if place.is_wildcard else wildcards.get(place.family))
+        found += [(min(at, other), max(at, other)) for other in met if other is not None]
+        for key in (None,) if path is None else (path, SOME_PATH):
+            first.setdefault((place, key), at)
+    return sorted(set(found))
 
 
 def _clash(one: Claim, other: Claim) -> str:
+    if one.path is not None and one[1:] == other[1:]:
+        return f"{one.owner} and {other.owner} both answer {one.path} on {one.place}: change one of the paths."
     if one.owner == other.owner:
         return f"{one.owner}: bind has {one.place.address} and {other.place.address}, which overlap: leave one out."
     both = f"{one.owner} and {other.owner} both listen on {other.place}"

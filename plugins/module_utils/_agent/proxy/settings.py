@@ -185,7 +185,11 @@ class Place(NamedTuple):
         """Whether clients of the other are clients of this one, too."""
         if self.port != other.port or self.family != other.family:
             return False
-        return self.address in (other.address, ANY, ANY6)
+        return self.address == other.address or self.is_wildcard
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.address in (ANY, ANY6)
 
     @property
     def family(self) -> int:

@@ -66,6 +66,10 @@ def free_vrid(vip: Vip, earlier: List[Vip], existing: Existing, faults: Faults, 
     return choice.vrids.get("pair", 0)
 
 
+def again(vip: Vip, place: str) -> str:
+    return f"{place} is {vip.address} again: name each VIP once."
+
+
 def _taken(vip: Vip, earlier: List[Vip], existing: Existing) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
     """Return the VRIDs that others have on the link of a VIP, and those of others that may be on another link.
 
@@ -86,7 +90,7 @@ def _taken(vip: Vip, earlier: List[Vip], existing: Existing) -> Tuple[List[Dict[
 def clashes(vip: Vip, earlier: List[Vip], place: str, existing: Existing) -> Faults:
     """Say what a VIP has in common with an earlier one. Two that are known to be on two links may share a VRID."""
     if any(other.address == vip.address for other in earlier):
-        return [f"{place} is {vip.address} again: name each VIP once."]
+        return [again(vip, place)]
     if any(other.name == vip.name for other in earlier):
         return [f"{place} would be called {vip.name} like another VIP: give it a name of its own."]
     same = [other for other in of_family(earlier, vip.version) if vip.vrid and other.vrid == vip.vrid]

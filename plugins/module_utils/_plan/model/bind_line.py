@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping
 
 from ..._agent.config.schema import list_of
 from ..._shared import quoting
 from . import tls
+from .line_words import LINE_WORDS, of_networks
 from .values import OPTION, Checked, quotable
 
 # Options that a key of the service renders.
@@ -29,7 +30,6 @@ UNFIT = {
     "namespace": "the VIPs are in the host's own namespace",
 }
 INTERFACE = "interface"
-LINE_WORDS = 64  # MAX_LINE_ARGS of HAProxy
 BEHIND_PROXY = frozenset(("accept-proxy", "accept-netscaler-cip"))
 
 
@@ -99,16 +99,8 @@ def admission(service: Mapping[str, Any]) -> List[str]:
         "accept_proxy": "tcp-request connection expect-proxy layer4 if",
         "allow": f"tcp-request {stage} reject unless",
     }
-    return [line for key, rule in rules.items() if service[key] for line in _lines(rule, service[key], f"onprem_{key}")]
-
-
-def _lines(rule: str, networks: Sequence[str], name: str) -> Iterator[str]:
-    """Yield a rule about clients in some networks. Those that are too many for a line are an ACL of several."""
-    at_most = LINE_WORDS - len(f"{rule} {{ src }}".split())
-    parts = [" ".join(networks[at : at + at_most]) for at in range(0, len(networks), at_most)]
-    if len(parts) > 1:
-        yield from (f"acl {name} src {part}" for part in parts)
-    yield f"{rule} {name}" if len(parts) > 1 else f"{rule} {{ src {parts[0]} }}"
+    asked = [(key, rule) for key, rule in rules.items() if service[key]]
+    return [line for key, rule in asked for line in of_networks(rule, service[key], f"onprem_{key}")]
 
 
 def _of_tls(service: Mapping[str, Any]) -> List[str]:

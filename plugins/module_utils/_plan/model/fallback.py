@@ -13,8 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping
 
 from ..._agent.config.schema import Faults
 from ..._agent.proxy import settings
-from ..._agent.proxy.names import below, is_wildcard
-from . import agent_checks, pace, returns, stick, values
+from . import agent_checks, line_words, pace, returns, stick, values
 from .services import backends
 
 # In raw lines, and in the options of a server.
@@ -22,6 +21,7 @@ OWN_PACE = re.compile(r"(^|\s)(inter|fastinter|downinter|fall)\s")
 OWN_ANSWER = re.compile(r"\s*timeout\s+check\s")
 # Raw lines and options that no two backends may have.
 UNIQUE = ("id", "guid")
+HOST, SERVER_NAME = "req.hdr(host),field(1,:)", "req.ssl_sni"  # which a client asks for, by HTTP and by TLS
 
 Backend = Dict[str, Any]
 
@@ -34,16 +34,16 @@ def with_backends(service: Dict[str, Any], tuning: Mapping[str, Any]) -> Dict[st
     """Return a service as the template takes it: with its ``backends``, each with its ``fallback``, '' without one."""
     found = [_backend(each, tuning) for _place, each in backends(service, "")]
     names = {each["name"]: each["fallback"] for each in found}
-    routes = [{**route, **_hosts(route["hosts"]), "fallback": names[route["name"]]} for route in service["routes"]]
+    host = HOST if service["mode"] == settings.HTTP else SERVER_NAME
+    routes = [_route(each, host, names[each["name"]]) for each in service["routes"]]
     second = [_of_fallback(each) for each in found if each["fallback"]]
     own = stick.for_template(service, [each for _place, each in backends(service, "")])
     return {**service, **own, "fallback": names[service["name"]], "routes": routes, "backends": [*found, *second]}
 
 
-def _hosts(given: List[str]) -> Dict[str, List[str]]:
-    """Return the hosts of a route as HAProxy compares them: whole names, and how a name ends."""
-    wildcards = [each for each in given if is_wildcard(each)]
-    return {"names": [each for each in given if each not in wildcards], "domains": [below(each) for each in wildcards]}
+def _route(given: Dict[str, Any], host: str, fallback: str) -> Dict[str, Any]:
+    asked = line_words.of_requests(given["hosts"], given["paths"], host, fallback)
+    return {**given, "asked": asked, "fallback": fallback}
 
 
 def _backend(given: Mapping[str, Any], tuning: Mapping[str, Any]) -> Backend:

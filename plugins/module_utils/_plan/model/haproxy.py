@@ -85,6 +85,7 @@ STATS = {
     "password": Field(text, "", secret=True),
 }
 
+PAGE = "haproxy_stats"
 STATS_VARIABLES = {"metrics_path" if key == "metrics" else f"stats_{key}": key for key in STATS}
 
 
@@ -131,9 +132,10 @@ def model(
     stats = _stats(settings["stats"], faults)
     occupied = [*listeners_of(services), *monitors]
     if stats["enabled"]:
-        occupied.append({"name": "haproxy_stats", "port": stats["port"], "bind": [stats["address"]]})
+        faults += _page_taken(services, monitors)
+        occupied.append({"name": PAGE, "port": stats["port"], "bind": [stats["address"]]})
     answering = [*answers.monitors(tuning["answer_port"]), *answers.kept(also_answers)]
-    peering = peers.read(settings.get("peers", []), services, tuning, host)
+    peering = peers.read(settings.get("peers", []), services, tuning, host, addresses)
     occupied += [*answering, *peers.listening(peering["peers"], host)]
     others, raws = _others(monitors, stats, tuning), _raws(services, tuning)
     faults.extend([*binds.clashes(services, others, raws), *peering["faults"]])
@@ -154,6 +156,13 @@ def model(
         "restricted_ports": raw_binds.restricted_ports(raws),
         "faults": faults,
     }
+
+
+def _page_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]]) -> Faults:
+    frontends = [*(each["frontend_name"] or each["name"] for each in services), *(each["name"] for each in monitors)]
+    if PAGE not in frontends:
+        return []
+    return [f"{PAGE} is the name of a frontend, and of that of the statistics page: choose another one."]
 
 
 def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:

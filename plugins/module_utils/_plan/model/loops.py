@@ -7,11 +7,12 @@ One client of such a loop takes every descriptor, and the server's check passes 
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
+from collections import Counter
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import Faults, place_of
 from ..._agent.proxy.rules import is_loopback
-from .services import backends, binds_overlap
+from .services import ANY, backends, binds_overlap
 
 Service = Dict[str, Any]
 
@@ -19,7 +20,7 @@ Service = Dict[str, Any]
 class Balancers(NamedTuple):
     """Where clients reach the balancers, as far as it is known."""
 
-    vips: Sequence[str]
+    vips: Collection[str]
     own: Mapping[str, str]  # whose each address is
     resolved: Mapping[str, Sequence[str]] = {}  # the addresses of servers' names
 
@@ -46,32 +47,45 @@ def faults(services: List[Service], known: Balancers, place: str) -> Faults:
     :param services: every one of the balancers, as `services.read_services` returns them
     :param place: their variable
     """
+    listening = Listening(services)
+    known = known._replace(vips=frozenset(known.vips))
     return [
         fault
         for at, service in enumerate(services)
         for where, backend in backends(service, place_of(place, at, service))
         for server in backend["servers"]
-        for fault in _of_server(server, backend, services, known, f"{where}.servers: {server['name']}")
+        for fault in _of_server(server, backend, listening, known, f"{where}.servers: {server['name']}")
     ]
 
 
+class Listening:
+    """Where services listen, counted: they are asked for each server."""
+
+    def __init__(self, services: List[Service]) -> None:
+        self._counts = Counter((each["port"], address) for each in services for address in set(each["bind"]))
+
+    def at(self, address: str, port: int, besides: Service) -> bool:
+        """Return whether one of them listens there.
+
+        :param besides: the one that does not count; a route, which listens nowhere by itself, or nothing, for all
+        """
+        own = besides.get("bind", ()) if besides.get("port") == port else ()
+        every = [ANY, address, *(["::"] if ":" in address else [])]
+        return any(self._counts[port, each] > (each in own) for each in every)
+
+
 def _of_server(
-    server: Dict[str, Any], service: Service, services: List[Service], known: Balancers, place: str
+    server: Dict[str, Any], service: Service, listening: Listening, known: Balancers, place: str
 ) -> Iterator[str]:
     written, port = server["address"], server["port"]
-    others = [each for each in services if each is not service]
     for address in known.resolved.get(written, [written] if written else []):
         there = f"{place} at {written if written == address else f'{written} ({address})'} port {port}"
         if address in known.vips:
             yield f"{there} is a VIP, which comes back to the balancer: name the server's own address."
-        elif address in known.own and _listens(services, address, port):
+        elif address in known.own and listening.at(address, port, {}):
             yield f"{there} is the balancer on {known.own[address]}: name another address or port."
-        elif is_loopback(address) and _listens(others, address, port):
+        elif is_loopback(address) and listening.at(address, port, service):
             yield f"{there} is the balancer itself: name another address or port."
-
-
-def _listens(services: List[Service], address: str, port: int) -> bool:
-    return any(each["port"] == port and reaches(each["bind"], address) for each in services)
 
 
 def reaches(bind: List[str], address: str) -> bool:

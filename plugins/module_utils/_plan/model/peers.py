@@ -18,6 +18,7 @@ from ..._agent.proxy.settings import places
 from ..._shared import quoting
 from . import stick, values
 from .raw_binds import is_loopback
+from .raw_lines import SECTION as SECTION_OF
 from .services import backends, listeners
 
 SECTION = "haproxy_peers"
@@ -40,15 +41,22 @@ def has_tables(services: Sequence[Mapping[str, Any]]) -> bool:
     return any(stick.tables(service, [each for _place, each in backends({**service}, "")]) for service in services)
 
 
-def read(given: Any, services: Sequence[Mapping[str, Any]], tuning: Mapping[str, Any], host: str) -> Dict[str, Any]:
+def read(
+    given: Any,
+    services: Sequence[Mapping[str, Any]],
+    tuning: Mapping[str, Any],
+    host: str,
+    addresses: Sequence[Mapping[str, Any]] = (),
+) -> Dict[str, Any]:
     """Return ``{peers, faults}``: the peers are ``{local, members, port}``, or None where nothing is to be told.
 
     :param given: the variable `haproxy_peers`
     :param host: its name; '' where it is not known
+    :param addresses: those of this host, as `host_info` returns them; none where they are not known
     """
     faults: Faults = []
     members = read_list(PEER, given, SECTION, faults)
-    faults += [] if faults else [*_of_members(members, host)]
+    faults += [] if faults else [*_of_members(members, host, [each["address"] for each in addresses])]
     port = tuning["peers_port"]
     if faults or not port or not has_tables(services):
         return {"peers": None, "faults": faults}
@@ -56,15 +64,40 @@ def read(given: Any, services: Sequence[Mapping[str, Any]], tuning: Mapping[str,
         if LOCAL_PEER.match(line):
             faults.append(f"haproxy_global_lines: line {at} is a localpeer, and this host is {host}: leave it out.")
     local = host or SECTION
+    faults += _of_own_sections(tuning["extra_lines"], local)
     found = {"local": local, "members": members or [{"name": local, "address": ALONE}], "port": port}
     return {"peers": found, "faults": faults}
 
 
-def _of_members(members: Sequence[Mapping[str, Any]], host: str) -> Iterator[str]:
+def _of_members(members: Sequence[Mapping[str, Any]], host: str, addresses: Sequence[str]) -> Iterator[str]:
     for value in repeated([each["address"] for each in members]):
         yield f"{SECTION} has the address {value} twice: name each balancer once."
-    if members and host and host not in [each["name"] for each in members]:
+    own = [each["address"] for each in members if each["name"] == host]
+    if members and host and not own:
         yield f"{SECTION} lacks {host}: add it with its own address, or leave all of them out."
+    for address in own:  # haproxy listens there: it tests a configuration without that, and then could not start
+        if addresses and address not in addresses:
+            yield f"{SECTION} has {address} for {host}, which has no such address: name one that it has."
+
+
+def _of_own_sections(lines: Sequence[str], local: str) -> Iterator[str]:
+    """Refuse the user's own peers that HAProxy would leave out, as the host has another name among them."""
+    names: Dict[str, List[str]] = {}
+    section = ""
+    for words in map(str.split, lines):
+        if SECTION_OF.match(" ".join(words)):
+            section = "".join(words[1:2]) if words[0] == "peers" else ""
+            names.update({section: []} if section else {})
+        elif section and words[:1] in (["peer"], ["server"]):
+            names[section] += words[1:2]
+    for section, known in names.items():
+        if section == SECTION:
+            yield f"haproxy_extra_lines have a section 'peers {SECTION}', which the services have, too: rename yours."
+        elif local not in known:
+            yield (
+                f"haproxy_extra_lines have a section 'peers {section}' without a peer {local}, as this host is called "
+                "where a service has a stick table: name its peer so, or set haproxy_peers_port to 0."
+            )
 
 
 def listening(peers: Optional[Mapping[str, Any]], name: str) -> List[Dict[str, Any]]:

@@ -173,13 +173,13 @@ def sections(service: Dict[str, Any]) -> List[str]:
 
 def _sections_taken(services: List[Dict[str, Any]], place: str) -> Iterator[str]:
     """Refuse a second section of one name, in which two frontends, two backends or two tables would meet."""
-    taken = [each["name"] for each in [*listeners(services), *(each for one in services for each in one["routes"])]]
+    taken = {each["name"] for each in [*listeners(services), *(each for one in services for each in one["routes"])]}
     for at, service in enumerate(services):
         for name in sections(service):
             if name in taken:
                 where = place_of(place, at, service)
                 yield f"{where} has the section '{name}' in haproxy.cfg, and another one has it too: rename one."
-            taken.append(name)
+            taken.add(name)
 
 
 def resolved_names(services: List[Dict[str, Any]]) -> List[str]:
@@ -245,7 +245,7 @@ def _of_numbers(
 
 def names_taken(monitors: List[Dict[str, Any]], services: List[Dict[str, Any]], place: str) -> Faults:
     """Return a sentence for each monitor with the name of a service: HAProxy would have two sections of that name."""
-    taken = [name for service in services for name in (service["name"], *sections(service))]
+    taken = {name for service in services for name in (service["name"], *sections(service))}
     return [
         f"{place} has the name '{monitor['name']}', which a service has too: give each its own."
         for monitor in monitors

@@ -10,13 +10,12 @@ where the user writes it; a frontend that needs one besides its backend's gets a
 from __future__ import annotations
 
 import re
-from itertools import combinations
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config.schema import Faults, Field, integer, read, refused
 from ..._agent.proxy import config, names
 from ..._agent.proxy.settings import HTTP, TCP
-from . import values
+from . import line_words, values
 
 Service = Mapping[str, Any]
 
@@ -109,11 +108,15 @@ def cookies_shared(backends: Sequence[Tuple[str, Service]]) -> Iterator[str]:
 
     :param backends: the service and its routes, each with its place
     """
-    having = [each for each in backends if (each[1]["sticky"] or {}).get("by") == COOKIE]
-    for (place, one), (other_place, other) in combinations(having, 2):
-        name = other["sticky"]["cookie"]
-        if one["sticky"]["cookie"] == name and _share_a_host(one, other):
-            yield f"{other_place}.sticky.cookie is {name}, as that of {place}: give each a name of its own."
+    having: Dict[str, List[Tuple[str, Service]]] = {}
+    for place, backend in backends:
+        sticky = backend["sticky"] or {}
+        if sticky.get("by") == COOKIE:
+            earlier = having.setdefault(sticky["cookie"], [])
+            first = next((where for where, other in earlier if _share_a_host(other, backend)), None)
+            if first:
+                yield f"{place}.sticky.cookie is {sticky['cookie']}, as that of {first}: give each a name of its own."
+            earlier.append((place, backend))
 
 
 def _share_a_host(one: Service, route: Service) -> bool:
@@ -257,9 +260,10 @@ def _limited(service: Service) -> Dict[str, Any]:
     # A session begins after the handshakes of TLS and the PROXY protocol, so that src is the client.
     phase = "http-request" if limit["requests"] else "tcp-request session"
     counted = "http_req_rate" if limit["requests"] else "conn_rate"
+    by = "src" if limit["by"] == SOURCE else limit["by"]
+    track = f"{phase} track-sc{COUNTER} {by} table {name_of(service['name'], RATE)} unless"
+    exempt = list(dict.fromkeys([*LOOPBACK, *limit["except"]]))
     return {
-        "track": f"{phase} track-sc{COUNTER} {'src' if limit['by'] == SOURCE else limit['by']}",
-        "table": name_of(service["name"], RATE),
-        "except": list(dict.fromkeys([*LOOPBACK, *limit["except"]])),
+        "track": [*line_words.of_networks(track, exempt, "onprem_except")],
         "too_much": f"sc_{counted}({COUNTER}) gt {limit['requests'] or limit['connections']}",
     }

@@ -194,12 +194,13 @@ class Pair(NamedTuple):
     def watched(self) -> Dict[str, Dict[str, Any]]:
         """Return what each failure moves, as `forecast.forecast` takes it."""
         vips, others = [vip.name for vip in self.vips], self.checked.names
-        harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + self._back_up_ms, events.DISK_FULL: 0}
+        back_up = self._back_up_ms
+        harmless = {**RELOADS, events.SLOW_BACKEND: SLOW + back_up, events.DISK_FULL: 0}
         # A member without a network has no server when it has one again, and its VIPs. One that is cut off has been
         # Active all the time, and so waits for no preempt_delay.
-        preempting = max(0, self._back_up_ms - round(1000 * self.settings["preempt_delay"]))
+        preempting = max(0, back_up - round(1000 * self.settings["preempt_delay"]))
         returning = dict.fromkeys((events.PORT_DOWN, events.LINK_FLAPPING), preempting)
-        cut_off = {events.HOST_CUT: self._back_up_ms, **returning}
+        cut_off = {events.HOST_CUT: back_up, **returning}
         own = {"instances": vips, "blind_trackers": [direct.DOWN, *others], "harmless": harmless, "back_later": cut_off}
         found: Dict[str, Dict[str, Any]] = {"haproxy": {**HAPROXY, **own}}
         if self.answer_port:

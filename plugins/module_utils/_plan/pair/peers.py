@@ -22,7 +22,7 @@ def read(
     floating = [address for at in placements.values() for address in at]
     peers.never_limited(services, [address for each in own.values() for address in each] + floating)
     members = [{"name": name, "address": addresses[0]} for name, addresses in own.items() if addresses]
-    tuning = {"peers_port": settings["peers_port"], "global_lines": []}
+    tuning = {"peers_port": settings["peers_port"], "global_lines": [], "extra_lines": []}
     found: Optional[Dict[str, Any]] = peers.read(members, services, tuning, "")["peers"]
     raw = raw_binds.plain(raw_binds.of_services(services, "pair_services"))
     wrong = peers.clashes(found, services, [*binds.of_answers(settings["answer_port"], "pair_answer_port"), *raw])

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 from ..._agent.config.schema import Faults, Field, no_list, word
 from ..._shared.vrid import LAST
 from ..bgp.settings import is_bgp
-from ..layouts.vips import BASE_VIP, clashes, free_vrid, of_family, read_vip, rotated
+from ..layouts.vips import BASE_VIP, again, clashes, free_vrid, of_family, read_vip, rotated
 from ..members.hosts import Existing
 from ..model.plan import Vip
 
@@ -27,11 +27,16 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
         faults.append(f"pair_vips is {given!r}: {no_list(given, 'a list of at least one address')}")
         return []
     vips: List[Vip] = []
+    known: Set[str] = set()
     for at, item in enumerate(given):
         place = f"pair_vips[{at}]"
         fields, vip = read_vip(VIP, item, place, faults)
         if vip is None:
             continue
+        if vip.address in known:
+            faults.append(again(vip, place))
+            continue
+        known.add(vip.address)
         first = fields["first"]
         if first and first not in names:
             faults.append(f"{place}.first is '{first}', no member of the pair: name one of {', '.join(names)}.")

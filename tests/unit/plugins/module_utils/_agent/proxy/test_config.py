@@ -84,7 +84,8 @@ def test_what_the_settings_default_to_is_what_the_file_defaults_to():
 def test_the_keys_are_those_of_the_collections_model():
     from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pace, services
 
-    own_to_haproxy = {"tls", "routes", "frontend_lines", "backend_lines", "return", "agent"}
+    own_to_haproxy = {"tls", "routes", "frontend_name", "frontend_lines", "backend_lines", "return", "agent"}
+    own_to_haproxy |= {"bind_options", "accept_proxy", "sticky", "rate_limit"}
     for schema, model in (
         (config.SERVICE, services.SERVICE),
         (config.CHECK, services.CHECK),

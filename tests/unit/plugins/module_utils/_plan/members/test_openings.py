@@ -110,7 +110,9 @@ def test_the_role_hands_all_of_it_to_the_module():
     (task,) = [
         task for task in yaml.safe_load((ROOT / "roles/layout/tasks/openings.yml").read_text()) if MODULE in task
     ]
-    for key in Firewall._fields:  # and, of ports, what the roles find in raw lines
-        planned = f"{{{{ __layout_for_now.firewall.{key} "
-        assert task[MODULE][key].startswith(planned) and ("ports" in key or task[MODULE][key] == f"{planned}}}}}")
-    assert "__layout_for_now.firewall.ports" in task[MODULE]["ports"]
+    of_raw_lines = ("ports", "restricted_ports")  # opened, too
+    assert {key: task[MODULE][key] for key in Firewall._fields if key not in of_raw_lines} == {
+        key: f"{{{{ __layout_for_now.firewall.{key} }}}}" for key in Firewall._fields if key not in of_raw_lines
+    }
+    for key in of_raw_lines:
+        assert f"__layout_for_now.firewall.{key}" in task[MODULE][key]

@@ -242,3 +242,18 @@ def test_what_nobody_can_listen_on_is_one_sentence(address):
     found = model(address=address, user="ops", password="Vq8-not-known")["faults"]
     assert len(found) == (address is not None), found  # null is the default
     assert all(each.startswith("haproxy_stats_address is ") for each in found)
+
+
+@pytest.mark.parametrize(
+    "given, is_refused",
+    [
+        ({"services": [{**WEB, "name": "haproxy_stats"}]}, True),
+        ({"services": [{**WEB, "frontend_name": "haproxy_stats"}]}, True),
+        ({"monitors": [{"name": "haproxy_stats", "port": 81}]}, True),
+        ({"services": [{**WEB, "name": "haproxy_stats", "frontend_name": "web"}]}, False),
+    ],
+)
+def test_no_other_frontend_has_the_name_of_the_statistics_page(given, is_refused):
+    sentence = "haproxy_stats is the name of a frontend, and of that of the statistics page: choose another one."
+    assert model(**given)["faults"] == ([sentence] if is_refused else [])
+    assert model(**given, enabled=False)["faults"] == []

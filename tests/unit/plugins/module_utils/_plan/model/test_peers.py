@@ -150,3 +150,37 @@ def test_members_that_ask_whether_a_service_answers_are_never_limited():
     for member in of_pair({**LIMITED, "rate_limit": {"connections": 9, "except": ["198.51.100.0/24"]}}).values():
         (service,) = member.balancer.services
         assert service["rate_limit"]["except"] == ["198.51.100.0/24", "192.0.2.1", "192.0.2.2", "192.0.2.10"]
+
+
+def test_an_address_that_the_host_lacks_is_refused_as_haproxy_could_not_start_with_it():
+    settings = _haproxy.settings_of({"services": [STICKY], "peers": BOTH})
+
+    def found(*addresses):
+        return _haproxy.model(settings, [], "lb1", [{"address": each} for each in addresses])["faults"]
+
+    assert found("127.0.0.1", "192.0.2.1") == found() == []
+    assert found("127.0.0.1", "192.0.2.7") == [
+        "haproxy_peers has 192.0.2.1 for lb1, which has no such address: name one that it has."
+    ]
+
+
+OWN = ["peers mine", "    peer lb1 127.0.0.1:1000", "    peer lb2 192.0.2.2:1000"]
+
+
+@pytest.mark.parametrize(
+    "given, services, sentence",
+    [
+        (OWN, [STICKY], None),
+        (OWN, [WEB], None),
+        ([line.replace("peer lb", "server LB") for line in OWN], [WEB], None),
+        ([line.replace("peer lb", "server lb") for line in OWN], [STICKY], None),
+        ([line.replace("lb1", "host1") for line in OWN], [STICKY], "'peers mine' without a peer lb1, as this host is"),
+        (["peers mine", "backend x", "    server lb1 192.0.2.1:80"], [STICKY], "'peers mine' without a peer lb1"),
+        (["peers haproxy_peers", *OWN[1:]], [STICKY], "'peers haproxy_peers', which the services have, too: rename"),
+        (["peers haproxy_peers", *OWN[1:]], [WEB], None),
+    ],
+)
+def test_the_users_own_peers_stay_as_they_are_or_are_refused(given, services, sentence):
+    found = faults(*services, haproxy_extra_lines=given)
+    assert [sentence in each for each in found] == ([True] if sentence else [])
+    assert faults(*services, haproxy_extra_lines=given, haproxy_peers_port=0) == []

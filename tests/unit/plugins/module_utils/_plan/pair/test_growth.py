@@ -1,0 +1,82 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan of many equal entries is as much work for each as one of few, and says as little of each.
+
+The work is Python's own instructions, counted: they are the same on each machine, at each load.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
+from support.plans import pairs
+
+FEW = 30
+SERVER = ["192.0.2.31"]
+SERVICE = {"name": "a", "port": 80, "servers": SERVER}
+TLS = {"certificate": "/etc/a.pem"}
+COOKIE = {"by": "cookie"}
+WEB = {**SERVICE, "mode": "http", "sticky": COOKIE}
+ROUTE = {"name": "r", "hosts": ["x.example"], "servers": SERVER}
+GROWN = {
+    "equal services": lambda number: {"services": [SERVICE] * number},
+    "services at one port": lambda number: {"services": [{**SERVICE, "name": f"a{at}"} for at in range(number)]},
+    "services at ports of their own": lambda number: {
+        "services": [{**SERVICE, "name": f"a{at}", "port": 1000 + at} for at in range(number)]
+    },
+    "servers that are the balancer": lambda number: {
+        "services": [{**SERVICE, "name": f"a{at}", "servers": ["127.0.0.1"]} for at in range(number)]
+    },
+    "equal addresses": lambda number: {"services": [{**SERVICE, "bind": ["192.0.2.10"] * number}]},
+    "an address, and all of them": lambda number: {
+        "services": [{**SERVICE, "name": f"a{at}", "bind": ["192.0.2.10"] if at else ["*"]} for at in range(number)]
+    },
+    "equal servers": lambda number: {"services": [{**SERVICE, "servers": SERVER * number}]},
+    "equal routes": lambda number: {"services": [{**SERVICE, "mode": "tcp", "routes": [ROUTE] * number}]},
+    "routes below one wildcard": lambda number: {
+        "services": [
+            {
+                **WEB,
+                "routes": [
+                    {**ROUTE, "name": f"r{at}", "hosts": [f"r{at}.example"] if at else ["*.example"]}
+                    for at in range(number)
+                ],
+            }
+        ]
+    },
+    "equal cookies": lambda number: {"services": [{**WEB, "routes": [{**ROUTE, "sticky": COOKIE}] * number}]},
+    "equal raw lines": lambda number: {"services": [{**SERVICE, "frontend_lines": ["bind 192.0.2.10:81"] * number}]},
+    "equal VIPs": lambda number: {"vips": ["192.0.2.10"] * number},
+    "equal certificates": lambda number: {
+        "services": [{**WEB, "tls": {**TLS, "certificate": ["/etc/a.pem"] * number}}]
+    },
+}
+
+
+def _work(settings):
+    """Return how many instructions a plan takes, and its sentences."""
+    count = 0
+
+    def trace(frame, event, _arg):
+        nonlocal count
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        count += event == "opcode"
+        return trace
+
+    members, before = pairs.pair(**settings), sys.gettrace()
+    sys.settrace(trace)
+    try:
+        plan = pair.plan(members)
+    finally:
+        sys.settrace(before)
+    return count, plan.faults
+
+
+@pytest.mark.parametrize("kind", GROWN)
+def test_work_and_sentences_grow_with_their_number_alone(kind):
+    _work(GROWN[kind](1))  # what is imported and remembered the first time
+    (one, few), (two, more), (three, most) = (_work(GROWN[kind](times * FEW)) for times in (1, 2, 3))
+    assert three - two <= 1.2 * (two - one)
+    assert len(most) - len(more) == len(more) - len(few)
