@@ -89,6 +89,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "molecule/bgp-move/": ("bgp-move",),
     "molecule/bgp/": ("bgp", "bgp-move"),
     "molecule/cluster/": ("cluster",),
+    "molecule/default/tasks/nftables.yml": ("default", *DEPLOYED),
     "molecule/default/": ("default",),
     "molecule/direct/": DIRECT,
     "molecule/examples/": DEPLOYED,

@@ -164,6 +164,7 @@ class FilterModule:
             "rollback_faults": status.faults_after_return,
             "rollback_steps": rollback_steps,
             "rollback_unproved": turns.unproved,
+            "switchover_elsewhere": steps.elsewhere,
             "switchover_measured": steps.measured,
             "switchover_missed": steps.missed,
             "switchover_steps": switchover_steps,

@@ -69,11 +69,44 @@ class Equal(Living):
         return {**found, "held": held, "instances": [{**each, "priority": 40} for each in found["instances"]]}
 
 
-def test_whichever_of_several_equal_members_takes_the_vip_over_the_drain_goes_on():
+class Late(Living):
+    """Three members, of which the second one is late, so that the last takes the VIP over: nobody preempts."""
+
+    taker = "lb3"
+
+    def seen(self, call):
+        found = super().seen(call)
+        held = [{"address": "192.0.2.10", "seconds": 1}] if call.on == (self.taker if self.stopped else "lb1") else []
+        priority = {"lb1": 254, "lb2": 253, "lb3": 252}[call.on]
+        instances = [{**each, "priority": priority, "preempt": False} for each in found["instances"]]
+        return {**found, "held": held, "instances": instances}
+
+
+class Vain(Late):
+    """The same, and nobody takes it over."""
+
+    taker = "nobody"
+
+
+def drained_of_three(living):
     members = {"pair": {**PAIR["pair"], "lb3": {"ansible_host": "192.0.2.3"}}}
     given = {"maintenance_reboot": "always", "maintenance_members": "lb1", **PAIR_VARIABLES}
-    play = run("maintenance", members, Equal().answers(), **given)
+    return run("maintenance", members, living.answers(), **given)
+
+
+@pytest.mark.parametrize("living", [Equal, Late], ids=["equal", "not equal"])
+def test_whichever_of_several_members_takes_the_vip_over_the_drain_goes_on(living):
+    play = drained_of_three(living())
     assert play.code == 0 and moves(play) == [f"lb1 {STOP}", "lb1 reboot", f"lb1 {START}"]
+    said = "192.0.2.10 is with lb3, which advertised before lb2."
+    assert (said in str(play.said)) == (living is Late)
+
+
+def test_a_vip_that_none_of_several_takes_over_goes_back_to_the_one_that_had_it():
+    play = drained_of_three(Vain())
+    assert play.code == 2 and moves(play) == [f"lb1 {STOP}"]
+    assert "lb2 did not take over the VIPs within 10 s" in str(play.faults())
+    assert play.did("systemd_service") == ["lb1 systemd_service started keepalived.service"]
 
 
 def test_a_dry_run_moves_and_reboots_nothing():

@@ -182,10 +182,8 @@ def drain(
     if faults:
         return Steps(faults)
     takers = {vip: _next(layout, member, vip, proved) for vip in member.held}
-    expected: Dict[str, List[str]] = {}
-    for vip, names in takers.items():
-        for taker in names:
-            expected.setdefault(taker, []).append(vip)
+    able = {vip: _takers(layout, member, vip, proved) for vip in takers}
+    expected = steps.inverted(takers)
     lines = [f"{vip} moves from {name} to {' or '.join(names)}." for vip, names in takers.items()]
     holders = [other for vip in layout.configured for other in layout.holders(vip) if other != name]
     to = list(dict.fromkeys([*expected, *holders]))
@@ -195,6 +193,7 @@ def drain(
         stop=[name],
         hold=[name],
         expected=expected,
+        others=steps.inverted({vip: [each for each in able[vip] if each not in takers[vip]] for vip in able}),
         probe=steps.probe(layout, member.held[0], to[0]) if len(expected) == 1 else {},
         path=PATHS[MAINTENANCE],
         record={"to": " and ".join(to), "work": work, "done": ",".join(done)},

@@ -25,6 +25,7 @@ class Steps(NamedTuple):
     delays: Dict[str, int] = {}  # after how many seconds each of them stops, so that each VIP moves once
     start: List[str] = []  # the members whose routers start again
     expected: Dict[str, List[str]] = {}  # the VIPs that each may end with; one of those takes a VIP
+    others: Dict[str, List[str]] = {}  # those that each other one may end with as well, if it advertises first
     probe: Dict[str, Any] = {}  # the ``address``, ``port``, ``members`` and ``holder`` for a measurement
     path: str = ""  # of the record on a member that is held back
     record: Dict[str, str] = {}  # what it has, besides since when and by whom
@@ -170,6 +171,15 @@ def probe(layout: Layout, vip: str, to: str) -> Dict[str, Any]:
     return {"address": vip, "port": found[0], "members": members, "holder": to} if found else {}
 
 
+def inverted(given: Dict[str, List[str]]) -> Dict[str, List[str]]:
+    """Return the VIPs of each member from the members of each VIP, and the reverse."""
+    found: Dict[str, List[str]] = {}
+    for key, names in given.items():
+        for name in names:
+            found.setdefault(name, []).append(key)
+    return found
+
+
 def missed(expected: Dict[str, List[str]], ends: Dict[str, Dict[str, Any]]) -> List[str]:
     """Return the VIPs that none of the members which might take them holds in the end.
 
@@ -177,12 +187,26 @@ def missed(expected: Dict[str, List[str]], ends: Dict[str, Dict[str, Any]]) -> L
     :param ends: what each member's wait for that returned; one that did not wait is not judged
     """
     vain = {name: end for name, end in ends.items() if end.get("failed") or end.get("unreachable")}
-    takers: Dict[str, List[str]] = {}
-    for name, vips in expected.items():
-        for vip in vips:
-            takers.setdefault(vip, []).append(name)
     held = {each["address"] for end in vain.values() for each in end.get("held", [])}
-    return [vip for vip, names in takers.items() if {*names} <= {*vain} and vip not in held]
+    return [vip for vip, names in inverted(expected).items() if {*names} <= {*vain} and vip not in held]
+
+
+def elsewhere(done: Dict[str, Any], seen: Dict[str, Dict[str, Any]]) -> Dict[str, str]:
+    """Return the VIPs that another one holds than those that were waited for, each with a sentence that says so.
+
+    Skew_Time is 4 ms shorter for each step of the priority, and a busy host may advertise later than that. Without
+    preemption the VIP then stays with a member of a lower priority.
+
+    :param done: the steps
+    :param seen: what each of the others has been read with; nothing if it was not
+    """
+    found = {}
+    for name, vips in done["others"].items():
+        held = [each["address"] for each in seen.get(name, {}).get("held", [])]
+        for vip in (vip for vip in vips if vip in held):
+            late = " and ".join(each for each, theirs in done["expected"].items() if vip in theirs)
+            found[vip] = f"{vip} is with {name}, which advertised before {late}."
+    return found
 
 
 def measured(probed: Dict[str, Any], seen: Dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from ..._shared.held_back import PATHS, SWITCHOVER
 from . import draining
 from .firewalls import hearing
 from .members import BGP, Layout, Member
-from .steps import Steps, delays, give_back, holder, holders_after, probe, several, unable, unfit
+from .steps import Steps, delays, give_back, holder, holders_after, inverted, probe, several, unable, unfit
 
 WHAT = "A switchover"
 BACK = "-e switchover_back=true, the next run of onprem.lb.site, or a reboot of it"
@@ -133,9 +133,22 @@ def _moves(layout: Layout, target: Member, vips: List[str]) -> Steps:
         hold=[name for name in stop if name in hold],
         start=start,
         expected=expected,
+        others=_others(layout, {vip: name for vip, name in moving.items() if vip not in vips}, hold),
         probe=probe(layout, next(vip for vip in vips if vip in moving), target.name),
         path=PATHS[SWITCHOVER],
         record={"to": target.name},
+    )
+
+
+def _others(layout: Layout, moving: Dict[str, str], hold: Sequence[str]) -> Dict[str, List[str]]:
+    """Return the VIPs that each member may have in place of the one that is expected to: nobody has asked for that one.
+
+    :param moving: who is expected to take each of them
+    :param hold: the members whose routers stay stopped
+    """
+    fit = [member.name for member in layout.members if not (member.seen["unable"] or member.name in hold)]
+    return inverted(
+        {vip: [each for each in layout.by_priority(vip) if each in fit and each != moving[vip]] for vip in moving}
     )
 
 

@@ -72,7 +72,10 @@ def test_servers_and_an_answer_exclude_each_other():
     assert found == f"{PLACE} lacks 'servers': add it."
 
 
-@pytest.mark.parametrize("key, value", [("balance", "source"), ("check", {"type": "http"}), ("send_proxy", True)])
+@pytest.mark.parametrize(
+    "key, value",
+    [("balance", "source"), ("check", {"type": "http"}), ("send_proxy", True), ("sticky", {"by": "source"})],
+)
 def test_what_is_for_servers_is_refused_beside_an_answer(key, value):
     (found,) = faults(GONE, **{key: value})
     assert found == f"{PLACE}.{key} is for servers, and return answers without them: leave it out."

@@ -186,6 +186,13 @@ def test_the_holder_hands_each_vip_to_the_next_that_could_take_over():
     assert found.record == {"to": "lb3", "work": WORK, "done": "lb3,lb2"}
 
 
+def test_any_that_could_hold_a_vip_may_have_it_once_its_holder_is_drained():
+    found = drain(three(HOLDS, seen(2), seen(3)), "lb1", WORK, [])
+    assert (found.expected, found.others) == ({"lb2": [VIP]}, {"lb3": [VIP]})
+    found = drain(three(HOLDS, seen(2), seen(3, unable=DEAD)), "lb1", WORK, [])
+    assert (found.expected, found.others) == ({"lb2": [VIP]}, {})
+
+
 def equals(number, holds=()):
     """A member whose priority is that of all others, as in a cluster that copies OpenShift."""
     return seen(number, holds, instances=[instance(VIP, 40)])

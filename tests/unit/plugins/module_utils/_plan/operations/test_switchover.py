@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, measured, missed
+from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.steps import Steps, elsewhere, measured, missed
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations.switchover import steps
 from support.members import DOWN, RECORD, SECOND, VIP, firewall, host, instance, pair, seen
 
@@ -333,7 +333,7 @@ def test_other_vips_of_a_member_that_yields_are_expected_on_others():
         w2={"instances": [instance(INGRESS, 253), instance(SHARD, 250)]},
     )
     found = steps(given, "m2")
-    assert found.expected == {"m2": [VIP], "w1": [SHARD]}
+    assert (found.expected, found.others) == ({"m2": [VIP], "w1": [SHARD]}, {"w2": [SHARD]})
     assert f"{SHARD} moves from m1 to w1." in found.lines
 
 
@@ -397,6 +397,23 @@ VAIN = {"failed": True, "held": []}
 )
 def test_a_vip_has_moved_once_one_of_those_that_might_take_it_holds_it(ends, nobodys):
     assert missed({"lb2": [VIP], "lb3": [VIP]}, ends) == nobodys
+
+
+@pytest.mark.parametrize(
+    "seen_there, said",
+    [
+        ({"lb3": {"held": [{"address": VIP}]}}, {VIP: f"{VIP} is with lb3, which advertised before lb2."}),
+        ({"lb3": {"held": []}}, {}),
+        ({"lb3": {"held": [{"address": SECOND}]}}, {}),  # a VIP of another member's
+        ({"lb4": {"held": [{"address": VIP}]}}, {}),  # one that could not hold it
+        ({"lb3": {"skipped": True}}, {}),
+        ({"lb3": {"unreachable": True}}, {}),
+        ({}, {}),
+    ],
+)
+def test_a_vip_has_moved_also_where_one_of_a_lower_priority_advertised_first(seen_there, said):
+    done = Steps([], expected={"lb2": [VIP, SECOND]}, others={"lb3": [VIP]})._asdict()
+    assert elsewhere(done, seen_there) == said
 
 
 DEAF = seen(2, **firewall(vrrp=["192.0.2.1"]))
