@@ -42,7 +42,7 @@ def _url(value: Any) -> Checked:
 def _content(value: Any) -> Checked:
     """A text of several lines, which haproxy.cfg can have."""
     if not isinstance(value, str):
-        return None, "a text is required."
+        return None, "text is required."
     if not all(each.isprintable() or each in "\n\t" for each in value):
         return None, "printable characters are required."
     if len(value.encode()) > LONGEST_CONTENT:
