@@ -30,7 +30,8 @@ def certificate_files(path: str) -> List[str]:
         there = sorted(entry.path for entry in os.scandir(path) if not entry.name.startswith("."))
     except OSError:
         return []
-    return [each for each in there if not each.endswith(BESIDE) and os.path.isfile(each)]
+    # A link that leads nowhere is one of them: with it haproxy takes nothing of the folder, and would not start.
+    return [each for each in there if not each.endswith(BESIDE) and (os.path.isfile(each) or not os.path.exists(each))]
 
 
 def authorities(path: str) -> Optional[str]:

@@ -42,11 +42,11 @@ def _url(value: Any) -> Checked:
 def _content(value: Any) -> Checked:
     """A text of several lines, which haproxy.cfg can have."""
     if not isinstance(value, str):
-        return None, "a text is required."
+        return None, "a string is required."
     if not all(each.isprintable() or each in "\n\t" for each in value):
         return None, "printable characters are required."
     if len(value.encode()) > LONGEST_CONTENT:
-        return None, f"a text of at most {LONGEST_CONTENT} bytes is required."
+        return None, f"a string of at most {LONGEST_CONTENT} bytes is required."
     return value, None
 
 

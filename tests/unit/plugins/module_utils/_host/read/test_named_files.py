@@ -170,6 +170,37 @@ def test_a_certificate_that_haproxy_could_not_use_or_others_may_change_is_unfit(
         assert sentence.startswith(f"services[0] (web).tls.{key} is {tls[key]}: {wrong}")
 
 
+def make_folder(path):
+    path.mkdir()
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+def make_dead_link(path):
+    path.symlink_to("none")
+
+
+def make_other(path):
+    path.write_text("none")
+
+
+@pytest.mark.parametrize("name", ["other.pem", "README", ".other.pem", "other.pem.key", "other.pem.ocsp"])
+@pytest.mark.parametrize("make", [make_folder, make_fifo, make_dead_link, make_other])
+def test_a_folder_is_fit_for_use_where_haproxy_takes_it(tmp_path, make, name):
+    folder, config = tmp_path / "several", tmp_path / "haproxy.cfg"
+    folder.mkdir()
+    made(folder, "one")
+    make(folder / name)
+    config.write_text(
+        "defaults\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\n"
+        f"frontend web\n  bind 127.0.0.1:8443 ssl crt {folder}\n"
+    )
+    takes = subprocess.run(["haproxy", "-c", "-f", config], capture_output=True, check=False).returncode == 0
+    assert (of_tls(certificate=folder) == []) == takes
+
+
 def test_each_certificate_of_a_list_or_a_folder_is_looked_at(tmp_path):
     folder = tmp_path / "several"
     folder.mkdir()
