@@ -47,6 +47,10 @@ MAY_IMPORT = {
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
         "_agent.runtime.sd_notify",  # how a program says that it lives
     ),
+    "_plan.imported": (
+        *("_plan.model", "_shared", "_agent.config.schema", "_agent.follow.haproxy_file", "_agent.follow.haproxy_words"),
+        *("_agent.keepalived.conf", "_agent.keepalived.unread"),
+    ),
     "_plan.bgp": ("_plan.members", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.ipi": (
         *(

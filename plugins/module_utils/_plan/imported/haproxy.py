@@ -29,7 +29,12 @@ WRITTEN = {
 }
 STATS_PORT = model.STATS["port"].default
 # Words behind which stands a secret.
-SECRET = re.compile(r"\b(stats\s+auth|(insecure-)?password|setenv|presetenv|key|secret)\b|\bauth_pass\b", re.IGNORECASE)
+SECRET = re.compile(
+    r"\b(stats\s+auth|(insecure-)?password|setenv|presetenv|AUTH|secret|http_auth_bearer|Authorization|[\w-]*token[\w-]*"
+    r"|[\w-]*api-?key[\w-]*)\b",
+    re.IGNORECASE,
+)
+PASSWORDS = ("pair_auth_pass",)
 
 
 class Found(NamedTuple):
@@ -274,7 +279,11 @@ def _taken(port: int, work: _Work) -> Optional[int]:
 
 def secrets(variables: Dict[str, Any]) -> List[str]:
     """Return the names of the variables in which secrets are."""
-    return [name for name, value in variables.items() if any(SECRET.search(text) for text in _texts(value))]
+    return [
+        name
+        for name, value in variables.items()
+        if name in PASSWORDS or any(SECRET.search(text) for text in _texts(value))
+    ]
 
 
 def _texts(value: Any) -> Tuple[str, ...]:

@@ -54,6 +54,7 @@ BACK_OPTIONS = CHECKS | frozenset(
         *("prefer-last-server", "redispatch", "srvtcpka", "tcp-smart-connect", "transparent"),
     )
 )
+BOTH_OPTIONS = frozenset(("splice-auto", "splice-request", "splice-response", "tcpka"))
 FRONT_TIMEOUTS = ("client", "client-fin", "client-hs", "http-request", "http-keep-alive")
 CONDITION = re.compile(r"\s(if|unless)\s")
 COUNTED = re.compile(r"\b(track-sc\d|s[cr]c?\d?_\w+)")
@@ -75,6 +76,10 @@ def halves(section: Section) -> Tuple[List[Line], List[Line]]:
     front: List[Line] = []
     back: List[Line] = []
     for line in section.lines:
+        if line.option in BOTH_OPTIONS:
+            front.append(line)
+            back.append(line)
+            continue
         (front if _is_of_front(line, section) else back).append(line)
     acls = section.having("acl")
     if any(CONDITION.search(line.text) for line in back):

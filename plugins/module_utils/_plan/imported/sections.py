@@ -37,7 +37,7 @@ class Line(NamedTuple):
     @property
     def shown(self) -> str:
         """How it begins, without what may be a secret."""
-        return " ".join(self.words[: 2 if self.keyword in ("option", "timeout", "no") else 1])
+        return " ".join(self.words[: 2 if self.keyword in ("option", "timeout", "no", "stats") else 1])
 
     def refused(self, why: str) -> Inexpressible:
         return Inexpressible(f"line {self.number} ({self.shown}): {why}")

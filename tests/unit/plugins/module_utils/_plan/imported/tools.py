@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import shlex
 
@@ -147,3 +148,9 @@ def _last(body, keyword, default):
 def _time(text):
     found = re.fullmatch(r"(\d+)(\w*)", text)
     return int(found[1]) * MILLISECONDS[found[2]] if found else text
+
+
+def slurped(kind, text, path=""):
+    """Return what `ansible.builtin.slurp` returns of a text in a loop."""
+    data = text if isinstance(text, bytes) else text.encode()
+    return {"item": {"key": kind, "value": path or f"/etc/{kind}"}, "content": base64.b64encode(data).decode()}
