@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An haproxy.cfg as variables of the role haproxy. Pure.
 
-A frontend with its backend becomes a service where a service can say it. Everything else is carried over as it stands, in
-haproxy_extra_lines, behind the defaults that count for it.
+A frontend with its backend becomes a service where a service can say it. Everything else is carried over as it
+stands, in haproxy_extra_lines, behind the defaults that count for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
+from ..._agent.follow.haproxy_file import CONDITIONS
 from ..model import haproxy as model
 from ..model import services as services_of
 from ..model import values
@@ -79,7 +80,9 @@ def convert(text: str) -> Found:
         try:
             _express(section, work)
         except Inexpressible as why:
-            work.raw.append(f"{section.title}, line {section.number}: {why}: it is in haproxy_extra_lines as it stands.")
+            work.raw.append(
+                f"{section.title}, line {section.number}: {why}: it is in haproxy_extra_lines as it stands."
+            )
     _global(work)
     _defaults(work)
     _extra(work)
@@ -111,7 +114,10 @@ def _express(section: Section, work: _Work) -> None:
     if section is not back:
         _require_one_name(section, back, work)
     fronts, backs = proxies.halves(section) if section is back else (list(section.lines), list(back.lines))
-    fronts, backs = [*_own_timeouts(front_usual, fronts, work, True), *fronts], [*_own_timeouts(back_usual, backs, work, False), *backs]
+    fronts, backs = (
+        [*_own_timeouts(front_usual, fronts, work, True), *fronts],
+        [*_own_timeouts(back_usual, backs, work, False), *backs],
+    )
     usual = [line for line in back_usual if line.keyword != "maxconn"] + [
         line for line in front_usual if line.keyword == "maxconn"
     ]
@@ -152,9 +158,11 @@ def _require_one_name(front: Section, back: Section, work: _Work) -> None:
 
 
 def _usual(section: Section, work: _Work) -> List[Line]:
-    """Return the lines of its defaults. Raises Inexpressible where they have what those of the other services have not."""
+    """Return the lines of its defaults. Raises Inexpressible where those of the other services are different."""
     found = lineage(work.sections, section)
     theirs, ours = ({line.text for line in lines if _is_of_defaults(line)} for lines in (found, work.main))
+    if any(line.keyword in CONDITIONS for line in found):
+        raise Inexpressible("its defaults have lines for which HAProxy judges a condition")
     if theirs != ours:
         raise Inexpressible("its defaults are others than those in haproxy_defaults_lines")
     return found
@@ -166,9 +174,10 @@ def _is_of_defaults(line: Line) -> bool:
 
 def _mode(section: Section, usual: Sequence[Line]) -> str:
     said = [line.words[1] for line in (*usual, *section.lines) if line.keyword == "mode" and line.words[1:]]
-    if [*said, proxies.TCP][-1 if not said else len(said) - 1] not in (proxies.HTTP, proxies.TCP):
-        raise Inexpressible(f"its mode is {said[-1]}")
-    return said[-1] if said else proxies.TCP
+    mode = [proxies.TCP, *said][-1]
+    if mode not in (proxies.HTTP, proxies.TCP):
+        raise Inexpressible(f"its mode is {mode}")
+    return mode
 
 
 def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: _Work, is_front: bool) -> List[Line]:
@@ -187,16 +196,14 @@ def _global(work: _Work) -> None:
     """Turn the section global into variables."""
     lines = [line for section in work.of("global") for line in section.lines]
     kept: List[str] = []
-    for section in work.of("global"):
-        if is_conditional(section):
-            work.notes.append(f"line {section.number}: global has a condition; read haproxy_global_lines.")
+    is_open = not any(map(is_conditional, work.of("global")))
     for line in lines:
-        value = line.words[1] if line.words[1:] else ""
+        value = line.words[1] if line.words[1:] and is_open else ""
         if line.keyword == "maxconn" and value.isdecimal():
             work.variables["haproxy_maxconn"] = int(value)
         elif line.keyword == "hard-stop-after" and not values.time(servers.timed(value))[1]:
             work.variables["haproxy_hard_stop_after"] = servers.timed(value)
-        elif line.keyword == "log" and not values.log_targets([" ".join(line.words[1:])])[1]:
+        elif line.keyword == "log" and is_open and not values.log_targets([" ".join(line.words[1:])])[1]:
             work.variables.setdefault("haproxy_log_targets", []).append(" ".join(line.words[1:]))
         elif line.keyword in OF_ROLE or (line.words[:2] == ("stats", "socket") and _is_a_file(line)):
             work.lost.append(f"line {line.number} ({line.shown}) is left out: the role writes its own.")
@@ -222,7 +229,8 @@ def _defaults(work: _Work) -> None:
     kept += [
         line
         for line in work.main
-        if line.keyword == "timeout" and f"haproxy_timeout_{'_'.join(line.words[1:2]).replace('-', '_')}" not in work.variables
+        if line.keyword == "timeout"
+        and f"haproxy_timeout_{'_'.join(line.words[1:2]).replace('-', '_')}" not in work.variables
     ]
     work.raw += [f"line {line.number} ({line.shown}) is in haproxy_defaults_lines." for line in kept]
     work.variables.update({"haproxy_defaults_lines": [line.text for line in kept]} if kept else {})
@@ -261,6 +269,9 @@ def _extra(work: _Work) -> None:
             work.raw.append(f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands.")
     lines = [text for section in kept for text in section.texts]
     work.variables.update({"haproxy_extra_lines": lines} if lines else {})
+    gone = [each for each in work.sections if each not in left or each.kind == "defaults"]
+    if any("#" in text for each in gone for text in each.texts):
+        work.notes.append("Comments are left out where lines became keys.")
     named = services_of.resolved_names(work.services_read())
     if named:
         work.notes.append(f"{', '.join(named)}: the role resolves names while HAProxy runs, and not only as it starts.")
@@ -274,7 +285,9 @@ def _extra(work: _Work) -> None:
 
 def _taken(port: int, work: _Work) -> Optional[int]:
     pattern = re.compile(rf"\bbind\b.*:{port}\b")
-    return next((line.number for each in work.sections for line in each.having("bind") if pattern.search(line.text)), None)
+    return next(
+        (line.number for each in work.sections for line in each.having("bind") if pattern.search(line.text)), None
+    )
 
 
 def secrets(variables: Dict[str, Any]) -> List[str]:

@@ -42,7 +42,11 @@ def write(given: Sequence[Dict[str, Any]], adopts: bool) -> Written:
     """
     faults: Faults = []
     hosts = [
-        Host(each["name"], each["address"], {read["item"]["key"]: _text(each["name"], read, faults) for read in each["files"]})
+        Host(
+            each["name"],
+            each["address"],
+            {read["item"]["key"]: _text(each["name"], read, faults) for read in each["files"]},
+        )
         for each in given
     ]
     if faults:
@@ -72,7 +76,9 @@ def _text(name: str, read: Dict[str, Any], faults: Faults) -> Optional[str]:
     """Return the text of a file, or None with a fault."""
     path = read["item"]["value"]
     if "content" not in read:
-        faults.append(f"{name}: {path} cannot be read: name files that are there, by import_haproxy, import_keepalived or both.")
+        faults.append(
+            f"{name}: {path} cannot be read: name files that are there, by import_haproxy, import_keepalived or both."
+        )
         return None
     try:
         return base64.b64decode(read["content"]).decode()
@@ -121,7 +127,10 @@ def _lines(
     vips = len(variables.get("pair_vips", []))
     found = [f"{_counted(vips, 'VIP')}, {_counted(services, 'service')}."]
     for title, sentences in (
-        ("Carried over as raw lines, as no key has it:", [f"haproxy.cfg, {sentence}" for sentence in balancer.raw]),
+        (
+            "Carried over as raw lines, as no key has it:",
+            [*(f"haproxy.cfg, {sentence}" for sentence in balancer.raw), *router.raw],
+        ),
         ("Left out:", [*(f"haproxy.cfg, {sentence}" for sentence in balancer.lost), *router.lost]),
         ("Different, or yours to decide:", notes),
         ("Secrets, which belong in a vault:", secrets),

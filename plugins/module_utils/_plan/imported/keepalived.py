@@ -7,41 +7,18 @@ In a pair each VIP is an instance of its own, whose priorities follow from the o
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._agent.keepalived import conf, unread
+from ..._shared import statements
 
 PASSWORD_LENGTH = 8  # of which keepalived uses no more
-# What the variables say, by the blocks around it. Of another block the head is named.
-EXPRESSED = {
-    (): {"vrrp_instance", "global_defs", "vrrp_sync_group"},
-    ("global_defs",): {"vrrp_version", "router_id"},
-    ("vrrp_sync_group",): {"group"},
-    ("vrrp_instance",): {
-        *("interface", "virtual_router_id", "priority", "advert_int", "preempt", "nopreempt", "preempt_delay", "version"),
-        *("unicast_src_ip", "mcast_src_ip", "state", "authentication", "virtual_ipaddress", "unicast_peer"),
-        *("virtual_ipaddress_excluded", "track_interface"),
-    },
-    ("vrrp_instance", "authentication"): {"auth_type", "auth_pass"},
-}
 HELD = ("virtual_ipaddress", "virtual_ipaddress_excluded")
-# What else the collection has for it.
-INSTEAD = {
-    "vrrp_script": "the pair asks haproxy itself, and pair_checks has other checks",
-    "track_script": "the pair asks haproxy itself, and pair_checks has other checks",
-    "vrrp_track_process": "the pair watches haproxy itself",
-    "track_process": "the pair watches haproxy itself",
-    "virtual_server": "the collection has no LVS; a service with plane: direct is its like",
-    "virtual_routes": "no variable of the pair adds routes",
-    "virtual_rules": "no variable of the pair adds rules",
-    "smtp_alert": "no variable sends mail; pair_notify runs a program",
-    **dict.fromkeys(
-        ("notify", "notify_master", "notify_backup", "notify_fault", "notify_stop"), "pair_notify runs a program"
-    ),
-}
-SYNC = "vrrp_sync_group"
-OF_ROLE = "the role keepalived writes its own"
+SYNC, TRACKED = "vrrp_sync_group", "track_interface"
+RAW = (statements.OF_ALL, statements.OF_A_BLOCK)
+PLAIN = re.compile(r'[^\s{}"#!]+')
 
 
 class Member(NamedTuple):
@@ -58,6 +35,7 @@ class Found(NamedTuple):
     faults: Faults = []
     variables: Dict[str, Any] = {}
     hosts: Dict[str, Dict[str, Any]] = {}  # the variables of each member, the first to hold the first VIP at the top
+    raw: List[str] = []
     lost: List[str] = []
     notes: List[str] = []
 
@@ -81,9 +59,11 @@ def convert(members: Sequence[Member]) -> Found:
         **_common(every, notes),
         **_of_texts(members, every, notes),
         **_priorities(instances, names, len(hosts), notes),
+        **_raw_lines(members, notes),
     }
-    lost = [sentence for member in members for sentence in _lost(member)]
-    return Found([], variables, hosts, list(dict.fromkeys(lost)), notes)
+    left = dict.fromkeys(each for member in members for each in _left(member))
+    lost = [*(text for is_raw, text in left if not is_raw), *(each for member in members for each in _of_vips(member))]
+    return Found([], variables, hosts, [text for is_raw, text in left if is_raw], lost, notes)
 
 
 def _unread(text: str) -> Iterator[str]:
@@ -159,7 +139,9 @@ def _interfaces(
     """Return the interface of the VIPs, or write each member's beside it."""
     found = {name: list(dict.fromkeys(each["interface"] for each in instances[name])) for name in names}
     if any(len(each) > 1 for each in found.values()):
-        notes.append("The VIPs are on several interfaces: each goes to the one whose subnet contains it; see the forecast.")
+        notes.append(
+            "The VIPs are on several interfaces: each goes to the one whose subnet contains it; see the forecast."
+        )
         return {}
     if len({each[0] for each in found.values()}) == 1:
         return {"pair_interface": found[names[0]][0]}
@@ -257,15 +239,65 @@ def numbered(text: str) -> Iterator[Tuple[int, Tuple[str, ...], List[str]]]:
             last = words
 
 
-def _lost(member: Member) -> Iterator[str]:
-    """Yield what no variable has."""
+def _left(member: Member) -> Iterator[Tuple[bool, str]]:
+    """Yield what no variable of the pair says: whether raw lines have it, and a sentence."""
+    lines: Dict[Tuple[str, str], int] = {}
+    for number, path, words in numbered(member.text):
+        lines.setdefault((words[0], path[0] if path else ""), number)
+    for what, variable in statements.lost(member.text):
+        keyword, _of, instance = what.partition(" of vrrp_instance ")
+        keyword = keyword.split()[0]
+        block = "vrrp_instance" if instance else "global_defs" if variable == statements.OF_ALL else ""
+        if keyword in (SYNC, TRACKED):
+            continue  # which are variables
+        place = f"{member.name}: keepalived.conf, line {lines.get((keyword, block), 0)} ({keyword})"
+        if variable in RAW:
+            yield True, f"{place} is in {variable}."
+        elif variable:
+            name = variable if variable.startswith("keepalived_") else f"pair_{variable}"
+            yield False, f"{place} is left out: set {name} to keep what it does."
+        else:
+            yield False, f"{place} is left out: no variable replaces it."
+
+
+def _of_vips(member: Member) -> Iterator[str]:
+    """Yield what is said of an address, and a pair cannot say."""
     own = {each["interface"] for each in conf.instances(member.text)}
     for number, path, words in numbered(member.text):
+        left = [word for at, word in enumerate(words) if at and word != "dev" and word not in own]
         place = f"{member.name}: keepalived.conf, line {number} ({words[0]})"
-        if path[:1] == ("vrrp_instance",) and path[1:] in [(name,) for name in HELD]:
-            left = [word for at, word in enumerate(words) if at and word != "dev" and word not in own]
-            if left:
-                yield f"{place}: {left[0]} is left out: a VIP of a pair is an address on one interface."
-        elif path in EXPRESSED and words[0] not in EXPRESSED[path]:
-            usual = OF_ROLE if path == ("global_defs",) else "no variable of the pair has it"
-            yield f"{place} is left out: {INSTEAD.get(words[0], usual)}."
+        if path[:1] == ("vrrp_instance",) and path[1:] in [(name,) for name in HELD] and left:
+            yield f"{place}: {left[0]} is left out: a VIP of a pair is an address on one interface."
+
+
+def _raw_lines(members: Sequence[Member], notes: List[str]) -> Dict[str, Any]:
+    """Return the statements that raw lines can have, as the first member has them."""
+    each = [_raw_of(conf.statements(member.text)) for member in members]
+    differing = [member.name for member, lines in zip(members, each) if lines != each[0]]
+    if differing:
+        notes.append(f"The raw lines of keepalived are those of {members[0].name}; {', '.join(differing)} has others.")
+    return {name: lines for name, lines in each[0].items() if lines}
+
+
+def _raw_of(given: List[conf.Statement]) -> Dict[str, List[str]]:
+    of_all = [each for each in conf.inside(given, "global_defs") if each[0][0] not in statements.SAID_OF_ALL]
+    blocks = [each for each in given if each[0] and each[0][0] not in ("vrrp_instance", "global_defs")]
+    found = {statements.OF_ALL: of_all, statements.OF_A_BLOCK: blocks}
+    return {
+        name: [
+            line
+            for words, block in every
+            if statements.VARIABLES.get(words[0], name) == name
+            for line in _written(words, block)
+        ]
+        for name, every in found.items()
+    }
+
+
+def _written(words: Sequence[str], block: Sequence[conf.Statement], indent: str = "") -> Iterator[str]:
+    line = indent + " ".join(word if PLAIN.fullmatch(word) else f'"{word}"' for word in words)
+    yield f"{line} {{" if block else line
+    for nested in block:
+        yield from _written(*nested, indent=f"{indent}    ")
+    if block:
+        yield f"{indent}}}"

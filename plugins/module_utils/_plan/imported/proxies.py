@@ -17,7 +17,16 @@ HTTP, TCP = "http", "tcp"
 DEFAULT_BALANCE = "roundrobin"
 CHECKS = frozenset(
     (
-        *("external-check", "httpchk", "ldap-check", "mysql-check", "pgsql-check", "redis-check", "smtpchk", "spop-check"),
+        *(
+            "external-check",
+            "httpchk",
+            "ldap-check",
+            "mysql-check",
+            "pgsql-check",
+            "redis-check",
+            "smtpchk",
+            "spop-check",
+        ),
         *("ssl-hello-chk", "tcp-check"),
     )
 )
@@ -25,8 +34,26 @@ CHECK_RULES = ("http-check", "tcp-check")
 # What `listen` has for its frontend, for its backend, and for both.
 FRONT = frozenset(
     (
-        *("bind", "capture", "compression", "declare", "default_backend", "description", "error-log-format", "errorfile"),
-        *("errorfiles", "filter", "http-after-response", "http-request", "log", "log-format", "log-format-sd", "log-tag"),
+        *(
+            "bind",
+            "capture",
+            "compression",
+            "declare",
+            "default_backend",
+            "description",
+            "error-log-format",
+            "errorfile",
+        ),
+        *(
+            "errorfiles",
+            "filter",
+            "http-after-response",
+            "http-request",
+            "log",
+            "log-format",
+            "log-format-sd",
+            "log-tag",
+        ),
         *("maxconn", "monitor", "monitor-net", "monitor-uri", "redirect", "stats", "tcp-request", "unique-id-format"),
         *("unique-id-header", "use_backend"),
     )
@@ -178,7 +205,12 @@ def _kinds(line: Line) -> List[str]:
 
 def _is_rendered(line: Line, mode: str) -> bool:
     """Return whether the role writes a line anyway."""
-    return line.words in (("log", "global"), ("option", f"{mode}log"), ("option", "redispatch"), ("option", "dontlognull"))
+    return line.words in (
+        ("log", "global"),
+        ("option", f"{mode}log"),
+        ("option", "redispatch"),
+        ("option", "dontlognull"),
+    )
 
 
 def is_said_by_services(line: Line) -> bool:

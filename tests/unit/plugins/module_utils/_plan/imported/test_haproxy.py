@@ -42,7 +42,13 @@ def rendered(found):
 
 def accepted(text, file):
     file.write_text(text)
-    done = subprocess.run(["haproxy", "-c", "-f", file], capture_output=True, text=True, check=False, env={**os.environ, "BIND": "*", "APP_ADDRESS": "192.0.2.9"})
+    done = subprocess.run(
+        ["haproxy", "-c", "-f", file],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "BIND": "*", "APP_ADDRESS": "192.0.2.9"},
+    )
     return done.returncode, done.stderr
 
 
@@ -109,11 +115,39 @@ def test_what_cannot_be_understood_is_said_in_a_sentence(text, said):
     assert haproxy.convert(text).faults == [said]
 
 
+CONDITIONAL = [
+    "global",
+    " .if feature(OPENSSL)",
+    " maxconn 7",
+    " .endif",
+    "defaults",
+    " .if 1",
+    " retries 9",
+    " .endif",
+]
+
+
+def test_what_only_haproxy_can_judge_stays_under_its_condition():
+    found = variables_of(*CONDITIONAL, "listen web", " bind :80", " server one 192.0.2.31:80")
+    assert found.services == [] and "haproxy_maxconn" not in found.variables
+    assert found.variables["haproxy_global_lines"] == [".if feature(OPENSSL)", "maxconn 7", ".endif"]
+    assert [*map(str.strip, found.variables["haproxy_extra_lines"][:4])] == ["defaults", ".if 1", "retries 9", ".endif"]
+
+
+def test_comments_that_are_left_out_are_mentioned():
+    found = variables_of("listen web # the shop", " bind :80", " # its only server", " server one 192.0.2.31:80")
+    assert "Comments are left out where lines became keys." in found.notes
+
+
 def test_a_name_that_haproxy_resolves_at_its_start_is_named():
     found = variables_of("listen web", " bind :80", " server one app.example.com:80")
     assert found.notes[-1] == (
         "app.example.com: the role resolves names while HAProxy runs, and not only as it starts."
     )
+
+
+# What has other words as a key, of which the comparison above is.
+OTHERWISE = ("option", "mode", "timeout", "bind", "server", "default-server", "frontend", "defaults")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,13 +159,13 @@ def test_each_line_is_a_key_or_a_raw_line_or_is_named(name, files):
     named = " ".join([*found.lost, *found.raw])
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split("#")[0].split()
-        if words and words[0] not in ("option", "mode", "timeout", "bind", "server", "default-server", "frontend", "defaults"):
+        if words and words[0] not in OTHERWISE:
             assert words[-1].strip("\"'") in made or f"line {number} " in named or f"line {number}," in named, line
 
 
 def test_two_thousand_lines_are_converted():
     listens = [
-        f"listen s{at}\n bind :{2000 + at}\n mode tcp\n server a 192.0.2.1:{at + 1} check\n server b 192.0.2.2:{at + 1} check"
+        f"listen s{at}\n bind :{2000 + at}\n mode tcp\n server a 192.0.2.1:80 check\n server b 192.0.2.2:80 check"
         for at in range(400)
     ]
     found = variables_of(*listens)

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The VIPs of what is written are on the same members, links and VRIDs as those of the files, by the plan of the pair."""
+"""The VIPs of what is written have the members, links and VRIDs of those in the files, by the plan of the pair."""
 
 from __future__ import annotations
 
@@ -121,14 +121,30 @@ def test_what_a_pair_has_once_is_a_variable(name, variables):
 
 def test_what_is_left_out_is_named_with_its_line_once_for_a_block():
     found = keepalived.convert([keepalived.Member("lb1", "", texts("tutorial")["lb1"])])
-    assert found.lost == [
-        "lb1: keepalived.conf, line 4 (notification_email) is left out: the role keepalived writes its own.",
-        "lb1: keepalived.conf, line 5 (vrrp_garp_interval) is left out: the role keepalived writes its own.",
-        "lb1: keepalived.conf, line 7 (vrrp_script) is left out: the pair asks haproxy itself, and pair_checks has other checks.",
-        "lb1: keepalived.conf, line 24 (192.0.2.10/24): label is left out: a VIP of a pair is an address on one interface.",
-        "lb1: keepalived.conf, line 26 (track_script) is left out: the pair asks haproxy itself, and pair_checks has other checks.",
-        "lb1: keepalived.conf, line 27 (notify_master) is left out: pair_notify runs a program.",
-        "lb1: keepalived.conf, line 29 (virtual_server) is left out: the collection has no LVS; a service with plane: direct is its like.",
+    said = {
+        "27 (notify_master)": "is left out: set pair_notify to keep what it does.",
+        "24 (192.0.2.10/24):": "label is left out: a VIP of a pair is an address on one interface.",
+    }
+    assert found.lost == [f"lb1: keepalived.conf, line {place} {rest}" for place, rest in said.items()]
+    raw = {
+        "4 (notification_email)": "global",
+        "5 (vrrp_garp_interval)": "global",
+        "29 (virtual_server)": "extra",
+    }
+    assert found.raw == [f"lb1: keepalived.conf, line {at} is in keepalived_{of}_lines." for at, of in raw.items()]
+    assert found.variables["keepalived_global_lines"] == [
+        "notification_email {",
+        "    ops@example.com",
+        "}",
+        "vrrp_garp_interval 0",
+    ]
+    assert found.variables["keepalived_extra_lines"] == [
+        "virtual_server 192.0.2.10 80 {",
+        "    lb_algo rr",
+        "    real_server 192.0.2.31 80 {",
+        "        weight 1",
+        "    }",
+        "}",
     ]
 
 
@@ -138,7 +154,10 @@ def test_what_is_left_out_is_named_with_its_line_once_for_a_block():
         ("", "no vrrp_instance, so that there is no VIP to convert"),
         ("vrrp_instance a {\n", "no virtual_router_id, in vrrp_instance a: write one"),
         ("$VRID=51\n", "the definition $VRID, which is not evaluated: write its value where it is used"),
-        ("include /etc/other.conf\n", "include /etc/other.conf, and the VIPs, VRIDs and passwords in there are not read: "),
+        (
+            "include /etc/other.conf\n",
+            "include /etc/other.conf, and the VIPs, VRIDs and passwords in there are not read: ",
+        ),
         ("\0", "a NUL byte, at which keepalived ends the line: take it out"),
     ],
 )

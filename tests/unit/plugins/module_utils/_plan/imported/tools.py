@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an haproxy.cfg does, read by a reader that shares nothing with the converter: where it listens, and what is behind it."""
+"""What an haproxy.cfg does, by a reader that shares nothing with the converter: where it listens, what is behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLAGS = ("check", "backup", "ssl", "check-ssl", "send-proxy", "send-proxy-v2", "
 
 
 def listeners(text):
-    """Return what there is at each place: ``{(address, port): (mode, TLS, the rest of the bind line, the backends)}``."""
+    """Return what there is at each place: ``{(address, port): {mode, options, default, routes ...}}``."""
     sections = _sections(text)
     fronts = {}
     for kind, _name, body in sections:
@@ -31,7 +31,9 @@ def listeners(text):
 def others(text):
     """Return the sections that are no proxies, as they are."""
     kinds = ("userlist", "resolvers", "peers", "ring")
-    return sorted((kind, name, body) for kind, name, body in _sections(text) if kind in kinds and "haproxy_" not in name)
+    return sorted(
+        (kind, name, body) for kind, name, body in _sections(text) if kind in kinds and "haproxy_" not in name
+    )
 
 
 def _sections(text):
@@ -105,11 +107,13 @@ def _check(body):
     found = [" ".join(words) for words in body if CHECKS.match(" ".join(words))]
     asked = next((words[2:] for words in body if words[:2] == ["option", "httpchk"]), None)
     if asked is None:
-        return [line for line in found]
+        return found
     sent = next((words for words in body if words[:2] == ["http-check", "send"]), None)
     if sent:
         values = dict(zip(sent[2::2], sent[3::2]))
-        asked = [values.get("meth"), values.get("uri")] + (["Host", sent[sent.index("Host") + 1]] if "Host" in sent else [])
+        asked = [values.get("meth"), values.get("uri")] + (
+            ["Host", sent[sent.index("Host") + 1]] if "Host" in sent else []
+        )
     asked = [word for word in asked if word != "HTTP/1.0"]
     return [asked, [line for line in found if "expect" in line]]
 
