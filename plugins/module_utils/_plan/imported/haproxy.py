@@ -13,6 +13,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._agent.follow.haproxy_file import CONDITIONS
+from ..._shared import mark
 from ..model import haproxy as model
 from ..model import services as services_of
 from ..model import values
@@ -28,6 +29,7 @@ WRITTEN = {
     *(("option", option) for option in ("httplog", "tcplog", "dontlognull", "redispatch")),
     ("option", "redispatch", "1"),
 }
+STATS_NAME = "haproxy_stats"
 STATS_PORT = model.STATS["port"].default
 # Words behind which stands a secret.
 SECRET = re.compile(
@@ -73,6 +75,8 @@ class _Work:
 def convert(text: str) -> Found:
     """Return the variables of the role that have the effect of a text."""
     sections, faults = read(text)
+    if mark.is_marked(text):
+        faults = ["this collection has written it: use the inventory that it is from."]
     if faults:
         return Found(faults=faults)
     work = _Work(sections)
@@ -80,13 +84,15 @@ def convert(text: str) -> Found:
         try:
             _express(section, work)
         except Inexpressible as why:
+            reason = str(why).rstrip(".")
             work.raw.append(
-                f"{section.title}, line {section.number}: {why}: it is in haproxy_extra_lines as it stands."
+                f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands: {reason}."
             )
     _global(work)
     _defaults(work)
     _extra(work)
-    return Found([], work.services, work.variables, work.raw, work.lost, work.notes)
+    _differences(work)
+    return Found([], work.services, work.variables, list(dict.fromkeys(work.raw)), work.lost, work.notes)
 
 
 def _main_defaults(sections: List[Section]) -> List[Line]:
@@ -268,7 +274,15 @@ def _extra(work: _Work) -> None:
         if section.kind not in ("frontend", "listen", "defaults"):
             work.raw.append(f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands.")
     lines = [text for section in kept for text in section.texts]
+    first = next((each.kind for each in kept if each.kind in ("defaults", "frontend", "backend", "listen")), "defaults")
+    # Those of the role would count for a section that has none before it.
+    lines = lines if first == "defaults" else ["defaults", *lines]
     work.variables.update({"haproxy_extra_lines": lines} if lines else {})
+
+
+def _differences(work: _Work) -> None:
+    """Say what is not as it was, and what a run would refuse."""
+    left = [each for each in work.sections if each not in work.expressed and each.kind != "global"]
     gone = [each for each in work.sections if each not in left or each.kind == "defaults"]
     if any("#" in text for each in gone for text in each.texts):
         work.notes.append("Comments are left out where lines became keys.")
@@ -278,12 +292,19 @@ def _extra(work: _Work) -> None:
     taken = _taken(STATS_PORT, work)
     if taken is not None:
         work.variables["haproxy_stats_enabled"] = False
-        work.notes.append(f"line {taken} listens on port {STATS_PORT}: the role's own statistics page is switched off.")
+        work.notes.append(f"line {taken} is in the way of the role's own statistics page, which is switched off.")
     for section in work.of("peers"):
         work.notes.append(f"line {section.number}: the names of peers must be the members' host names.")
+    given = {name[len("haproxy_") :]: value for name, value in work.variables.items()}
+    settings = model.settings_of({**given, "services": work.services})
+    work.notes += [f"A run refuses this: {fault}" for fault in model.model(settings, [], "")["faults"]]
 
 
 def _taken(port: int, work: _Work) -> Optional[int]:
+    """Return the line that listens on the port of the statistics page, or has its name."""
+    named = next((each.number for each in work.sections if each.name.startswith(STATS_NAME)), None)
+    if named is not None:
+        return named
     pattern = re.compile(rf"\bbind\b.*:{port}\b")
     return next(
         (line.number for each in work.sections for line in each.having("bind") if pattern.search(line.text)), None

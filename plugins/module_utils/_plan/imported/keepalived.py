@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._agent.keepalived import conf, unread
-from ..._shared import statements
+from ..._shared import mark, statements
 
 PASSWORD_LENGTH = 8  # of which keepalived uses no more
 HELD = ("virtual_ipaddress", "virtual_ipaddress_excluded")
@@ -67,6 +67,9 @@ def convert(members: Sequence[Member]) -> Found:
 
 
 def _unread(text: str) -> Iterator[str]:
+    if mark.is_marked(text):
+        yield "a line that says that this collection has written it: use the inventory that it is from"
+        return
     if "\0" in text:
         yield "a NUL byte, at which keepalived ends the line: take it out"
         return

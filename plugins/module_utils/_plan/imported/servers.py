@@ -207,8 +207,9 @@ def described(server: Server, check: Mapping[str, Any], told: Sequence[str], por
     found.update({} if server.port in (None, port) else {"port": server.port})
     left = {name: arguments for name, arguments in server.options.items() if name not in told}
     for name in ("weight", "maxconn"):
-        text = (left.pop(name, ()) or ("",))[0]
-        found.update({name: int(text)} if text.isdecimal() else {})
+        if name in left:
+            found[name] = _number(server, name)
+            del left[name]
     found.update({"backup": True} if left.pop("backup", None) is not None else {})
     for name, key in (("inter", "interval"), ("fall", "fall"), ("rise", "rise")):
         if key in check and _number(server, name, OF_ALL[name]) == check[key]:

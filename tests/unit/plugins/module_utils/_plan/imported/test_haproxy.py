@@ -134,6 +134,45 @@ def test_what_only_haproxy_can_judge_stays_under_its_condition():
     assert [*map(str.strip, found.variables["haproxy_extra_lines"][:4])] == ["defaults", ".if 1", "retries 9", ".endif"]
 
 
+BIND = ["listen a", " bind :80", " server one 192.0.2.31:80"]
+
+
+def test_what_a_run_would_refuse_is_said():
+    found = variables_of(*BIND, "listen b", *BIND[1:])
+    assert found.notes[-1] == (
+        "A run refuses this: service a and service b both listen on * port 80: change a port or bind them to different "
+        "addresses."
+    )
+    assert not [note for note in variables_of(*BIND).notes if "refuses" in note]
+
+
+@pytest.mark.parametrize("line", ["listen haproxy_stats", "listen other"])
+def test_the_statistics_page_of_the_role_gives_way(line, tmp_path):
+    found = variables_of(line, " bind :9000", BIND[2])
+    assert found.variables["haproxy_stats_enabled"] is False
+    code, why = accepted(rendered(found), tmp_path / "made.cfg")
+    assert code == 0, why
+
+
+def test_a_section_before_all_defaults_does_not_get_those_of_the_role():
+    found = variables_of("listen page", " bind :81", " stats enable", "defaults", " mode http", *BIND)
+    assert found.variables["haproxy_extra_lines"][:2] == ["defaults", "listen page"]
+    text = rendered(found)
+    assert tools.listeners(text)["*", "81"]["mode"] == "tcp" and tools.listeners(text)["*", "80"]["mode"] == "http"
+
+
+def test_a_weight_that_is_no_number_is_not_dropped():
+    found = variables_of(*BIND[:2], f"{BIND[2]} weight 10%")
+    assert found.services == [] and found.raw == [
+        "listen a, line 1, is in haproxy_extra_lines as it stands: line 3 (server): weight is no number."
+    ]
+
+
+def test_what_this_collection_has_written_is_refused(tmp_path):
+    text = rendered(variables_of(*BIND))
+    assert haproxy.convert(text).faults == ["this collection has written it: use the inventory that it is from."]
+
+
 def test_comments_that_are_left_out_are_mentioned():
     found = variables_of("listen web # the shop", " bind :80", " # its only server", " server one 192.0.2.31:80")
     assert "Comments are left out where lines became keys." in found.notes
