@@ -29,6 +29,8 @@ WRITTEN = {
     *(("option", option) for option in ("httplog", "tcplog", "dontlognull", "redispatch")),
     ("option", "redispatch", "1"),
 }
+# How a line names a frontend or a backend: the table of one, or the argument of what counts its connections.
+REFERENCE = re.compile(r"(?:\btable\s+|[(,]\s*)([\w.:-]+)(?=[\s,)]|$)")
 STATS_NAME = "haproxy_stats"
 STATS_PORT = model.STATS["port"].default
 # Words behind which stands a secret.
@@ -64,6 +66,8 @@ class _Work:
         self.variables: Dict[str, Any] = {}
         self.bases = {key: value for key in BASES for section in self.of("global") for value in section.values(key)}
         self.main = _main_defaults(sections)
+        lines = [line for section in sections for line in section.lines]
+        self.named = {name: line for line in reversed(lines) for name in REFERENCE.findall(line.text)}
 
     def services_read(self) -> List[Dict[str, Any]]:
         return services_of.read_services(self.services, "")[0]
@@ -156,11 +160,9 @@ def _require_one_name(front: Section, back: Section, work: _Work) -> None:
     others = [each for each in work.of("frontend", "listen") if each.name == back.name and each != front]
     if others:
         raise Inexpressible(f"{others[0].title} has the name of its backend, which the service would have too")
-    reference = re.compile(rf"(\btable\s+|[(,]\s*){re.escape(front.name)}(?=[\s,)]|$)")
-    for section in work.sections:
-        for line in section.lines if front.name != back.name else ():
-            if reference.search(line.text):
-                raise line.refused(f"it names frontend {front.name}, and the service would be called {back.name}")
+    if front.name != back.name and front.name in work.named:
+        why = f"it names frontend {front.name}, and the service would be called {back.name}"
+        raise work.named[front.name].refused(why)
 
 
 def _usual(section: Section, work: _Work) -> List[Line]:

@@ -209,3 +209,19 @@ def test_two_thousand_lines_are_converted():
     ]
     found = variables_of(*listens)
     assert len(found.services) == 400 and found.raw == []
+
+
+@pytest.mark.parametrize(
+    "line, is_named",
+    [
+        ("http-request deny if { fe_conn(entry) gt 9 }", True),
+        ("http-request track-sc0 src table entry", True),
+        ("http-request deny if { src,table_http_req_rate(entry) gt 9 }", True),
+        ("http-request set-header X-entry entry", False),
+    ],
+)
+def test_a_frontend_that_a_line_names_keeps_its_name(line, is_named):
+    back = ["backend app", " mode http", f" {line}", BIND[2]]
+    found = variables_of("frontend entry", " mode http", BIND[1], " default_backend app", *back)
+    assert (found.services == []) is is_named
+    assert ["line 7 (http-request): it names frontend entry" in each for each in found.raw[:1]] == [is_named]
