@@ -22,7 +22,8 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "-")
     made = subprocess.run(["openssl", "req", "-x509", *key, "-subj", "/CN=web"], check=True, capture_output=True)
-    (folder / "site.pem").write_bytes(made.stdout)
+    for name in ("site.pem", "other.pem"):
+        (folder / name).write_bytes(made.stdout)
     (folder / "hosts.map").write_text("one.example.com be_one\n")
     (folder / "503.http").write_text("HTTP/1.0 503 No\r\n\r\n")
     return folder
@@ -30,7 +31,7 @@ def files(tmp_path_factory):
 
 def given(name, files):
     text = (FOLDER / f"{name}.cfg").read_text()
-    values = {"@FOLDER@": files, "@CERTIFICATE@": files / "site.pem", "@NAME@": "site.pem"}
+    values = {"@FOLDER@": files, "@CERTIFICATE@": files / "site.pem", "@NAME@": "other.pem"}
     for sign, value in values.items():
         text = text.replace(sign, str(value))
     return text

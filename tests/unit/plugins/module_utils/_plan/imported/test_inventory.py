@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.filter.imported import imported_inventory
 from ansible_collections.onprem.lb.plugins.module_utils._plan.imported import inventory
 from support.documents import fenced
+from support.inventories import Inventory
 from support.paths import DOCS
 
 from .tools import slurped
@@ -42,6 +44,19 @@ def test_a_pair_without_a_service_has_an_empty_list_and_says_so():
     variables = found.inventory["pair"]["vars"]
     assert variables["pair_services"] == [] and variables["keepalived_adopt"] and "haproxy_adopt" not in variables
     assert found.lines[-1] == "pair_services is empty, and a pair needs a service: write one before a run."
+
+
+@pytest.mark.parametrize("file", sorted((HERE / "configurations").glob("*.cfg")), ids=lambda file: file.stem)
+def test_the_forecast_of_a_pair_takes_it_unless_no_service_could_be_made(file, tmp_path):
+    text = file.read_text().replace("@FOLDER@", "/etc/tls").replace("@CERTIFICATE@", "/etc/tls/site.pem")
+    cfg = slurped("haproxy", text.replace("@NAME@", "other.pem"))
+    routers = {name: (HERE / "routers" / f"tutorial.{name}.conf").read_text() for name in ("lb1", "lb2")}
+    hosts = [{**of_host(name, cfg, slurped("keepalived", conf)), "address": name} for name, conf in routers.items()]
+    made = imported_inventory(hosts)
+    (tmp_path / "new.yml").write_text(made["text"])
+    faults = Inventory(tmp_path / "new.yml").plans("pair").faults
+    is_empty = "pair_services is empty, and a pair needs a service: write one before a run." in made["lines"]
+    assert len(faults) == is_empty and all("pair_services is empty" in fault for fault in faults)
 
 
 def test_hosts_with_another_haproxy_cfg_are_named():
