@@ -12,6 +12,8 @@ import stat
 import tempfile
 from typing import Any, Callable, Dict, List, Mapping
 
+from ansible_collections.onprem.lb.plugins.module_utils._shared import own_text
+
 # The lines of zone files, which a user may have spaced, of dnsmasq's configuration and of nsupdate's input.
 RECORD = re.compile(
     r"\s*|[;$].*|# \S+|\S+ +\d+ IN +(A|AAAA|PTR|SRV) .*|(local|address|host-record|ptr-record|srv-host)=.*"
@@ -46,6 +48,7 @@ FILES: Dict[str, Callable[[str], bool]] = {
     "drill_html": _is_page,
     "status_output": _has("layouts", "faults"),
     "dns_output": _are_records,
+    "import_output": own_text.is_unchanged,
 }
 FOLDERS = {"drill_history": "", "backup_folder": "backups", "pods_output": ""}  # with what they are by default
 

@@ -40,6 +40,7 @@ KINDS = {
     "docs/drills.md": "commands printed drill printed printed",
     "docs/failover.md": "host",
     "docs/follow.md": "preset usage agent kubernetes",
+    "docs/import.md": "commands commands printed commands",
     "docs/monitoring.md": "pair prometheus usage",
     "docs/operations.md": "printed printed printed printed commands printed commands commands printed printed shell "
     "commands commands commands commands commands printed printed commands commands",

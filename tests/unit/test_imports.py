@@ -47,6 +47,16 @@ MAY_IMPORT = {
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
         "_agent.runtime.sd_notify",  # how a program says that it lives
     ),
+    "_plan.imported": (
+        *(
+            "_plan.model",
+            "_shared",
+            "_agent.config.schema",
+            "_agent.follow.haproxy_file",
+            "_agent.follow.haproxy_words",
+        ),
+        *("_agent.keepalived.conf", "_agent.keepalived.unread"),
+    ),
     "_plan.bgp": ("_plan.members", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.ipi": (
         *(
@@ -133,7 +143,13 @@ MAY_IMPORT = {
         "_agent.config.schema",
         "_agent.metrics.sessions",  # the words of BGP
     ),
-    "_shared": ("_agent.VERSION", "_agent.config.schema", "_agent.vrrp.core.packet", "_agent.proxy.settings"),
+    "_shared": (
+        "_agent.keepalived.conf",  # what a run gives up and a converter leaves out is one question
+        "_agent.VERSION",
+        "_agent.config.schema",
+        "_agent.vrrp.core.packet",
+        "_agent.proxy.settings",
+    ),
     "_agent": (),
     "_agent.cli": (
         *("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", "_agent.sidecar"),

@@ -17,13 +17,13 @@ SENTENCE = re.compile(r"\w \w+ \w+ \w")
 # Those of other programs, and of what a sentence is not for its user.
 OTHERS = {
     "haproxy": ["check_post", "url_param", "use_backend", "use_domain_only"],
-    "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo"],
+    "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo", "vrrp_sync_group"],
     "nft": ["inet_service"],
     "SELinux": ["haproxy_connect_any", "keepalived_connect_any"],
     "Prometheus": ["node_exporter"],
     "Ansible": [
         *("ansible_become_method", "ansible_become_user", "ansible_check_mode", "ansible_host"),
-        *("ansible_python_interpreter", "ansible_user", "host_vars"),
+        *("ansible_python_interpreter", "ansible_user", "encrypt_string", "host_vars"),
     ],
     "a key in a file of the agent": ["state_file", "status_socket", "sync_groups"],
     "a key of what announces VIPs": ["hold_time", "local_address", "route_reflector", "ttl_security"],

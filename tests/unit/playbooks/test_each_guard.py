@@ -70,6 +70,11 @@ def slurped(call):
     return {"content": base64.b64encode(json.dumps(KUBECONFIG).encode()).decode(), "source": "MarkSlurped"}
 
 
+def posted(call):
+    text = "userlist people\n user ann insecure-password MarkUser\n"
+    return {"content": base64.b64encode(text.encode()).decode(), "source": "MarkSlurped"}
+
+
 def compared(call):
     return {"engine": "native", "states": [{**STATE, "id": call.given.get("id")}]}
 
@@ -87,6 +92,9 @@ def runs(folder):
     file = folder / "backup.json"
     file.write_text(json.dumps({"backup": "20260131T120000Z", "members": {"lb1": saved}}))
     yield run("restore", PAIR, {**answers, "member_state": compared}, restore_file=str(file), **PAIR_VARIABLES)
+    files = {"import_haproxy": "/etc/haproxy/haproxy.cfg", "import_output": str(folder / "new.yml")}
+    yield run("import", {"here": {"localhost": {}}}, {"slurp": posted}, **files)
+    yield run("import", PAIR, {"slurp": posted}, **files, import_hosts="pair")
 
 
 def test_each_task_that_hides_its_words_has_a_mark_in_them(tmp_path):

@@ -172,6 +172,7 @@ MEANT = {
     "dns": ("dns_file", "dns_ttl"),
     "drill": ("drill_retries", "drill_repeats"),
     "forecast": ("forecast_living", "forecast_transition"),
+    "import": ("import_outputs", "import_output"),
     "ipi": ("ipi_take_it_over", "ipi_take_over"),
     "maintenance": ("maintenance_hosts", "maintenance_tasks"),
     "pair": ("pair_vip_list", "pair_vips"),

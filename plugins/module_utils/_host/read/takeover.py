@@ -16,10 +16,10 @@ from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Sequence
 
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._agent.keepalived import unread
-from ..._shared import mark
+from ..._shared import mark, statements
 from ..._shared.engines import FRR, HAPROXY, KEEPALIVED
 from ..._shared.load_records import read_record
-from . import cgroups, facts, in_force, ownership, start_options, statements
+from . import cgroups, facts, in_force, ownership, start_options
 from .processes import Process
 from .reader import Reader
 

@@ -74,6 +74,7 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
         **dict.fromkeys(("ttl", "domain", "subdomain", "address", "api", "nodes", "etcd"), Field(anything, "")),
     },
     "forecast": {"transition": TRUTH},
+    "import": {"hosts": Field(_pattern, ""), "haproxy": TEXT, "keepalived": TEXT, "output": NEEDED},
     "maintenance": MAINTENANCE,
     "pods": {
         "format": Field(one_of("files", "machineconfig"), "files"),

@@ -13,6 +13,7 @@ import tempfile
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts
 from ansible_collections.onprem.lb.plugins.module_utils._plan.drill import report
+from ansible_collections.onprem.lb.plugins.module_utils._shared import own_text
 from ansible_collections.onprem.lb.plugins.plugin_utils import outputs
 from support.paths import PLAYBOOKS, ROLES
 
@@ -46,6 +47,8 @@ def written(name):
         described = layouts.describe({**DNS, "ttl": 300})
         assert described["faults"] == []
         return [described[form] for form in ("zone", "dnsmasq", "nsupdate", "corefile")]
+    if name == "import_output":
+        return [own_text.sealed("pair: {}\n")]
     if name == "drill_html":
         return [(ROLES / "drill" / "templates" / "report.html.j2").read_text()]
     return [json.dumps(report.report([]) if name == "drill_report" else {"layouts": [], "faults": []}, indent=4)]

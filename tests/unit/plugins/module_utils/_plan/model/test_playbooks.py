@@ -87,7 +87,7 @@ NO = (False, 0, "0", "n", "N", "f", "F", "no", "No", "off", "OFF", "false", "Fal
 UNSET = (None, "")
 WRONG = ("ture", "vielleicht", " ", 2, "2", [], [True], {}, {"a": True})
 # Without a default, which null would stand for.
-NEEDED = [("pods", "output"), ("pods", "agent_image"), ("restore", "file")]
+NEEDED = [("import", "output"), ("pods", "output"), ("pods", "agent_image"), ("restore", "file")]
 TRUTHS = [(name, key) for name, key in JUDGED if re.search("break_lock|downgrade|list$|back$|transition", key)]
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, NamedTuple, Sequence
 
-from ..._agent.keepalived import conf
-from ..._shared.engines import HAPROXY
+from .._agent.keepalived import conf
+from .engines import HAPROXY
 
 # What the new file has as well, in its own way. The plan shows where it differs.
 SAID_OF_AN_INSTANCE = (

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import statements
+from ansible_collections.onprem.lb.plugins.module_utils._shared import statements
 from support.paths import GOLDEN
 
 INSTANCE = "vrrp_instance VI_1 {{\n virtual_router_id 51\n {} \n virtual_ipaddress {{\n 192.0.2.10\n }}\n}}\n"

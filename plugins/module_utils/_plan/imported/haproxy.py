@@ -1,0 +1,330 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""An haproxy.cfg as variables of the role haproxy. Pure.
+
+A frontend with its backend becomes a service where a service can say it. Everything else is carried over as it
+stands, in haproxy_extra_lines, behind the defaults that count for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..._agent.config.schema import Faults
+from ..._agent.follow.haproxy_file import CONDITIONS
+from ..._shared import mark
+from ..model import haproxy as model
+from ..model import services as services_of
+from ..model import values
+from . import proxies, servers
+from .sections import Inexpressible, Line, Section, is_conditional, lineage, read
+
+# What the role writes itself, by how it begins.
+OF_ROLE = ("user", "group", "chroot", "daemon", "master-worker", "pidfile", "nbproc", "uid", "gid", "quiet")
+BASES = ("ca-base", "crt-base")
+TIMEOUTS = ("connect", "client", "server", "queue", "check", "http-request", "http-keep-alive", "tunnel")
+WRITTEN = {
+    ("log", "global"),
+    *(("option", option) for option in ("httplog", "tcplog", "dontlognull", "redispatch")),
+    ("option", "redispatch", "1"),
+}
+# How a line names a frontend or a backend: the table of one, or the argument of what counts its connections.
+REFERENCE = re.compile(r"(?:\btable\s+|[(,]\s*)([\w.:-]+)(?=[\s,)]|$)")
+STATS_NAME = "haproxy_stats"
+STATS_PORT = model.STATS["port"].default
+# Words behind which stands a secret.
+SECRET = re.compile(
+    r"\b(stats\s+auth|(insecure-)?password|setenv|presetenv|AUTH|secret|http_auth_bearer|Authorization|[\w-]*token[\w-]*"
+    r"|[\w-]*api-?key[\w-]*)\b",
+    re.IGNORECASE,
+)
+PASSWORDS = ("pair_auth_pass",)
+
+
+class Found(NamedTuple):
+    """What an haproxy.cfg is as variables."""
+
+    faults: Faults = []
+    services: List[Dict[str, Any]] = []
+    variables: Dict[str, Any] = {}  # the others, with their whole names
+    raw: List[str] = []  # sentences: what only raw lines have
+    lost: List[str] = []  # sentences: what is not carried over
+    notes: List[str] = []  # sentences: what differs nevertheless
+
+
+class _Work:
+    """The sections, and what has become of each."""
+
+    def __init__(self, sections: List[Section]) -> None:
+        self.sections = sections
+        self.services: List[Dict[str, Any]] = []
+        self.expressed: List[Section] = []
+        self.raw: List[str] = []
+        self.lost: List[str] = []
+        self.notes: List[str] = []
+        self.variables: Dict[str, Any] = {}
+        self.bases = {key: value for key in BASES for section in self.of("global") for value in section.values(key)}
+        self.main = _main_defaults(sections)
+        lines = [line for section in sections for line in section.lines]
+        self.named = {name: line for line in reversed(lines) for name in REFERENCE.findall(line.text)}
+
+    def services_read(self) -> List[Dict[str, Any]]:
+        return services_of.read_services(self.services, "")[0]
+
+    def of(self, *kinds: str) -> List[Section]:
+        return [section for section in self.sections if section.kind in kinds]
+
+
+def convert(text: str) -> Found:
+    """Return the variables of the role that have the effect of a text."""
+    sections, faults = read(text)
+    if mark.is_marked(text):
+        faults = ["this collection has written it: use the inventory that it is from."]
+    if faults:
+        return Found(faults=faults)
+    work = _Work(sections)
+    for section in work.of("listen", "frontend"):
+        try:
+            _express(section, work)
+        except Inexpressible as why:
+            reason = str(why).rstrip(".")
+            work.raw.append(
+                f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands: {reason}."
+            )
+    _global(work)
+    _defaults(work)
+    _extra(work)
+    _differences(work)
+    return Found([], work.services, work.variables, list(dict.fromkeys(work.raw)), work.lost, work.notes)
+
+
+def _main_defaults(sections: List[Section]) -> List[Line]:
+    """Return the lines of the defaults that count for most of what listens."""
+    found: List[List[Line]] = []
+    for section in sections:
+        if section.kind in ("listen", "frontend", "backend"):
+            try:
+                found.append(lineage(sections, section))
+            except Inexpressible:
+                continue  # it is said where the section is converted
+    return max(found, key=found.count, default=[])
+
+
+def _express(section: Section, work: _Work) -> None:
+    """Add a service. Raises Inexpressible."""
+    back = section if section.kind == "listen" else _backend_of(section, work)
+    for each in (section, back):
+        if is_conditional(each):
+            raise Inexpressible(f"{each.title} has lines for which HAProxy judges a condition")
+    front_usual, back_usual = (_usual(each, work) for each in (section, back))
+    modes = [_mode(each, usual) for each, usual in ((section, front_usual), (back, back_usual))]
+    if modes[0] != modes[1]:
+        raise Inexpressible(f"frontend and backend differ in their mode, {modes[0]} and {modes[1]}")
+    if section is not back:
+        _require_one_name(section, back, work)
+    fronts, backs = proxies.halves(section) if section is back else (list(section.lines), list(back.lines))
+    fronts, backs = (
+        [*_own_timeouts(front_usual, fronts, work, True), *fronts],
+        [*_own_timeouts(back_usual, backs, work, False), *backs],
+    )
+    usual = [line for line in back_usual if line.keyword != "maxconn"] + [
+        line for line in front_usual if line.keyword == "maxconn"
+    ]
+    said = tuple(line for line in usual if proxies.is_said_by_services(line))
+    service, raw = proxies.service(proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0]), work.bases)
+    _found, faults = services_of.read_services([service], "")
+    if faults:
+        raise Inexpressible(re.sub(r"^\[[^\]]*\]\.?( \([^)]*\))?\.?", "", faults[0]).rstrip("."))
+    work.services.append(service)
+    work.expressed += [section, back]
+    work.raw += [f"line {line.number} ({line.shown}) is a raw line of service {service['name']}." for line in raw]
+    if section.name != back.name:
+        work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
+
+
+def _backend_of(section: Section, work: _Work) -> Section:
+    names = section.values("default_backend")
+    if len(names) != 1:
+        raise Inexpressible("it has no backend for all requests, and a service has servers of its own")
+    found = [each for each in work.of("backend", "listen") if each.name == names[0]]
+    if len(found) != 1 or found[0].kind != "backend":
+        raise Inexpressible(f"its backend {names[0]} is no section backend that there is once")
+    if found[0] in work.expressed:
+        raise Inexpressible(f"its backend {names[0]} is that of an earlier service")
+    return found[0]
+
+
+def _require_one_name(front: Section, back: Section, work: _Work) -> None:
+    """Refuse what would mistake the frontend for another one, as it gets the name of its backend."""
+    others = [each for each in work.of("frontend", "listen") if each.name == back.name and each != front]
+    if others:
+        raise Inexpressible(f"{others[0].title} has the name of its backend, which the service would have too")
+    if front.name != back.name and front.name in work.named:
+        why = f"it names frontend {front.name}, and the service would be called {back.name}"
+        raise work.named[front.name].refused(why)
+
+
+def _usual(section: Section, work: _Work) -> List[Line]:
+    """Return the lines of its defaults. Raises Inexpressible where those of the other services are different."""
+    found = lineage(work.sections, section)
+    theirs, ours = ({line.text for line in lines if _is_of_defaults(line)} for lines in (found, work.main))
+    if any(line.keyword in CONDITIONS for line in found):
+        raise Inexpressible("its defaults have lines for which HAProxy judges a condition")
+    if theirs != ours:
+        raise Inexpressible("its defaults are others than those in haproxy_defaults_lines")
+    return found
+
+
+def _is_of_defaults(line: Line) -> bool:
+    return not (proxies.is_said_by_services(line) or line.keyword == "timeout" or line.words in WRITTEN)
+
+
+def _mode(section: Section, usual: Sequence[Line]) -> str:
+    said = [line.words[1] for line in (*usual, *section.lines) if line.keyword == "mode" and line.words[1:]]
+    mode = [proxies.TCP, *said][-1]
+    if mode not in (proxies.HTTP, proxies.TCP):
+        raise Inexpressible(f"its mode is {mode}")
+    return mode
+
+
+def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: _Work, is_front: bool) -> List[Line]:
+    """Return the timeouts of other defaults than those of most services, unless the section has its own."""
+    main = {line.words for line in work.main if line.keyword == "timeout"}
+    said = {line.words[:2] for line in own}
+    return [
+        line
+        for line in usual
+        if line.keyword == "timeout" and line.words not in main and line.words[:2] not in said
+        if (line.words[1] in proxies.FRONT_TIMEOUTS) is is_front
+    ]
+
+
+def _global(work: _Work) -> None:
+    """Turn the section global into variables."""
+    lines = [line for section in work.of("global") for line in section.lines]
+    kept: List[str] = []
+    is_open = not any(map(is_conditional, work.of("global")))
+    for line in lines:
+        value = line.words[1] if line.words[1:] and is_open else ""
+        if line.keyword == "maxconn" and value.isdecimal():
+            work.variables["haproxy_maxconn"] = int(value)
+        elif line.keyword == "hard-stop-after" and not values.time(servers.timed(value))[1]:
+            work.variables["haproxy_hard_stop_after"] = servers.timed(value)
+        elif line.keyword == "log" and is_open and not values.log_targets([" ".join(line.words[1:])])[1]:
+            work.variables.setdefault("haproxy_log_targets", []).append(" ".join(line.words[1:]))
+        elif line.keyword in OF_ROLE or (line.words[:2] == ("stats", "socket") and _is_a_file(line)):
+            work.lost.append(f"line {line.number} ({line.shown}) is left out: the role writes its own.")
+        else:
+            kept.append(line.text)
+            work.raw.append(f"line {line.number} ({line.shown}) is in haproxy_global_lines.")
+    work.variables.update({"haproxy_global_lines": kept} if kept else {})
+
+
+def _is_a_file(line: Line) -> bool:
+    return bool(line.words[2:]) and line.words[2].startswith(("/", "unix@"))
+
+
+def _defaults(work: _Work) -> None:
+    """Turn the defaults of most services into variables."""
+    if not work.services:
+        return
+    fins = {line.words[1]: line.words[2] for line in work.main if line.keyword == "timeout" and line.words[2:]}
+    for key in TIMEOUTS:
+        if key in fins and not values.time(servers.timed(fins[key]))[1]:
+            work.variables[f"haproxy_timeout_{key.replace('-', '_')}"] = servers.timed(fins[key])
+    kept = [line for line in work.main if _is_of_defaults(line) and not _is_setting(line, work)]
+    kept += [
+        line
+        for line in work.main
+        if line.keyword == "timeout"
+        and f"haproxy_timeout_{'_'.join(line.words[1:2]).replace('-', '_')}" not in work.variables
+    ]
+    work.raw += [f"line {line.number} ({line.shown}) is in haproxy_defaults_lines." for line in kept]
+    work.variables.update({"haproxy_defaults_lines": [line.text for line in kept]} if kept else {})
+    _limit_of_checks(work)
+    missing = [key for key in TIMEOUTS if f"haproxy_timeout_{key.replace('-', '_')}" not in work.variables]
+    if missing:
+        work.notes.append(f"The file does not set the timeouts {', '.join(missing)}: those of the role count.")
+    if ("option", "redispatch") not in {line.words[:2] for section in work.sections for line in section.lines}:
+        work.notes.append("The role sets option redispatch: a client whose server cannot be reached gets another one.")
+
+
+def _is_setting(line: Line, work: _Work) -> bool:
+    if line.keyword == "retries" and line.words[1:] and line.words[1].isdecimal():
+        work.variables["haproxy_retries"] = int(line.words[1])
+        return True
+    if line.words == ("option", "dontlog-normal"):
+        work.variables["haproxy_log_normal"] = False
+        return True
+    return False
+
+
+def _limit_of_checks(work: _Work) -> None:
+    """HAProxy without ``timeout check`` gives a check as long as its interval."""
+    intervals = [each["check"]["interval"] for each in work.services if each["check"]["type"] != "none"]
+    if "haproxy_timeout_check" not in work.variables and intervals:
+        work.variables["haproxy_timeout_check"] = f"{round(1000 * max(intervals))}ms"
+
+
+def _extra(work: _Work) -> None:
+    """Carry over each section that is in no service, with the defaults that count for it, in the file's order."""
+    left = [each for each in work.sections if each.kind != "global" and each not in work.expressed]
+    is_needed = any(each.kind in ("frontend", "backend", "listen") for each in left)
+    kept = [each for each in left if each.kind != "defaults" or is_needed]
+    for section in kept:
+        if section.kind not in ("frontend", "listen", "defaults"):
+            work.raw.append(f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands.")
+    lines = [text for section in kept for text in section.texts]
+    first = next((each.kind for each in kept if each.kind in ("defaults", "frontend", "backend", "listen")), "defaults")
+    # Those of the role would count for a section that has none before it.
+    lines = lines if first == "defaults" else ["defaults", *lines]
+    work.variables.update({"haproxy_extra_lines": lines} if lines else {})
+
+
+def _differences(work: _Work) -> None:
+    """Say what is not as it was, and what a run would refuse."""
+    left = [each for each in work.sections if each not in work.expressed and each.kind != "global"]
+    gone = [each for each in work.sections if each not in left or each.kind == "defaults"]
+    if any("#" in text for each in gone for text in each.texts):
+        work.notes.append("Comments are left out where lines became keys.")
+    named = services_of.resolved_names(work.services_read())
+    if named:
+        work.notes.append(f"{', '.join(named)}: the role resolves names while HAProxy runs, and not only as it starts.")
+    taken = _taken(STATS_PORT, work)
+    if taken is not None:
+        work.variables["haproxy_stats_enabled"] = False
+        work.notes.append(f"line {taken} is in the way of the role's own statistics page, which is switched off.")
+    for section in work.of("peers"):
+        work.notes.append(f"line {section.number}: the names of peers must be the members' host names.")
+    given = {name[len("haproxy_") :]: value for name, value in work.variables.items()}
+    settings = model.settings_of({**given, "services": work.services})
+    work.notes += [f"A run refuses this: {fault}" for fault in model.model(settings, [], "")["faults"]]
+
+
+def _taken(port: int, work: _Work) -> Optional[int]:
+    """Return the line that listens on the port of the statistics page, or has its name."""
+    named = next((each.number for each in work.sections if each.name.startswith(STATS_NAME)), None)
+    if named is not None:
+        return named
+    pattern = re.compile(rf"\bbind\b.*:{port}\b")
+    return next(
+        (line.number for each in work.sections for line in each.having("bind") if pattern.search(line.text)), None
+    )
+
+
+def secrets(variables: Dict[str, Any]) -> List[str]:
+    """Return the names of the variables in which secrets are."""
+    return [
+        name
+        for name, value in variables.items()
+        if name in PASSWORDS or any(SECRET.search(text) for text in _texts(value))
+    ]
+
+
+def _texts(value: Any) -> Tuple[str, ...]:
+    if isinstance(value, dict):
+        return tuple(text for each in value.values() for text in _texts(each))
+    if isinstance(value, list):
+        return tuple(text for each in value for text in _texts(each))
+    return (value,) if isinstance(value, str) else ()

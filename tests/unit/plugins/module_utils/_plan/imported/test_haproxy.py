@@ -1,0 +1,228 @@
+"""What is written of an haproxy.cfg listens, checks and serves as that does, by HAProxy and by a reader of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.imported import haproxy
+from support import rendering
+
+from . import tools
+
+FOLDER = Path(__file__).parent / "configurations"
+NAMES = sorted(file.stem for file in FOLDER.glob("*.cfg"))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The folder with the files that the configurations name."""
+    folder = tmp_path_factory.mktemp("files")
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "-")
+    made = subprocess.run(["openssl", "req", "-x509", *key, "-subj", "/CN=web"], check=True, capture_output=True)
+    for name in ("site.pem", "other.pem"):
+        (folder / name).write_bytes(made.stdout)
+    (folder / "hosts.map").write_text("one.example.com be_one\n")
+    (folder / "503.http").write_text("HTTP/1.0 503 No\r\n\r\n")
+    return folder
+
+
+def given(name, files):
+    text = (FOLDER / f"{name}.cfg").read_text()
+    values = {"@FOLDER@": files, "@CERTIFICATE@": files / "site.pem", "@NAME@": "other.pem"}
+    for sign, value in values.items():
+        text = text.replace(sign, str(value))
+    return text
+
+
+def rendered(found):
+    return rendering.haproxy(found.services, **found.variables)
+
+
+def accepted(text, file):
+    file.write_text(text)
+    done = subprocess.run(
+        ["haproxy", "-c", "-f", file],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "BIND": "*", "APP_ADDRESS": "192.0.2.9"},
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_serves_as_the_file_does(name, files, tmp_path):
+    text = given(name, files)
+    found = haproxy.convert(text)
+    assert found.faults == []
+    made = rendered(found)
+    (tmp_path / "made.cfg").write_text(made)
+    assert tools.listeners(made).keys() - {("127.0.0.1", "9000")} == tools.listeners(text).keys()
+    for place, serves in tools.listeners(text).items():
+        assert tools.listeners(made)[place] == serves, place
+    assert tools.others(made) == tools.others(text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_haproxy_takes_what_is_written_wherever_it_takes_the_file(name, files, tmp_path):
+    text = given(name, files)
+    before, why = accepted(text, tmp_path / "before.cfg")
+    assert before == 0, why
+    after, why = accepted(rendered(haproxy.convert(text)), tmp_path / "after.cfg")
+    assert after == 0, why
+
+
+@pytest.mark.parametrize(
+    "name, old, new",
+    [
+        ("patroni", "port 8008", "port 8009"),
+        ("patroni", "192.0.2.22:5432", "192.0.2.23:5432"),
+        ("patroni", "/primary", "/replica"),
+        ("galera", "192.0.2.10:3306", "192.0.2.11:3306"),
+        ("galera", "mode tcp", "mode http"),
+        ("galera", "inter 1s", "inter 2s"),
+        ("galera", "mysql-check", "pgsql-check"),
+        ("routes", "a2 192.0.2.122:9000", "a2 192.0.2.122:9001"),
+        ("behind-a-proxy", "accept-proxy", "defer-accept"),
+    ],
+)
+def test_the_reader_sees_each_kind_of_difference(name, old, new, files):
+    text = given(name, files)
+    assert old in text and tools.listeners(text) != tools.listeners(text.replace(old, new))
+
+
+def variables_of(*lines):
+    return haproxy.convert("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("", "it has no section, so that there is nothing to convert."),
+        ("# nothing\n", "it has no section, so that there is nothing to convert."),
+        ("global\n log 'open\n", "line 2: a quote has no end: complete it."),
+        ("global\n a\0b\n", "line 2 has a NUL byte, at which HAProxy ends the line: take it out."),
+        ("mode tcp\nglobal\n", "line 1 (mode) is in no section, where HAProxy refuses it: move it into one."),
+        (
+            ".if 1\nglobal\n.endif\n",
+            "line 2 is a section inside a .if, which only HAProxy can judge: move it out.",
+        ),
+    ],
+)
+def test_what_cannot_be_understood_is_said_in_a_sentence(text, said):
+    assert haproxy.convert(text).faults == [said]
+
+
+CONDITIONAL = [
+    "global",
+    " .if feature(OPENSSL)",
+    " maxconn 7",
+    " .endif",
+    "defaults",
+    " .if 1",
+    " retries 9",
+    " .endif",
+]
+
+
+def test_what_only_haproxy_can_judge_stays_under_its_condition():
+    found = variables_of(*CONDITIONAL, "listen web", " bind :80", " server one 192.0.2.31:80")
+    assert found.services == [] and "haproxy_maxconn" not in found.variables
+    assert found.variables["haproxy_global_lines"] == [".if feature(OPENSSL)", "maxconn 7", ".endif"]
+    assert [*map(str.strip, found.variables["haproxy_extra_lines"][:4])] == ["defaults", ".if 1", "retries 9", ".endif"]
+
+
+BIND = ["listen a", " bind :80", " server one 192.0.2.31:80"]
+
+
+def test_what_a_run_would_refuse_is_said():
+    found = variables_of(*BIND, "listen b", *BIND[1:])
+    assert found.notes[-1] == (
+        "A run refuses this: service a and service b both listen on * port 80: change a port or bind them to different "
+        "addresses."
+    )
+    assert not [note for note in variables_of(*BIND).notes if "refuses" in note]
+
+
+@pytest.mark.parametrize("line", ["listen haproxy_stats", "listen other"])
+def test_the_statistics_page_of_the_role_gives_way(line, tmp_path):
+    found = variables_of(line, " bind :9000", BIND[2])
+    assert found.variables["haproxy_stats_enabled"] is False
+    code, why = accepted(rendered(found), tmp_path / "made.cfg")
+    assert code == 0, why
+
+
+def test_a_section_before_all_defaults_does_not_get_those_of_the_role():
+    found = variables_of("listen page", " bind :81", " stats enable", "defaults", " mode http", *BIND)
+    assert found.variables["haproxy_extra_lines"][:2] == ["defaults", "listen page"]
+    text = rendered(found)
+    assert tools.listeners(text)["*", "81"]["mode"] == "tcp" and tools.listeners(text)["*", "80"]["mode"] == "http"
+
+
+def test_a_weight_that_is_no_number_is_not_dropped():
+    found = variables_of(*BIND[:2], f"{BIND[2]} weight 10%")
+    assert found.services == [] and found.raw == [
+        "listen a, line 1, is in haproxy_extra_lines as it stands: line 3 (server): weight is no number."
+    ]
+
+
+def test_what_this_collection_has_written_is_refused(tmp_path):
+    text = rendered(variables_of(*BIND))
+    assert haproxy.convert(text).faults == ["this collection has written it: use the inventory that it is from."]
+
+
+def test_comments_that_are_left_out_are_mentioned():
+    found = variables_of("listen web # the shop", " bind :80", " # its only server", " server one 192.0.2.31:80")
+    assert "Comments are left out where lines became keys." in found.notes
+
+
+def test_a_name_that_haproxy_resolves_at_its_start_is_named():
+    found = variables_of("listen web", " bind :80", " server one app.example.com:80")
+    assert found.notes[-1] == (
+        "app.example.com: the role resolves names while HAProxy runs, and not only as it starts."
+    )
+
+
+# What has other words as a key, of which the comparison above is.
+OTHERWISE = ("option", "mode", "timeout", "bind", "server", "default-server", "frontend", "defaults")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_line_is_a_key_or_a_raw_line_or_is_named(name, files):
+    """Nothing is lost without a word: each word of a line is in the variables, or the line is named."""
+    text = given(name, files)
+    found = haproxy.convert(text)
+    made = rendered(found)
+    named = " ".join([*found.lost, *found.raw])
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.split("#")[0].split()
+        if words and words[0] not in OTHERWISE:
+            assert words[-1].strip("\"'") in made or f"line {number} " in named or f"line {number}," in named, line
+
+
+def test_two_thousand_lines_are_converted():
+    listens = [
+        f"listen s{at}\n bind :{2000 + at}\n mode tcp\n server a 192.0.2.1:80 check\n server b 192.0.2.2:80 check"
+        for at in range(400)
+    ]
+    found = variables_of(*listens)
+    assert len(found.services) == 400 and found.raw == []
+
+
+@pytest.mark.parametrize(
+    "line, is_named",
+    [
+        ("http-request deny if { fe_conn(entry) gt 9 }", True),
+        ("http-request track-sc0 src table entry", True),
+        ("http-request deny if { src,table_http_req_rate(entry) gt 9 }", True),
+        ("http-request set-header X-entry entry", False),
+    ],
+)
+def test_a_frontend_that_a_line_names_keeps_its_name(line, is_named):
+    back = ["backend app", " mode http", f" {line}", BIND[2]]
+    found = variables_of("frontend entry", " mode http", BIND[1], " default_backend app", *back)
+    assert (found.services == []) is is_named
+    assert ["line 7 (http-request): it names frontend entry" in each for each in found.raw[:1]] == [is_named]

@@ -1,0 +1,160 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an haproxy.cfg does, by a reader that shares nothing with the converter: where it listens, what is behind."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+
+MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+HEADS = ("global", "defaults", "frontend", "backend", "listen", "userlist", "resolvers", "peers", "ring")
+CHECKS = re.compile(r"option (\w+-check|httpchk|smtpchk)|http-check|tcp-check")
+OF_NAMES = ("resolvers", "init-addr", "resolve-prefer")
+FLAGS = ("check", "backup", "ssl", "check-ssl", "send-proxy", "send-proxy-v2", "disabled", "agent-check")
+
+
+def listeners(text):
+    """Return what there is at each place: ``{(address, port): {mode, options, default, routes ...}}``."""
+    sections = _sections(text)
+    fronts = {}
+    for kind, _name, body in sections:
+        for words in body if kind in ("frontend", "listen") else ():
+            if words[0] == "bind":
+                for place in _places(words):
+                    assert place not in fronts, f"{place} twice"
+                    fronts[place] = _of_front(kind, _name, body, words, sections)
+    return fronts
+
+
+def others(text):
+    """Return the sections that are no proxies, as they are."""
+    kinds = ("userlist", "resolvers", "peers", "ring")
+    return sorted(
+        (kind, name, body) for kind, name, body in _sections(text) if kind in kinds and "haproxy_" not in name
+    )
+
+
+def _sections(text):
+    found = []
+    for line in text.split("\n"):
+        words = shlex.split(line, comments=True)
+        if words and words[0] in HEADS:
+            found.append((words[0], words[1] if words[1:] and words[1] != "from" else "", words, []))
+        elif words:
+            found[-1][3].append(words)
+    named, last, complete = {}, [], []
+    for kind, name, head, body in found:
+        parent = named[head[head.index("from") + 1]] if "from" in head else None
+        if kind == "defaults":
+            last = [*(parent or []), *body]
+            named[name] = last
+        inherits = kind in ("frontend", "backend", "listen")
+        complete.append((kind, name, [*((parent if parent is not None else last) if inherits else []), *body]))
+    return complete
+
+
+def _of_front(kind, name, body, bind, sections):
+    mode = _last(body, "mode", "tcp")
+    taken = [words for words in body if words[0] == "use_backend"]
+    default = name if kind == "listen" else _last(body, "default_backend", "")
+    backs = {n: b for k, n, b in sections if k in ("backend", "listen")}
+    port = next(iter(re.findall(r"\d+$", bind[1])), "")
+    routed = [(tuple(words[2:]), _of_back(backs.get(words[1]), port)) for words in taken]
+    rules = [
+        words
+        for words in body
+        if re.match(r"(http|tcp)-request|acl|capture|maxconn|log-format|unique-id|compression", words[0])
+    ]
+    tables = [words for words in body + (backs.get(default) or []) if words[0] == "stick-table"]
+    options = sorted(word for word in bind[2:] if word not in ("v6only", "v4v6") and not word.endswith(".pem"))
+    return {
+        "mode": mode,
+        "options": options,
+        "tables": sorted(set(map(" ".join, tables))),
+        "default": _of_back(backs.get(default), port) if _servers(backs.get(default) or []) else None,
+        "routes": routed,
+        "rules": sorted(map(" ".join, rules)),
+        "timeout": _time(_last([words[1:] for words in body if words[0] == "timeout"], "client", "")),
+    }
+
+
+def _of_back(body, port):
+    if body is None:
+        return None
+    last = {}
+    for words in body:
+        if words[0] in ("cookie", "stick", "persist", "http-reuse") or words[0].startswith("http-response"):
+            last[" ".join(words)] = 1
+    timeouts = {words[1]: _time(words[2]) for words in body if words[0] == "timeout"}
+    return {
+        "balance": _last(body, "balance", "roundrobin"),
+        "check": _check(body),
+        "servers": [_server(words, body, port) for words in _servers(body)],
+        "retries": _last(body, "retries", "3"),
+        "lines": sorted(last),
+        "timeouts": [timeouts.get(name) for name in ("connect", "server")],
+    }
+
+
+def _servers(body):
+    return [words for words in body if words[0] in ("server", "server-template")]
+
+
+def _check(body):
+    """Return what a check asks, however it is written."""
+    found = [" ".join(words) for words in body if CHECKS.match(" ".join(words))]
+    asked = next((words[2:] for words in body if words[:2] == ["option", "httpchk"]), None)
+    if asked is None:
+        return found
+    sent = next((words for words in body if words[:2] == ["http-check", "send"]), None)
+    if sent:
+        values = dict(zip(sent[2::2], sent[3::2]))
+        asked = [values.get("meth"), values.get("uri")] + (
+            ["Host", sent[sent.index("Host") + 1]] if "Host" in sent else []
+        )
+    asked = [word for word in asked if word != "HTTP/1.0"]
+    return [asked, [line for line in found if "expect" in line]]
+
+
+def _server(words, body, port):
+    options = {"inter": "2s", "fall": "3", "rise": "2", "weight": "1"}
+    for given in (*(each[1:] for each in body if each[0] == "default-server"), words[3:]):
+        given = list(given)
+        while given:
+            name = given.pop(0)
+            options[name] = "yes" if name in FLAGS or name.startswith("no-") else given.pop(0)
+    if "check" not in options and "agent-check" not in options:
+        options = {name: value for name, value in options.items() if name not in ("inter", "fall", "rise")}
+    if options.get("resolvers") == "haproxy_resolvers":  # the role resolves names while it runs
+        options = {name: value for name, value in options.items() if name not in OF_NAMES}
+    for name in options:
+        if name in ("inter", "fastinter", "downinter", "slowstart"):
+            options[name] = _time(options[name])
+    address = words[2] if re.search(r":\d+$|\]:\d+$", words[2]) else f"{words[2]}:{port}"
+    return words[1], address, sorted(options.items())
+
+
+def _places(words):
+    for address in words[1].split(","):
+        host, _colon, port = address.rpartition(":")
+        host = host.strip("[]")
+        if host == "::" and "v6only" not in words[2:]:
+            yield ("*", port)
+        yield ("*" if host in ("", "*", "0.0.0.0") else host, port)
+
+
+def _last(body, keyword, default):
+    return next((" ".join(words[1:]) for words in reversed(body) if words[0] == keyword), default)
+
+
+def _time(text):
+    found = re.fullmatch(r"(\d+)(\w*)", text)
+    return int(found[1]) * MILLISECONDS[found[2]] if found else text
+
+
+def slurped(kind, text, path=""):
+    """Return what `ansible.builtin.slurp` returns of a text in a loop."""
+    data = text if isinstance(text, bytes) else text.encode()
+    return {"item": {"key": kind, "value": path or f"/etc/{kind}"}, "content": base64.b64encode(data).decode()}
