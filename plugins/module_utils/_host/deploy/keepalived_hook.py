@@ -48,6 +48,7 @@ ASKING = (
     "checks/outcome.py",
     "checks/patience.py",
     "checks/periodic.py",
+    "checks/protocols.py",
     "checks/rise_fall.py",
     "checks/settings.py",
     "checks/tls.py",
