@@ -143,6 +143,7 @@ def test_frr_starts_once_each_vip_is_on_lo_and_none_that_only_begins_like_it():
     )
     seen = {
         "sessions": {},
+        "addresses": [],
         "active_units": [],
         "stale": [],
         "down_file": "",
