@@ -93,8 +93,8 @@ def without_peer(plan: Dict[str, Any], reached: Sequence[str]) -> List[str]:
     :param reached: the ``peered`` of the plan that accept a connection
     """
     return [
-        f"the peer at {address} port {port} does not answer, so that the two haproxys share no stick tables: open this "
-        "port between the members."
+        f"the peer at {address} port {port} does not answer, so that the two haproxys share no stick tables: see "
+        "whether that member runs, and open this port between the members."
         for address, port in plan.get("peered", [])
         if f"{address} {port}" not in reached
     ]
