@@ -89,8 +89,8 @@ def test_two_holders_are_a_fault(link):
 
 PEERED = {**PLAN, "peered": [["192.0.2.2", 10000], ["2001:db8::3", 10000]]}
 WITHOUT_PEER = (
-    "the peer at 192.0.2.2 port 10000 does not answer, so that the two haproxys share no stick tables: see whether that "
-    "member runs, and open this port between the members."
+    "the peer at 192.0.2.2 port 10000 does not answer, so that the two haproxys share no stick tables: see whether "
+    "that member runs, and open this port between the members."
 )
 
 
