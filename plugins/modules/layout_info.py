@@ -209,9 +209,10 @@ def main():
     holders = {vip["address"]: verification.holders(vip["address"], seen) for vip in plan["vips"]}
     own = {*(info["address"] for info in seen["addresses"]), *seen["on_loopback"]}
     held = [vip["address"] for vip in plan["vips"] if vip["address"] in own]
-    unserved = member.unserved(reader, module.params["limit"]) if module.params["servers"] else []
-    reached = facts.reachable(plan.get("peered", []), timeout=1.0) if module.params["servers"] else []
-    unserved += verification.without_peer(plan, reached) if module.params["servers"] else []
+    unserved = []
+    if module.params["servers"]:
+        unserved += member.unserved(reader, module.params["limit"])
+        unserved += verification.without_peer(plan, facts.reachable(plan.get("peered", []), timeout=1.0))
     unserved += verification.without_session(plan, seen) + verification.slow_to_notice(plan, seen)
     found = {"holders": holders, "held": held, "reached": seen["reached"], "checks": checks, "unserved": unserved}
     module.exit_json(faults=faults, msg="\n".join(faults), **found)

@@ -13,31 +13,19 @@ import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pace
-from support.netns.links import PORT, sh, temporary_link
+from support.netns import two_servers
+from support.netns.links import PORT, sh
 from support.netns.namespaces import inside
-from support.netns.two_servers import ONE, OTHER, QUICK, READY, Embedded, Native, ask, pages_of
+from support.netns.two_servers import ONE, OTHER, QUICK, READY, Embedded, Native, ask
 from support.waiting import LIMIT_S, pause, until
 
+link, pages = two_servers.link, two_servers.pages
 LATE_S = 1
 ENOUGH = 40  # connections
 PACE_S = 0.01  # between two of them: a state of a server lasts for many
 FIRST_RELEASE = {"interval": 2, "fall": 3}
 HALF_LATE = (200, 0.3)  # for a quick check, and soon enough that several can be waited for
 LATE, NO, HUNG = (200, LATE_S), (503, 0), (200, 10 * LIMIT_S)
-
-
-@pytest.fixture(scope="module")
-def link():
-    with temporary_link(3) as made:
-        yield made
-
-
-@pytest.fixture
-def pages(link):
-    with pages_of(link) as made:
-        yield made
-
-
 BOTH = pytest.mark.parametrize("engine", [Native, Embedded])
 
 

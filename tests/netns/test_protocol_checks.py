@@ -11,25 +11,15 @@ import contextlib
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import PROTOCOLS
-from support.netns.links import PORT, temporary_link
-from support.netns.two_servers import ONE, OTHER, Embedded, Native, pages_of
+from support.netns import two_servers
+from support.netns.links import PORT
+from support.netns.two_servers import ONE, OTHER, Embedded, Native
 from support.talks import TALKS, StandIn, answering, check_of, failing, hanging
 from support.waiting import until
 
+link, pages = two_servers.link, two_servers.pages
 CHECKED = PORT + 7
 BOTH = pytest.mark.parametrize("engine", [Native, Embedded])
-
-
-@pytest.fixture(scope="module")
-def link():
-    with temporary_link(3) as made:
-        yield made
-
-
-@pytest.fixture
-def pages(link):
-    with pages_of(link) as made:
-        yield made
 
 
 def find(running, **states):

@@ -12,25 +12,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.netns.links import temporary_link
-from support.netns.two_servers import ONE, OTHER, Embedded, Native, ask, lossy, pages_of, watched
+from support.netns import two_servers
+from support.netns.two_servers import ONE, OTHER, Embedded, Native, ask, lossy, watched
 from support.scope import FULL
 from support.waiting import pause, until
 
+link, pages = two_servers.link, two_servers.pages
 CONNECTIONS, AT_ONCE = (10_000, 400) if FULL else (300, 100)
 CHECKS = 8  # of each server, while packets are lost: for a minute in tests/timing
-
-
-@pytest.fixture(scope="module")
-def link():
-    with temporary_link(3) as made:
-        yield made
-
-
-@pytest.fixture
-def pages(link):
-    with pages_of(link) as made:
-        yield made
 
 
 @pytest.fixture(params=[Native, Embedded])

@@ -18,6 +18,7 @@ SENTENCE = re.compile(r"\w \w+ \w+ \w")
 OTHERS = {
     "haproxy": ["check_post", "url_param", "use_backend", "use_domain_only"],
     "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo", "vrrp_sync_group"],
+    "HAProxy": ["deny_status"],
     "nft": ["inet_service"],
     "SELinux": ["haproxy_connect_any", "keepalived_connect_any"],
     "Prometheus": ["node_exporter"],

@@ -17,7 +17,7 @@ def sealed(text: str) -> str:
 def is_unchanged(text: str) -> bool:
     """Return whether nobody has edited a file since."""
     head = HEAD.match(text)
-    return bool(head) and _checksum(text[head.end() :]) == head[1]  # type: ignore[union-attr,index]
+    return head is not None and _checksum(text[head.end() :]) == head[1]
 
 
 def _checksum(text: str) -> str:

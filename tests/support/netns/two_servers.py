@@ -9,11 +9,12 @@ import shutil
 import socket
 import subprocess
 
+import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import balancer
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 
 from support import haproxies
-from support.netns.links import PORT
+from support.netns.links import PORT, temporary_link
 from support.netns.namespaces import inside
 from support.proxy.masters import Running
 from support.rendering import haproxy as render
@@ -97,6 +98,19 @@ def pages_of(link):
             server.stdin.close()
         for node in link.members:
             node.end_programs()
+
+
+@pytest.fixture(scope="module")
+def link():
+    """A balancer's host, and those of the two servers."""
+    with temporary_link(3) as made:
+        yield made
+
+
+@pytest.fixture
+def pages(link):
+    with pages_of(link) as made:
+        yield made
 
 
 def service(link, **pace_of_check):

@@ -50,7 +50,7 @@ def convert(members: Sequence[Member]) -> Found:
         return Found(faults=list(dict.fromkeys(faults)))
     instances = {member.name: conf.instances(member.text) for member in members}
     notes: List[str] = []
-    names = _ordered(instances)
+    names = _ordered(instances, instances[members[0].name][0]["addresses"])
     hosts = _hosts(members, instances, names, notes)
     every = [instance for name in names for instance in instances[name]]
     variables = {
@@ -79,10 +79,9 @@ def _unread(text: str) -> Iterator[str]:
         yield "no vrrp_instance, so that there is no VIP to convert"
 
 
-def _ordered(instances: Dict[str, List[Instance]]) -> List[str]:
-    """Return the members, with the one of the highest priority for the first VIP first."""
-    first = instances[next(iter(instances))][0]
-    return sorted(instances, key=lambda name: -_priority(instances[name], first["addresses"]))
+def _ordered(instances: Dict[str, List[Instance]], addresses: Sequence[str]) -> List[str]:
+    """Return the members, with the one first that has the highest priority for some addresses."""
+    return sorted(instances, key=lambda name: -_priority(instances[name], addresses))
 
 
 def _priority(given: Sequence[Instance], addresses: Sequence[str]) -> int:
@@ -130,9 +129,8 @@ def _vips(instances: Dict[str, List[Instance]], names: Sequence[str], notes: Lis
             found.append(vip)
             if not is_first_of_family:
                 notes.append(f"{_bare(address)} was in instance {instance['name']} with others: it gets its own VRID.")
-            holder = max(names, key=lambda name: _priority(instances[name], instance["addresses"]))  # noqa: B023
-            if holder != names[0] or len(names) > 1:
-                vip["first"] = holder
+            if len(names) > 1:
+                vip["first"] = _ordered(instances, instance["addresses"])[0]
     return found if len(found) > 1 else [{key: value for key, value in vip.items() if key != "first"} for vip in found]
 
 

@@ -14,27 +14,10 @@ from .sections import Line
 # Options of a server without an argument; all others have one.
 FLAGS = frozenset(
     (
-        *(
-            "agent-check",
-            "allow-0rtt",
-            "backup",
-            "check",
-            "check-send-proxy",
-            "check-ssl",
-            "check-via-socks4",
-            "disabled",
-        ),
-        *("enabled", "force-sslv3", "force-tlsv10", "force-tlsv11", "force-tlsv12", "force-tlsv13", "non-stick"),
-        *(
-            "send-proxy",
-            "send-proxy-v2",
-            "send-proxy-v2-ssl",
-            "send-proxy-v2-ssl-cn",
-            "ssl",
-            "stick",
-            "tfo",
-            "tls-tickets",
-        ),
+        *("agent-check", "allow-0rtt", "backup", "check", "check-send-proxy", "check-ssl", "check-via-socks4"),
+        *("disabled", "enabled", "force-sslv3", "force-tlsv10", "force-tlsv11", "force-tlsv12", "force-tlsv13"),
+        *("non-stick", "send-proxy", "send-proxy-v2", "send-proxy-v2-ssl", "send-proxy-v2-ssl-cn", "ssl", "stick"),
+        *("tfo", "tls-tickets"),
     )
 )
 OF_NAMES = ("resolvers", "init-addr", "resolve-prefer", "resolve-net", "resolve-opts")

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping
 
 from ..._agent.config.schema import Faults
 from ..._agent.proxy import settings
-from . import agent_checks, line_words, pace, returns, stick, values
+from . import agent_checks, bind_line, line_words, pace, returns, stick, values
 from .services import backends
 
 # In raw lines, and in the options of a server.
@@ -37,7 +37,7 @@ def with_backends(service: Dict[str, Any], tuning: Mapping[str, Any]) -> Dict[st
     host = HOST if service["mode"] == settings.HTTP else SERVER_NAME
     routes = [_route(each, host, names[each["name"]]) for each in service["routes"]]
     second = [_of_fallback(each) for each in found if each["fallback"]]
-    own = stick.for_template(service, [each for _place, each in backends(service, "")])
+    own = stick.for_template(service, [each for _place, each in backends(service, "")], bind_line.admission(service))
     return {**service, **own, "fallback": names[service["name"]], "routes": routes, "backends": [*found, *second]}
 
 

@@ -25,7 +25,6 @@ from . import (
     raw_binds,
     raw_lines,
     secrets,
-    stick,
     values,
 )
 from .services import listeners as listeners_of
@@ -162,7 +161,7 @@ def _page_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]]) 
     frontends = [*(each["frontend_name"] or each["name"] for each in services), *(each["name"] for each in monitors)]
     if PAGE not in frontends:
         return []
-    return [f"{PAGE} is the name of a frontend, and of that of the statistics page: choose another one."]
+    return [f"{PAGE} is the frontend of the statistics page: give the service or the monitor another name."]
 
 
 def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
@@ -171,8 +170,6 @@ def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
         {**fallback.with_backends(service, found["tuning"]), **bind_line.words(service)}
         for service in found["services"]
     ]
-    for service in services:
-        service["opening_lines"] = sorted([*service["admission"], *service.pop("first_lines")], key=stick.stage)
     return {**found, "services": json.dumps(services)}
 
 

@@ -35,7 +35,9 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 LARGEST = 100 << 20  # entries, of some 200 bytes each
 STICK_TABLE = re.compile(r"\s*stick-table\s")
 STICKS = re.compile(r"\s*(stick\s+(on|match|store-request|store-response)|cookie|dynamic-cookie-key)\s")
-STAGES = ("connection", "session", "content")  # of HAProxy's tcp-request
+# Of HAProxy's tcp-request, and what comes behind all of these.
+STAGES = ("connection", "session", "content", "http-request")
+STAGED = re.compile(r"\s*(?:tcp-request\s+(connection|session|content)|(http-request))\s")
 EARLY = re.compile(r"\s*(acl|tcp-request)\s")  # what HAProxy processes before the requests, wherever it stands
 TRACKS = re.compile(rf".*\strack-sc{COUNTER}\s")
 
@@ -229,33 +231,31 @@ def sections(service: Service, backends: Iterable[Service]) -> List[str]:
     return [*own, *(table["name"] for table in tables(service, backends))]
 
 
-def for_template(service: Service, backends: Iterable[Service]) -> Dict[str, Any]:
-    """Return what the template takes of a service: its frontend's name and lines, its tables, and whom it limits."""
-    lines = service["frontend_lines"]
-    first = _before_limit(lines, service["rate_limit"]) if service["rate_limit"] else []
+def for_template(service: Service, backends: Iterable[Service], admission: Sequence[str]) -> Dict[str, Any]:
+    """Return what the template takes of a service: its frontend's name and lines, and its tables.
+
+    :param admission: the rules of who connects
+    """
+    limit = _limit(service) if service["rate_limit"] else []
+    first = (
+        [line for line in service["frontend_lines"] if EARLY.match(line)] if limit or service["accept_proxy"] else []
+    )
     return {
         "frontend": service["frontend_name"] or service["name"],
         "tables": tables(service, backends),
-        "limited": _limited(service) if service["rate_limit"] else None,
-        "first_lines": first,
-        "frontend_lines": [line for line in lines if line not in first],
+        "opening_lines": sorted([*admission, *first, *limit], key=stage),
+        "frontend_lines": [line for line in service["frontend_lines"] if line not in first],
     }
 
 
-def _before_limit(lines: Sequence[str], limit: Service) -> List[str]:
-    """Return those lines that HAProxy processes before a limit wherever they stand: it warns of any that come later."""
-    late = "" if limit["requests"] else "content"
-    return [line for line in lines if EARLY.match(line) and late not in line.split()[1:2]]
-
-
 def stage(line: str) -> int:
-    """Return a number by which lines of a frontend are in the order in which HAProxy processes them."""
-    words = line.split()[:2]
-    return STAGES.index(words[1]) if words[0] == "tcp-request" and words[1] in STAGES else 0
+    """Return a number by which rules are in the order in which HAProxy processes them: it warns of any other order."""
+    said = STAGED.match(line)
+    return STAGES.index(said[1] or said[2]) if said else 0
 
 
-def _limited(service: Service) -> Dict[str, Any]:
-    """Return the rules of a rate limit: in which phase clients are counted, by what, and when that is too much."""
+def _limit(service: Service) -> List[str]:
+    """Return the rules of a rate limit: in which stage clients are counted, by what, and when that is too much."""
     limit = service["rate_limit"]
     # A session begins after the handshakes of TLS and the PROXY protocol, so that src is the client.
     phase = "http-request" if limit["requests"] else "tcp-request session"
@@ -263,7 +263,6 @@ def _limited(service: Service) -> Dict[str, Any]:
     by = "src" if limit["by"] == SOURCE else limit["by"]
     track = f"{phase} track-sc{COUNTER} {by} table {name_of(service['name'], RATE)} unless"
     exempt = list(dict.fromkeys([*LOOPBACK, *limit["except"]]))
-    return {
-        "track": [*line_words.of_networks(track, exempt, "onprem_except")],
-        "too_much": f"sc_{counted}({COUNTER}) gt {limit['requests'] or limit['connections']}",
-    }
+    refuse = "http-request deny deny_status 429" if service["mode"] == HTTP else "tcp-request session reject"
+    too_much = f"sc_{counted}({COUNTER}) gt {limit['requests'] or limit['connections']}"
+    return [*line_words.of_networks(track, exempt, "onprem_except"), f"{refuse} if {{ {too_much} }}"]

@@ -254,6 +254,6 @@ def test_what_nobody_can_listen_on_is_one_sentence(address):
     ],
 )
 def test_no_other_frontend_has_the_name_of_the_statistics_page(given, is_refused):
-    sentence = "haproxy_stats is the name of a frontend, and of that of the statistics page: choose another one."
+    sentence = "haproxy_stats is the frontend of the statistics page: give the service or the monitor another name."
     assert model(**given)["faults"] == ([sentence] if is_refused else [])
     assert model(**given, enabled=False)["faults"] == []

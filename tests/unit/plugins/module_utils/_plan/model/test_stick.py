@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, stick
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.plans.pairs import pair
 from support.rendering import haproxy, haproxy_model
@@ -270,3 +270,53 @@ def test_no_two_sections_have_one_name(name):
 def test_the_agent_names_the_engine_that_can(changes, said):
     (fault,) = agent.translate({"services": [{**RAW, **changes}]})["faults"]
     assert fault.startswith(f"agent_services (raw).{said}")
+
+
+RULES = [
+    "tcp-request content accept if LOCALHOST",
+    "acl known src 192.0.2.7",
+    "tcp-request session accept if known",
+    "tcp-request connection accept if known",
+    "tcp-request inspect-delay 5s",
+    "http-request set-header X-Key 1",
+]
+OPENING = {
+    "allow": {"allow": ["192.0.2.0/24"]},
+    "behind a proxy": {"allow": ["192.0.2.0/24"], "accept_proxy": ["198.51.100.1"]},
+}
+LIMITS = {"requests": {"rate_limit": {"requests": 9}}, "connections": {"rate_limit": {"connections": 9}}}
+CASES = {
+    **{f"{name}, {limit}": {**OPENING[name], **LIMITS[limit]} for name in OPENING for limit in LIMITS},
+    "behind a proxy": OPENING["behind a proxy"],
+    "connections": LIMITS["connections"],
+    "requests": LIMITS["requests"],
+}
+
+
+@pytest.mark.parametrize("mode", ["http", "tcp"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_no_rule_stands_before_one_that_haproxy_processes_earlier(case, mode):
+    """HAProxy would warn of it. Of the user's own rules those of a stage keep their order."""
+    if mode == "tcp" and "requests" in case.get("rate_limit", {}):
+        return  # which is refused
+    lines = [line for line in RULES if mode == "http" or not line.startswith("http")]
+    found = sections({**WEB, **case, "mode": mode, "frontend_lines": lines})["frontend web"]
+    stages = [stick.stage(line) for line in found if line.startswith(("tcp-request", "http-request"))]
+    assert [stage for stage in stages if stage] == sorted(stage for stage in stages if stage)
+    assert sorted(line for line in found if line in lines) == sorted(lines)
+
+
+def test_who_is_not_let_in_is_not_counted():
+    found = sections({**WEB, **OPENING["allow"], **LIMITS["connections"]})["frontend web"]
+    allowed, tracked, refused = (
+        next(at for at, line in enumerate(found) if line.startswith(begin))
+        for begin in ("tcp-request connection reject", "tcp-request session track-sc2", "http-request deny")
+    )
+    assert allowed < tracked < refused
+
+
+@pytest.mark.parametrize("line", ["tcp-request", "tcp-request ", "acl ", "http-request"])
+def test_an_unfinished_line_is_left_to_haproxy(line):
+    service = {**WEB, "rate_limit": {"requests": 9}, "frontend_lines": [line]}
+    assert faults(service) == []
+    assert f"    {line.strip()}\n" in haproxy([service])
