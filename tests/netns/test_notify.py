@@ -32,7 +32,13 @@ def notifying(engine, of):
         def __enter__(self):
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / "call").write_text(f'echo "$@" >>{self.folder}/calls\n')
+            (self.folder / "calls").touch()
             return super().__enter__()
+
+        def start(self, name):
+            """Start a router once the first one is Active: a late call of the second one would count for a loss."""
+            super().start(name)
+            until(lambda: self.owner == ["lb1"], self.calls)
 
         def calls(self):
             return (self.folder / "calls").read_text()

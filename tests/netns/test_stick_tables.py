@@ -127,6 +127,10 @@ class Balancer:
         found = re.search(r"used:(\d+)", answer)
         return int(found[1]) if found else ("" if answer else None)
 
+    def rates(self, table):
+        """Return the rate of each entry of a table, as the peers have it by now."""
+        return [int(rate) for rate in re.findall(r"_rate\(\d+\)=(\d+)", self.say(f"show table {table}"))]
+
 
 def _pid(answer):
     found = re.search(r"^Pid: (\d+)", answer, re.MULTILINE)
@@ -278,7 +282,7 @@ def test_who_asks_for_too_much_is_told_so_by_the_next_balancer_too_and_the_membe
     with balancers(link, tmp_path, service(link, rate_limit=limit)) as (first, second):
         statuses = [ask(link.client, at(first))[0] for _request in range(LIMIT + 3)]
         assert statuses == [200] * LIMIT + [429] * 3
-        until(lambda: second.used("web-rate") == 1)
+        until(lambda: second.rates("web-rate") == [LIMIT + 3])
         first.kill()
         assert until(lambda: ask(link.client, at(second))[0]) == 429
         for node, to in ((link.lb1, at(second)), (link.lb2, at(second)), (link.lb2, "127.0.0.1")):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import sys
@@ -71,9 +72,11 @@ class HealthGate(Agent):
     def checks_process(self):
         """Return the number of its checks process, 0 while there is none."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        children = [int(pid) for pid in path.read_text().split()]
-        named = [pid for pid in children if open_text(f"/proc/{pid}/comm") == "gate-checks\n"]
-        return named[0] if named else 0
+        for pid in path.read_text().split():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a child may end at any time
+                if open_text(f"/proc/{pid}/comm") == "gate-checks\n":
+                    return int(pid)
+        return 0
 
     def clear(self):
         for address in self.on():
