@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
+import subprocess
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import buckets, rulesets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
 from support.netns.direct import PORT, Lasting, behind_balancers
 from support.netns.direct import masters as masters_at
-from support.netns.links import families, skip_reason
+from support.netns.links import families, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import stays, until
 
@@ -144,3 +147,16 @@ def counted(hosts, rule):
     """Return the packets of the rules with some words."""
     lines = [line for host in hosts for line in host.output("nft", "list ruleset").splitlines() if rule in line]
     return sum(int(re.search(r"counter packets (\d+)", line)[1]) for line in lines if "counter" in line)
+
+
+def test_nft_needs_less_memory_than_the_unit_has(tmp_path):
+    servers = [[buckets.Server(f"10.1.{number}.{host}") for host in range(1, 4)] for number in range(64)]
+    services = [rulesets.Service("192.0.2.10", 1000 + number, each, 4096) for number, each in enumerate(servers)]
+    macs = {each.address: f"02:00:00:00:00:{at % 100:02d}" for pool in servers for at, each in enumerate(pool)}
+    table = tmp_path / "table"
+    table.write_text(rulesets.whole(rulesets.of_balancer(services, "lo", macs, "02:00:00:00:00:99")))
+    with temporary_link(1) as link:
+        command = ["ip", "netns", "exec", link.members[0].namespace, "nft", "-f", str(table)]
+        _pid, status, used = os.wait4(subprocess.Popen(command).pid, 0)
+    mebibytes = used.ru_maxrss / 1024
+    assert status == 0 and buckets.memory(0) / 2 < mebibytes < buckets.memory(64 * 4096) / 2
