@@ -155,8 +155,8 @@ def test_nft_needs_less_memory_than_the_unit_has(tmp_path):
     macs = {each.address: f"02:00:00:00:00:{at % 100:02d}" for pool in servers for at, each in enumerate(pool)}
     table = tmp_path / "table"
     table.write_text(rulesets.whole(rulesets.of_balancer(services, "lo", macs, "02:00:00:00:00:99")))
-    with temporary_link(1) as link:
-        command = ["ip", "netns", "exec", link.members[0].namespace, "nft", "-f", str(table)]
+    with temporary_link() as link:
+        command = ["ip", "netns", "exec", link.client.namespace, "nft", "-f", str(table)]
         _pid, status, used = os.wait4(subprocess.Popen(command).pid, 0)
     mebibytes = used.ru_maxrss / 1024
     assert status == 0 and buckets.memory(0) / 2 < mebibytes < buckets.memory(64 * 4096) / 2

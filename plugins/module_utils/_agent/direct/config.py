@@ -117,8 +117,8 @@ def _read(data: Any, faults: Faults) -> Parts:
     count = sum(service["buckets"] or 0 for service in services)
     if count > MOST_IN_ALL:
         faults.append(
-            f"services have {count:,} buckets together, and nft needs some 800 MB for {MOST_IN_ALL:,}: give them fewer, "
-            "or leave some services to a proxy."
+            f"services have {count:,} buckets together, and nft needs some 800 MB for {MOST_IN_ALL:,}: give them "
+            "fewer, or leave some services to a proxy."
         )
     return Parts(whole, services)
 
