@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from support.waiting import stays, until
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))  # loads rulesets, as root
 
 STRANGERS = 20
+ALWAYS = 2  # of tcp_syncookies
 IPV4, IPV6 = 0x0800, 0x86DD  # EtherTypes
 
 
@@ -103,7 +105,7 @@ def test_without_a_second_chance_they_do_not(cluster):
 
 
 @families
-def test_a_packet_is_handed_on_once_whatever_the_servers_believe(vip, tmp_path):
+def test_a_packet_is_handed_on_and_returned_once_whatever_the_servers_believe(vip, tmp_path):
     """Each server takes another one for the owner, and nobody has the connection."""
     with behind_balancers(vip) as cluster:  # on which nothing else is counted
         hosts = cluster.arrange(tmp_path).hosts
@@ -112,7 +114,21 @@ def test_a_packet_is_handed_on_once_whatever_the_servers_believe(vip, tmp_path):
         cluster.balance(cluster.servers(hosts[0]))
         send_as_strangers(cluster)
         until(lambda: counted(hosts, "dscp") >= STRANGERS, lambda: f"{counted(hosts, 'dscp')} of {STRANGERS} arrived")
-        assert counted(hosts, "dup to") == counted(hosts, "dscp") == STRANGERS
+        assert counted(hosts, "dup to") == 2 * counted(hosts, "dscp") == 2 * STRANGERS
+
+
+@families
+def test_a_server_that_answers_with_syn_cookies_gets_its_connections_itself(cluster):
+    """The other one cannot judge a cookie. It could here: the namespaces of a kernel share one secret."""
+    first, second, third = cluster.hosts
+    cluster.set_servers(cluster.servers(first, drains=[second, third]))
+    with contextlib.ExitStack() as stack:
+        for host in cluster.hosts:
+            stack.callback(host.set_sysctl, "ipv4/tcp_syncookies", 1)
+            host.set_sysctl("ipv4/tcp_syncookies", ALWAYS)
+        lasting = Lasting(cluster)
+        assert set(lasting.shares) == {first.name}
+    assert lasting.lost() == {}
 
 
 @families
