@@ -4,21 +4,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import socket
+import subprocess
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import buckets, rulesets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
 from support.netns.direct import PORT, Lasting, behind_balancers
 from support.netns.direct import masters as masters_at
-from support.netns.links import families, skip_reason
+from support.netns.links import families, skip_reason, temporary_link
 from support.netns.namespaces import inside
 from support.waiting import stays, until
 
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))  # loads rulesets, as root
 
 STRANGERS = 20
+ALWAYS = 2  # of tcp_syncookies
 IPV4, IPV6 = 0x0800, 0x86DD  # EtherTypes
 
 
@@ -100,7 +105,7 @@ def test_without_a_second_chance_they_do_not(cluster):
 
 
 @families
-def test_a_packet_is_handed_on_once_whatever_the_servers_believe(vip, tmp_path):
+def test_a_packet_is_handed_on_and_returned_once_whatever_the_servers_believe(vip, tmp_path):
     """Each server takes another one for the owner, and nobody has the connection."""
     with behind_balancers(vip) as cluster:  # on which nothing else is counted
         hosts = cluster.arrange(tmp_path).hosts
@@ -109,7 +114,21 @@ def test_a_packet_is_handed_on_once_whatever_the_servers_believe(vip, tmp_path):
         cluster.balance(cluster.servers(hosts[0]))
         send_as_strangers(cluster)
         until(lambda: counted(hosts, "dscp") >= STRANGERS, lambda: f"{counted(hosts, 'dscp')} of {STRANGERS} arrived")
-        assert counted(hosts, "dup to") == counted(hosts, "dscp") == STRANGERS
+        assert counted(hosts, "dup to") == 2 * counted(hosts, "dscp") == 2 * STRANGERS
+
+
+@families
+def test_a_server_that_answers_with_syn_cookies_gets_its_connections_itself(cluster):
+    """The other one cannot judge a cookie. It could here: the namespaces of a kernel share one secret."""
+    first, second, third = cluster.hosts
+    cluster.set_servers(cluster.servers(first, drains=[second, third]))
+    with contextlib.ExitStack() as stack:
+        for host in cluster.hosts:
+            stack.callback(host.set_sysctl, "ipv4/tcp_syncookies", 1)
+            host.set_sysctl("ipv4/tcp_syncookies", ALWAYS)
+        lasting = Lasting(cluster)
+        assert set(lasting.shares) == {first.name}
+    assert lasting.lost() == {}
 
 
 @families
@@ -144,3 +163,16 @@ def counted(hosts, rule):
     """Return the packets of the rules with some words."""
     lines = [line for host in hosts for line in host.output("nft", "list ruleset").splitlines() if rule in line]
     return sum(int(re.search(r"counter packets (\d+)", line)[1]) for line in lines if "counter" in line)
+
+
+def test_nft_needs_less_memory_than_the_unit_has(tmp_path):
+    servers = [[buckets.Server(f"10.1.{number}.{host}") for host in range(1, 4)] for number in range(64)]
+    services = [rulesets.Service("192.0.2.10", 1000 + number, each, 4096) for number, each in enumerate(servers)]
+    macs = {each.address: f"02:00:00:00:00:{at % 100:02d}" for pool in servers for at, each in enumerate(pool)}
+    table = tmp_path / "table"
+    table.write_text(rulesets.whole(rulesets.of_balancer(services, "lo", macs, "02:00:00:00:00:99")))
+    with temporary_link() as link:
+        command = ["ip", "netns", "exec", link.client.namespace, "nft", "-f", str(table)]
+        _pid, status, used = os.wait4(subprocess.Popen(command).pid, 0)
+    mebibytes = used.ru_maxrss / 1024
+    assert status == 0 and buckets.memory(0) / 2 < mebibytes < buckets.memory(64 * 4096) / 2

@@ -48,6 +48,7 @@ MEMBER = {
     "expected": {"as": "expected"},
     "proof": {"as": "proof"},
     "meanwhile": None,
+    "direct_memory": 0,
 }
 PLAN = {
     "record": {},

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 
 from support.waiting import LIMIT_S
@@ -68,3 +69,20 @@ def silent(connection, _heard) -> None:
     """Send nothing until the client closes."""
     while connection.recv(4096):
         pass
+
+
+def secured(certificate, behave, names=None, shut=True):
+    """A behaviour inside TLS; ``names`` gathers the server names that clients tell."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.file, certificate.key)
+    if names is not None:
+        context.sni_callback = lambda _connection, name, _context: names.append(name)
+
+    def shake_hands(connection, heard):
+        with context.wrap_socket(connection, server_side=True) as secure:
+            secure.settimeout(LIMIT_S)
+            behave(secure, heard)
+            if shut:
+                secure.unwrap()
+
+    return shake_hands

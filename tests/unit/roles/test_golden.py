@@ -535,6 +535,7 @@ CASES = {
         config="/etc/onprem-lb-direct/direct.json",
         checksum="9f86d081",
         down_file="/run/onprem-lb-direct.down",
+        memory=_pair.plan(pair(services=[DIRECT])).members["lb1"].direct_memory,
     ),
     **{
         name: partial(anycast_unit, runs)

@@ -106,6 +106,12 @@ class ChecksProcess:
             self._send(server.RUN, number, *call)
         return None
 
+    def serve_by(self, serve: Serve) -> None:
+        """Set what the process runs; one that runs something else is replaced, and the results stay."""
+        before, self._serve = self._serve, serve
+        if self._process and serve is not before:
+            self._replace_process(lambda _ending: None)
+
     @property
     def pid(self) -> int:
         """The checks process, 0 while there is none."""

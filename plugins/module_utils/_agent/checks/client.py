@@ -10,7 +10,7 @@ from ..runtime import accounts
 from ..runtime.loop import Loop
 from . import server
 from .checks_process import Callbacks, ChecksProcess, OnMessage, OnResult, OnRun, Run
-from .settings import NETWORK_TYPES, Check
+from .settings import HTTPS, NETWORK_TYPES, Check
 
 VRRP = "vrrp"
 
@@ -57,6 +57,8 @@ class Checks:
     def apply(self, checks: Sequence[Check], script_user: str) -> None:
         """Set all checks. Those that have not changed go on without interruption."""
         over_network = [check for check in checks if check.type in NETWORK_TYPES]
+        if any(step.type == HTTPS for check in over_network for step in check.sequence):
+            self._network.serve_by(server.serve_unprivileged_with_tls)
         if over_network and not self._uses_network and not self._stopped:
             self._uses_network = True
             self._network.start()

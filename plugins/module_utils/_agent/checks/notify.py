@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Callable, Deque, Dict, NamedTuple, Sequence, Tuple
+from typing import Callable, Deque, Dict, NamedTuple, Sequence, Set, Tuple
 
 from ..runtime.loop import MILLION, Loop
 from .outcome import in_words, seconds
 from .subprocesses import Child, Children
 
 LIMIT = 30 * MILLION
-MAX_QUEUED = 100  # calls of a program that hangs; the oldest is dropped first
+MAX_QUEUED = 100  # calls of a program that hangs; what a later call says otherwise is dropped first, and nothing else
 
 
 class Call(NamedTuple):
@@ -36,6 +36,7 @@ class Notifications:
         self._waiting: Dict[str, Deque[Call]] = {}
         self._running: Dict[str, Child] = {}
         self._when_idle: Callable[[], None] = lambda: None
+        self._leaving_out: Set[str] = set()  # the programs of which that was said, until their queue is empty
 
     def add(self, command: Sequence[str], user: str, over: Callable[[], None] = lambda: None) -> None:
         """Run a program, or queue the call; unless the last one in the queue that is about the same says the same.
@@ -46,14 +47,28 @@ class Notifications:
         calls = self._waiting.setdefault(program, deque())
         if [call.command for call in calls if call.subject == new.subject][-1:] == [command]:
             return over()
-        if len(calls) == MAX_QUEUED:
-            oldest = calls.popleft()
-            self._log(f"notify: {' '.join(oldest.command)} is left out: {MAX_QUEUED} later calls wait.")
-            oldest.over()
         calls.append(new)
+        if len(calls) > MAX_QUEUED:
+            self._leave_out(program, calls)
         if program not in self._running:
             self._next(program)
         return None
+
+    def _leave_out(self, program: str, calls: Deque[Call]) -> None:
+        """Drop the oldest call that a later one about the same makes out of date: the newest state is always told."""
+        last = {call.subject: number for number, call in enumerate(calls)}
+        outdated = next((number for number, call in enumerate(calls) if number < last[call.subject]), None)
+        if outdated is None:
+            return
+        call = calls[outdated]
+        del calls[outdated]
+        if program not in self._leaving_out:
+            self._leaving_out.add(program)
+            self._log(
+                f"notify: {' '.join(call.command)} is left out: {MAX_QUEUED} later calls wait. So are more, until all "
+                "calls have been made, but never the last one about an instance or a sync group."
+            )
+        call.over()
 
     def finish(self, when_idle: Callable[[], None]) -> None:
         """Call ``when_idle`` once no program is running or queued."""
@@ -66,6 +81,7 @@ class Notifications:
             if self._start(program, self._waiting[program].popleft()):
                 return
         del self._waiting[program]
+        self._leaving_out.discard(program)
         if not self._running:
             self._when_idle()
 

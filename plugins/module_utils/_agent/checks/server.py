@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Any, Callable, Dict, List, Optional
 
@@ -38,6 +39,15 @@ def serve_unprivileged(end: socket.socket) -> None:
     """Serve checks over the network, which parse what strangers answer, without any rights."""
     privileges.drop_all()
     serve(end)
+
+
+def serve_unprivileged_with_tls(end: socket.socket) -> None:
+    """Serve checks by TLS, too. All that it needs is imported first: nobody may not be able to read root's Python."""
+    with contextlib.suppress(ImportError):  # each check says so
+        import encodings.idna  # noqa: F401 - of the server's name
+        import ssl  # noqa: F401
+
+    serve_unprivileged(end)
 
 
 class Server:

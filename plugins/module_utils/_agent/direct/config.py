@@ -30,7 +30,7 @@ from ..config.schema import (
 from ..proxy import config as proxy
 from ..proxy import rules
 from . import settings
-from .buckets import FEWEST, MOST, MOST_SERVERS
+from .buckets import FEWEST, MOST, MOST_IN_ALL, MOST_SERVERS
 
 LEAST = 256  # buckets
 _ALL = settings.Settings._field_defaults
@@ -114,6 +114,12 @@ def _read(data: Any, faults: Faults) -> Parts:
         faults.extend(_of_service(services[-1], place))
     faults.extend(same_names(services, "services"))
     faults.extend(rules.clashes(rules.claims(services, [], None)))
+    count = sum(service["buckets"] or 0 for service in services)
+    if count > MOST_IN_ALL:
+        faults.append(
+            f"services have {count:,} buckets together, and nft needs some 800 MB for {MOST_IN_ALL:,}: give them "
+            "fewer, or leave some services to a proxy."
+        )
     return Parts(whole, services)
 
 

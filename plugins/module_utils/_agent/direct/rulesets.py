@@ -8,7 +8,9 @@ wrong port; and it looks only at frames for its own MAC, or frames that a switch
 
 A server keeps what belongs to it: new connections, and packets of a socket that it has. The rest may belong to a
 connection that began before a bucket moved. That packet gets a second chance: it is marked, and goes to the bucket's
-other server. A packet with the mark stays wherever it is, so none runs in circles, whatever tables the hosts have.
+other server. One that has no socket of it either returns it with another mark, for it may answer a SYN cookie, which
+the owner's listener alone can judge. That one stays wherever it is, so none runs in circles, whatever tables the hosts
+have. An older table, which knows the first mark only, keeps both.
 
 A host may be both. What is its own then goes up to its network stack, and so does what another host has handed on to
 it, as a server or as a balancer: two balancers may take each other for the owner, and a frame has no hop limit.
@@ -30,6 +32,7 @@ BALANCER = "onprem_lb_direct"  # the tables' names
 SERVER = "onprem_lb_second_chance"
 SEED = 0x6C62  # of the hash; a fixed one, so that all hosts agree
 SECOND_CHANCE = "0x3b"  # the DSCP that marks a packet, of those for local use (RFC 2474, 6)
+RETURNED, RETURNED_SET = "ecn ce", "ecn set ce"  # mark one that comes back, besides
 FAMILIES = {4: "ip", 6: "ip6"}
 ADDRESS_TYPES = {"ip": "ipv4_addr", "ip6": "ipv6_addr"}
 SYN = "tcp flags & (fin | syn | rst | ack) == syn"  # of a client
@@ -307,7 +310,7 @@ def _steered(pool: Pool, macs: Mapping[str, str], own: str) -> Dict[str, Dict[st
 
 
 def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str]:
-    """Return the chains of a pool's packets, and of those of them that get a second chance.
+    """Return the chains of a pool's packets, and of those of them that get a second chance, or come back from it.
 
     `socket` finds the connection's own socket first, then a listener. One that listens on every address has `wildcard`
     1, and a connection, whose own address is the VIP, 0. Without `wildcard` it is half open, or waits in TIME_WAIT.
@@ -315,22 +318,25 @@ def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str
     others = [(number, other) for number, bucket in enumerate(pool.buckets) for other in [_other(bucket, own)] if other]
     kind = f"mark : {ADDRESS_TYPES[pool.family]}"
     redirected = any(service.is_redirected for service in pool.services)
+    to_other = f'dup to meta mark map @{pool.name}_others device "{interface}" counter drop'
     return [
         _elements(f"map {pool.name}_others", kind, (f"{number} : {other}" for number, other in others)),
+        _chain(f"{pool.name}_return", [f"{pool.family} {RETURNED_SET}", to_other, "accept"]),
         _chain(
             f"{pool.name}_second_chance",
             [
                 f"meta mark set {pool.hashed}",
+                f"{pool.is_handed_on} goto {pool.name}_return",
                 f"{pool.family} dscp set {SECOND_CHANCE}",
-                f'counter dup to meta mark map @{pool.name}_others device "{interface}"',
-                "drop",
+                to_other,
+                "accept",
             ],
         ),
         _chain(
             pool.name,
             [
                 *(["ct status dnat accept"] if redirected else []),  # the socket that has it has another port
-                f"{pool.is_handed_on} counter accept",
+                f"{pool.is_handed_on} {pool.family} {RETURNED} counter accept",
                 "tcp flags & (syn | rst) == syn accept",
                 "socket wildcard 0 accept",
                 f"socket wildcard 1 goto {pool.name}_second_chance",

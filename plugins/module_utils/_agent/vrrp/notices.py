@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Sequence, Union
 
 from ..checks.results import CheckResults
-from ..runtime.loop import Loop
+from ..runtime.loop import MILLION, Loop
 from . import links, reasons, settings
 from .core import effects, machine
 from .rivals import Rival
@@ -23,6 +23,9 @@ NOTIFY_STATES = {
 }
 
 
+REPEAT = MILLION  # between two calls that tell a program of an unchanged state
+
+
 class Notices:
     """Logs each change, and runs the notify program of what has changed."""
 
@@ -30,6 +33,7 @@ class Notices:
         self.loop, self.links, self.results, self.checks, self.log = loop, known, results, checks, log
         self.groups: Dict[str, str] = {}  # the state that was last reported of each sync group
         self._user = ""
+        self._repeated: Dict[str, bool] = {}  # a router told lately -> whether it is to be told again
 
     def apply(self, new: settings.Settings) -> None:
         self._user = new.script_user
@@ -53,13 +57,14 @@ class Notices:
     ) -> None:
         """Report a router of a lower priority that stays Active beside ours, once until it is gone.
 
-        The notify programs are told at each of its Advertisements, as keepalived's notify_master_rx_lower_pri is: its
-        own may have been told that it owns the addresses, and may act on that at any time until it has yielded.
+        The notify programs are told again, as keepalived's notify_master_rx_lower_pri is: its own may have been told
+        that it owns the addresses, and may act on that at any time until it has yielded.
         """
         router.lower += 1
-        self._notify(router.instance, "INSTANCE", NOTIFY_STATES[machine.ACTIVE], router.priority)
-        if group:
-            self._notify(group, "GROUP", NOTIFY_STATES[machine.ACTIVE], 0)
+        if router.name in self._repeated:
+            self._repeated[router.name] = True
+        else:
+            self._tell_again(router, group)
         rival = router.rivals.record(received, arrived, router.wall())
         if rival:
             self.log.fault(
@@ -68,6 +73,19 @@ class Notices:
                 "it receives none of our Advertisements, or discards them",
             )
             self._expect_end(router, rival)
+
+    def _tell_again(self, router: Router, group: Optional[settings.Group]) -> None:
+        """Tell the programs now, and after REPEAT once more of what has come until then: messages may be forged."""
+        self._notify(router.instance, "INSTANCE", NOTIFY_STATES[machine.ACTIVE], router.priority)
+        if group:
+            self._notify(group, "GROUP", NOTIFY_STATES[machine.ACTIVE], 0)
+        self._repeated[router.name] = False
+        self.loop.after(REPEAT, lambda: self._repeat_over(router, group))
+
+    def _repeat_over(self, router: Router, group: Optional[settings.Group]) -> None:
+        again = self._repeated.pop(router.name)
+        if again and router.active:
+            self._tell_again(router, group)
 
     def _expect_end(self, router: Router, rival: Rival) -> None:
         self.loop.at(rival.over_at, lambda: self._look_again(router, rival.source))

@@ -19,6 +19,7 @@ from .router import Router
 
 INTERVAL = 60 * MILLION  # between two rounds
 LISTEN = MILLION  # after the last probe of a round
+MAX_CLAIMS = 16  # hosts that are named for an address: a reply may be forged
 BATCH, PAUSE = 16, MILLION // 100  # probes in one callback, some 0.5 ms, and the pause until the next ones
 ETHERNET_SIZE = 6
 
@@ -66,8 +67,8 @@ class OtherHolders:
         self._timer = self.loop.after(delay, callback)
 
     def _begin(self) -> None:
-        self._claims.clear()
         targets = [target for router in self._routers() if router.active for target in self._targets(router)]
+        self._claims = {(target.key, target.address): set() for target in targets}
         keys = {target.key for target in targets}
         for key in self._probers.keys() - keys:
             self._close(key)
@@ -112,7 +113,9 @@ class OtherHolders:
     def _receive(self, key: Key) -> None:
         try:
             for address, mac in self._probers[key].replies():
-                self._claims.setdefault((key, address), set()).add(mac)
+                claims = self._claims.get((key, address))
+                if claims is not None and len(claims) < MAX_CLAIMS:
+                    claims.add(mac)
         except OSError:
             self._close(key)
 
@@ -122,7 +125,7 @@ class OtherHolders:
         own = {mac_text(mac) for mac in self.links.macs()}  # with two interfaces on one link each may answer
         for target in targets:
             if target.is_valid:
-                self._report(target, self._claims.get((target.key, target.address), set()) - own)
+                self._report(target, self._claims[target.key, target.address] - own)
         self._timer = None
         if any(router.active for router in self._routers()):
             self.expect()

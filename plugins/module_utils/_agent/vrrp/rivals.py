@@ -13,7 +13,8 @@ from typing import Dict, List, NamedTuple, Optional
 from .core import machine
 
 FEWEST = 3  # Advertisements, each in time after the one before
-MAX_RIVALS = 16  # of one router: the sources of multicast can be forged
+MAX_RIVALS = 16  # of one router, and as many reports within MINUTE: the sources of multicast can be forged
+MINUTE = 60 * machine.SECOND
 
 
 class Rival(NamedTuple):
@@ -23,6 +24,7 @@ class Rival(NamedTuple):
     priority: int
     since: float  # seconds since 1970
     advertisements: int  # in a row
+    reported: bool
     over_at: int  # when it counts as gone unless it advertises again, in microseconds of the loop's clock
 
 
@@ -31,19 +33,28 @@ class Rivals:
 
     def __init__(self) -> None:
         self._known: Dict[str, Rival] = {}
+        self._reports: List[int] = []  # when rivals were reported within the last minute
 
     def record(self, received: machine.Received, now: int, wall: float) -> Optional[Rival]:
-        """Note an Advertisement of a lower priority; return the rival if this one makes it one."""
+        """Note an Advertisement of a lower priority; return the rival if it is to be reported now."""
         self._forget_old(now)
         source, advertisement = received.source, received.advertisement
         before = self._known.get(source)
         if before is None and len(self._known) >= MAX_RIVALS:
             return None
-        since, count = (before.since, before.advertisements) if before else (wall, 0)
         over_at = now + machine.MISSED * advertisement.interval + machine.SECOND // 10
-        rival = Rival(source, advertisement.priority, since, count + 1, over_at)
+        since, count, reported = (before.since, before.advertisements, before.reported) if before else (wall, 0, False)
+        reports = not reported and count + 1 >= FEWEST and self._may_report(now)
+        rival = Rival(source, advertisement.priority, since, count + 1, reported or reports, over_at)
         self._known[source] = rival
-        return rival if rival.advertisements == FEWEST else None
+        return rival if reports else None
+
+    def _may_report(self, now: int) -> bool:
+        self._reports = [at for at in self._reports if now - at < MINUTE]
+        if len(self._reports) >= MAX_RIVALS:
+            return False
+        self._reports.append(now)
+        return True
 
     def present(self, now: int) -> List[Rival]:
         """Return those that are still there."""

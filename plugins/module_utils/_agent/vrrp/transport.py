@@ -18,8 +18,8 @@ from .unanswered import Unanswered
 BATCH = 64  # messages read in one callback, some 2 ms, before timers have their turn
 BACKLOG = 2000  # messages read before Active_Down_Timer is taken to have expired
 FAULT_EXPIRY = 60 * MILLION  # a fault is over when its kind of message has not arrived for so long
-ADDRESSES = "addresses"  # a reason to log, though not to discard
-MAX_FAULTS = 256  # kinds of messages that are remembered: what differs in a message may be forged
+ADDRESSES, INTERVALS = "addresses", "intervals"  # reasons to log, though not to discard
+MAX_SOURCES = 16  # that are named for one reason: a source may be forged
 Key = Tuple[str, int]
 
 
@@ -56,7 +56,8 @@ class Transport:
         self.loop, self.network, self.links, self.log, self._on_received = loop, network, known, log, on_received
         self.unanswered = Unanswered(loop, network)
         self._sockets: Dict[Key, InterfaceSocket] = {}
-        self._faults: Dict[Tuple[str, str], int] = {}  # when each kind of message last arrived
+        # By router and reason: when a message of each source, and with what, last arrived.
+        self._faults: Dict[Tuple[str, str], Dict[Tuple[str, str], int]] = {}
         self._expiring = False
 
     def listen_for(self, routers: Iterable[Router]) -> None:
@@ -177,15 +178,19 @@ class Transport:
 
     def _discard(self, router: Router, source: str, why: packet.Discard) -> None:
         router.discard(why.reason)
-        self._log_once((router.name, why.reason), f"a message from {source} is discarded: {why.detail}")
+        self._log_once(router, why.reason, source, f"a message from {source} is discarded: {why.detail}")
 
-    def _log_once(self, key: Tuple[str, str], text: str) -> None:
-        """Log a kind of message once, whichever router sends it: a flood of messages must not flood the log."""
-        if key not in self._faults and len(self._faults) >= MAX_FAULTS:
+    def _log_once(self, router: Router, reason: str, source: str, text: str, what: str = "") -> None:
+        """Log what a source sends once for each reason, and of some sources only: a flood must not flood the log.
+
+        :param what: what of the messages makes them another kind
+        """
+        known, of = self._faults.setdefault((router.name, reason), {}), (source, what)
+        if of not in known and len(known) >= MAX_SOURCES:
             return
-        if key not in self._faults:
-            self.log.fault(" ".join(key), f"{key[0]}: {text}")
-        self._faults[key] = self.loop.now()
+        if of not in known:
+            self.log.fault(" ".join((router.name, reason, *of)), f"{router.name}: {text}")
+        known[of] = self.loop.now()
         if not self._expiring:
             self._expiring = True
             self.loop.after(FAULT_EXPIRY, self._expire_faults)
@@ -193,9 +198,13 @@ class Transport:
     def _expire_faults(self) -> None:
         """Clear the faults whose messages have stopped."""
         over = self.loop.now() - FAULT_EXPIRY
-        for key in [key for key, last in self._faults.items() if last <= over]:
-            del self._faults[key]
-            self.log.cured(" ".join(key), f"{key[0]}: such messages have stopped ({key[1]})")
+        for (name, reason), known in list(self._faults.items()):
+            for source, what in [of for of, last in known.items() if last <= over]:
+                del known[source, what]
+                text = f"{name}: such messages from {source} have stopped ({what or reason})"
+                self.log.cured(" ".join((name, reason, source, what)), text)
+            if not known:
+                del self._faults[name, reason]
         self._expiring = bool(self._faults)
         if self._expiring:
             self.loop.after(FAULT_EXPIRY // 4, self._expire_faults)
@@ -205,8 +214,8 @@ class Transport:
         section 7.1)."""
         ours, theirs = router.advertisement, received.addresses
         if received.priority and theirs != ours.addresses and sorted(theirs) != sorted(ours.addresses):
-            self._log_once((router.name, ADDRESSES), f"{source} has other addresses: {', '.join(theirs)}")
+            self._log_once(router, ADDRESSES, source, f"{source} has other addresses: {', '.join(theirs)}")
         if received.priority and received.interval != ours.interval:  # version 2 has discarded it before
             interval = f"an interval of {received.interval / MILLION:g} s"
             adopted = f"{source} has {interval}, which a Backup adopts; ours is {ours.interval / MILLION:g} s"
-            self._log_once((router.name, interval), adopted)
+            self._log_once(router, INTERVALS, source, adopted, interval)

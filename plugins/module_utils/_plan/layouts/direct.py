@@ -14,6 +14,7 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults
+from ..._agent.direct import buckets
 from ..._agent.direct.settings import Settings
 from ..._shared import engines, events, paths
 from ..members.hosts import Member
@@ -86,6 +87,11 @@ class Direct(NamedTuple):
             return {}
         whole = {"interface": self.interfaces[name], "stop_pause": self.stop_pause, "services": self.services}
         return {"path": CONFIG, "content": json.dumps(whole, indent=2) + "\n", "unit": UNIT}
+
+    @property
+    def memory(self) -> int:
+        """How many MiB a plane may need."""
+        return buckets.memory(sum(service.get("buckets", buckets.FEWEST) for service in self.services))
 
     def server(self, name: str) -> Dict[str, Any]:
         """Return what the role `direct_server` is called with on a member; nothing where that is no server."""

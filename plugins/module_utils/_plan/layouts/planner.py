@@ -416,6 +416,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         resolver=resolver.planned(found.resolver, name, bool(following)),
         questions=answers.questions(choice.engine, found.asked(name)),
         direct=found.direct.file(name) if found.direct else {},
+        direct_memory=found.direct.memory if found.direct else 0,
         direct_server=found.direct.server(name) if found.direct else {},
         unused=unused.unused(member["host"], choice.engine, *runs, announces=bool(found.bgp and watching.instances)),
         pods=judged.delivery.options,

@@ -143,6 +143,7 @@ class MemberPlan(NamedTuple):
     follow: Dict[str, Any] = {}  # as `follow.planned` returns it
     resolver: Dict[str, Any] = {}  # as `resolver.planned` returns it
     direct: Dict[str, Any] = {}  # the configuration of its direct plane, as `config_files` takes it
+    direct_memory: int = 0  # MiB that the plane may need
     direct_server: Dict[str, Any] = {}  # what the role of this name is called with, on a member that is a server
     interrupted: str = ""  # the program that its change stops, so that it hands its VIPs over first
     moves_from: str = ""  # the delivery that goes, where another one comes: unit or pod

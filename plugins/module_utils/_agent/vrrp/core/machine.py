@@ -201,7 +201,9 @@ def _received_in_backup(router: VirtualRouter, state: State, event: Received, no
     """RFC 9568 section 6.4.2, an Advertisement is received. An equal priority never preempts."""
     theirs, ours = event.advertisement.priority, priority_of(router, state)
     if theirs == 0:  # the Active router resigns: no need to miss three Advertisements
-        return state._replace(deadline=now + skew_time(router, state)), []
+        # A further one must not postpone the takeover, or whoever repeats it holds the addresses back for ever.
+        skewed = now + skew_time(router, state)
+        return state._replace(deadline=skewed if state.deadline is None else min(state.deadline, skewed)), []
     if state.holding:  # another router has taken the addresses
         after, effects = _received_in_backup(router, state._replace(holding=False), event, now)
         return after, [RemoveAddresses(), *effects]

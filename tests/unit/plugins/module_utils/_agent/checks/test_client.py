@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import sys
 
+import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings import (
     HTTP,
@@ -20,10 +22,11 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.settings i
     Check,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import accounts
+from support.agent.certificates import Certificate
 from support.agent.checks import AGAIN, Vrrp, readable, script, track
 from support.agent.loops import LIMIT, SECOND, run_until
 from support.agent.programs import ME, alive, pids, text
-from support.agent.servers import Server, answering
+from support.agent.servers import Server, answering, secured
 
 
 def test_every_kind_of_check_answers_at_once(vrrp, tmp_path):
@@ -62,6 +65,22 @@ def test_a_check_that_this_python_cannot_make_is_down_and_the_others_go_on(loop,
         assert vrrp.hears("script", up=True)
     finally:
         vrrp.checks.stop()
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificate")
+def test_tls_is_checked_whoever_may_read_python_and_whenever_it_is_asked_for(vrrp, tmp_path):
+    """The checks run as the user nobody, who may not read Python where it is root's."""
+    certificate = Certificate(tmp_path, "DNS:site.example")
+    answers = secured(certificate, answering(b"HTTP/1.1 200 OK\r\n\r\n"))
+    with socket.create_server(("127.0.0.1", 0)) as plain, Server(answers) as server:
+        first = Check("tcp", TCP, address="127.0.0.1", port=plain.getsockname()[1])
+        vrrp.apply(first)
+        vrrp.hears("tcp", up=True)
+        before = vrrp.checks.network_pid
+        https = Check("https", HTTPS, address="127.0.0.1", port=server.port, host="site.example", timeout=LIMIT)
+        vrrp.apply(first, https)
+        assert vrrp.hears("https").detail == "status 200"
+        assert vrrp.checks.network_pid != before and [result.up for result in vrrp.results] == [True, True]
 
 
 def test_each_change_is_reported_once(vrrp, tmp_path):

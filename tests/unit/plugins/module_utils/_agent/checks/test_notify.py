@@ -95,7 +95,8 @@ def test_of_too_many_calls_the_oldest_are_left_out(case, program, tmp_path, monk
     case.run(program, "0.1", "first")
     for word in ("second", "third", "fourth"):
         case.run(program, "0", word)
-    assert case.finish() == [f"notify: {program} 0 second is left out: 2 later calls wait."]
+    (said,) = case.finish()
+    assert said.startswith(f"notify: {program} 0 second is left out: 2 later calls wait. ")
     assert text(tmp_path / "news").split() == ["first", "third", "fourth"]
 
 
@@ -111,6 +112,24 @@ def test_a_call_that_waits_is_not_queued_again_unless_another_state_comes_betwee
     lines = [line.split() for line in text(tmp_path / "news").splitlines()]
     assert [state for _kind, name, state, _priority in lines if name == "a"] == ["MASTER", "MASTER", "BACKUP", "MASTER"]
     assert [state for _kind, name, state, _priority in lines if name == "b"] == ["MASTER", "BACKUP", "MASTER"]
+
+
+def test_of_too_many_calls_the_last_one_about_an_instance_is_always_made_and_one_line_says_so(
+    case, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(notify, "MAX_QUEUED", 4)
+    told = tmp_path / "program"
+    told.write_text(f'#!/bin/sh\nuntil [ -e {tmp_path}/go ]; do sleep 0.01; done\necho "$@" >>{tmp_path}/news\n')
+    told.chmod(0o755)
+    for name in "abcdefg":  # more instances than calls may wait
+        case.run(str(told), "INSTANCE", name, "BACKUP", "100")
+    for state in 10 * ("MASTER", "BACKUP"):
+        case.run(str(told), "INSTANCE", "flaps", state, "100")
+    (tmp_path / "go").touch()
+    assert len(case.finish()) == 1
+    lines = [line.split()[1:3] for line in text(tmp_path / "news").splitlines()]
+    assert [line for line in lines if line[0] != "flaps"] == [[name, "BACKUP"] for name in "abcdefg"]
+    assert lines[-1] == ["flaps", "BACKUP"] and len(lines) < 12
 
 
 def test_nothing_to_do_is_finished_at_once(case):

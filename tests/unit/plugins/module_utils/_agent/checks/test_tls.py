@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import ssl
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks import http, tls
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.network import NetworkProbe
 from support.agent.certificates import Certificate
 from support.agent.loops import LIMIT, SECOND, Runs
-from support.agent.servers import Server, answering, silent
-from support.waiting import LIMIT_S
+from support.agent.servers import Server, answering, secured, silent
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
 
@@ -29,23 +27,6 @@ def certificate(tmp_path_factory):
 @pytest.fixture(scope="module")
 def another(tmp_path_factory):
     return Certificate(tmp_path_factory.mktemp("another"), "DNS:site.example")
-
-
-def secured(certificate, behave, names=None, shut=True):
-    """A behaviour inside TLS; ``names`` gathers the server names that clients tell."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate.file, certificate.key)
-    if names is not None:
-        context.sni_callback = lambda _connection, name, _context: names.append(name)
-
-    def shake_hands(connection, heard):
-        with context.wrap_socket(connection, server_side=True) as secure:
-            secure.settimeout(LIMIT_S)
-            behave(secure, heard)
-            if shut:
-                secure.unwrap()
-
-    return shake_hands
 
 
 def ask(loop, server, name="site.example", verify=False, ca="", timeout=LIMIT):

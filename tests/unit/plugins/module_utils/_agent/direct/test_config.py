@@ -112,6 +112,14 @@ def test_a_fault_of_the_whole_is_a_sentence(changes, sentence):
     assert faults(written(**changes))[0].startswith(sentence)
 
 
+def test_more_buckets_than_nft_can_take_are_refused():
+    services = [{**API, "name": f"s{number}", "port": 7000 + number, "buckets": 65536} for number in range(17)]
+    services = [{**each, "servers": ["192.0.2.1", "192.0.2.2"]} for each in services]
+    assert faults(written(services=services[:16])) == []
+    (fault,) = faults(written(services=services))
+    assert fault.startswith("services have 1,114,112 buckets together, and nft needs some 800 MB for 1,048,576: ")
+
+
 def test_two_services_of_one_place_are_refused():
     (fault,) = faults(written(services=[API, {**API, "name": "other"}]))
     assert fault.startswith("service api and service other both listen on 192.0.2.100 port 6443: ")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import other_holders
 from support.vrrp.fakes import BACK, FRONT, OTHER, SECOND, SIX, VIP, Host
 
 STRANGER, SECOND_STRANGER = "02:00:00:00:00:09", "02:00:00:00:00:0a"
@@ -26,6 +27,14 @@ def test_another_host_that_answers_is_logged_once_and_reported(host):
     host.network.answers[VIP] = [SECOND_STRANGER, STRANGER]
     host.let(60)
     assert host.says() == [f"front: another host has {VIP} as well ({STRANGER}, {SECOND_STRANGER}): take it off there"]
+
+
+def test_forged_replies_fill_neither_the_line_nor_the_report(host):
+    host.network.answers[VIP] = [f"02:00:00:00:{number // 256:02x}:{number % 256:02x}" for number in range(5000)]
+    host.network.answers["192.0.2.77"] = [STRANGER]  # nobody asked for it
+    host.let(60)
+    (found,) = host.report()["other_holders"]
+    assert len(found["macs"]) == other_holders.MAX_CLAIMS and len(host.daemon.other_holders._claims) == 1
 
 
 def test_its_end_is_logged(host):

@@ -36,6 +36,25 @@ def test_a_second_active_is_logged_once_and_the_program_is_told_again_at_each_of
     assert (host.state, host.report()["lower"]) == ("Active", 10)
 
 
+def test_a_storm_of_advertisements_is_a_call_each_second_and_one_after_the_last(host):
+    for _tenth in range(25):
+        host.hears(50, source=OTHER)
+        host.let(0.1)
+    assert [line for line in host.done() if line == TOLD] == [TOLD, TOLD, TOLD]
+    host.let(2)
+    assert [line for line in host.done() if line == TOLD] == [TOLD]
+    host.let(10)
+    assert [line for line in host.done() if line == TOLD] == []
+
+
+def test_a_router_that_has_yielded_meanwhile_is_told_nothing_more(host):
+    for _time in range(2):
+        host.hears(50, source=OTHER)
+    host.hears(200, source=OTHER)
+    host.let(2)
+    assert [line for line in host.done() if line.startswith("run")] == [TOLD, TOLD.replace("MASTER", "BACKUP")]
+
+
 def test_the_program_of_a_sync_group_is_told_again_as_well():
     groups = (Group("both", ("front", "back"), ("/bin/all",)), Group("others", ("other",), ("/bin/others",)))
     host = Host().start(NOTIFYING, BACK, groups=groups).activate()
@@ -97,3 +116,18 @@ def test_forged_sources_do_not_fill_the_memory_or_the_log():
         host.let(1)
     assert len(host.report()["rivals"]) == len(host.says()) == rivals.MAX_RIVALS
     assert OWN not in [rival["source"] for rival in host.report()["rivals"]]
+
+
+def test_forged_sources_that_come_and_go_fill_no_log_and_a_rival_that_stays_is_named_within_a_minute():
+    host = Host().start(FRONT._replace(peers=(OTHER, *(f"10.0.0.{number}" for number in range(100))))).activate()
+    for number in range(80):
+        for _time in range(rivals.FEWEST):
+            host.hears(50, source=f"10.0.0.{number}")
+        host.let(0.5)  # each is gone 3.1 s later
+    assert sum("is Active as well" in line for line in host.says()) == rivals.MAX_RIVALS
+    said = []
+    for _second in range(60):
+        host.hears(50, source=OTHER)
+        host.let(1)
+        said += [line for line in host.says() if "is Active as well" in line]
+    assert said == [FOUND]

@@ -247,7 +247,7 @@ def test_a_socket_receives_the_vrids_of_its_interface_and_family_also_after_a_re
     assert host.port() is port and port.vrids == {51, 78}
 
 
-def test_a_flood_of_wrong_messages_is_one_line_for_each_reason_whatever_they_look_like(host):
+def test_a_flood_of_wrong_messages_is_a_few_lines_for_each_reason_whatever_they_look_like(host):
     host.start(SECRET)
     host.done()
     for number in range(200):
@@ -255,7 +255,25 @@ def test_a_flood_of_wrong_messages_is_one_line_for_each_reason_whatever_they_loo
         host.hears(200, source, of=SECRET)
         host.hears(200, source, of=SECRET, mangle=lambda message, cut=number % 8: message[:cut])
     assert host.report()["discarded"]["peer"] == 200
-    assert len(host.says()) == 2  # "peer" and "length"
+    assert len(host.says()) == 2 * transport.MAX_SOURCES  # "peer" and "length"
+    host.let(120)
+    assert sum("have stopped" in line for line in host.says()) == 2 * transport.MAX_SOURCES
+
+
+def test_each_router_whose_messages_are_discarded_is_named_and_each_end_of_it(host):
+    host.start(SECRET._replace(peers=(OTHER, THIRD)))
+    host.done()
+    for _time in range(2):
+        host.hears(200, OTHER, of=SECRET, auth_pass=b"falsch")
+        host.hears(200, THIRD, of=SECRET, auth_pass=b"auch")
+    assert [line.split(" is discarded")[0] for line in host.says()] == [
+        f"front: a message from {OTHER}",
+        f"front: a message from {THIRD}",
+    ]
+    for _second in range(80):
+        host.hears(200, THIRD, of=SECRET, auth_pass=b"auch")
+        host.let(1)
+    assert host.says()[1:] == [f"front: such messages from {OTHER} have stopped (authentication)"]
 
 
 def test_a_fault_of_others_is_over_when_nothing_of_its_kind_has_come_for_a_minute(host):
@@ -270,7 +288,7 @@ def test_a_fault_of_others_is_over_when_nothing_of_its_kind_has_come_for_a_minut
     for _second in range(20):
         host.hears(200)
         host.let(1)
-    assert host.done() == ["says front: such messages have stopped (peer)"]
+    assert host.done() == [f"says front: such messages from {THIRD} have stopped (peer)"]
     host.hears(200, source=THIRD)
     assert len(host.says()) == 1
     assert host.report()["discarded"] == {"peer": 3}
@@ -296,7 +314,7 @@ def test_other_addresses_are_logged_once_and_never_discarded(host):
     for _second in range(80):
         host.hears(200)
         host.let(1)
-    assert host.done() == ["says front: such messages have stopped (addresses)"]
+    assert host.done() == [f"says front: such messages from {OTHER} have stopped (addresses)"]
 
 
 def test_two_neighbours_of_which_one_has_other_addresses_make_no_line_each_second(host):
@@ -358,4 +376,4 @@ def test_a_flood_of_forged_intervals_is_no_flood_of_log_lines(host):
     host.done()
     for centiseconds in range(1, 1000):
         host.hears(200, of=THREE, interval=centiseconds * SECOND // 100)
-    assert len(host.says()) == transport.MAX_FAULTS
+    assert len(host.says()) == transport.MAX_SOURCES

@@ -41,6 +41,13 @@ def test_the_plane_gets_the_direct_services_with_the_vips_of_their_servers_famil
     assert [(each["name"], each["bind"]) for each in found["services"]] == [("api", ["192.0.2.10", "192.0.2.11"])]
 
 
+def test_the_memory_that_a_plane_may_have_follows_its_services():
+    services = [{**API, "name": f"s{number}", "port": 7000 + number} for number in range(255)]
+    given = [plan(*services[:count]).members["lb1"].direct_memory for count in (1, 16, 64, 128, 255)]
+    assert given == [256, 256, 512, 1024, 2048]
+    assert plan(WEB).members["lb1"].direct_memory == 0
+
+
 def test_a_check_that_the_plane_shares_keeps_its_own_pace():
     given, proxied = (
         [service["check"] for service in plan(each, WEB).members["lb1"].balancer.services]

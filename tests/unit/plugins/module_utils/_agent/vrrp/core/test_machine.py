@@ -145,6 +145,7 @@ def test_a_resignation_starts_skew_time_only_once(preempt):
         0         start      -> Backup until 3609.375 | Initialize to Backup: start
         1000      hears 200  -> Backup until 4609.375
         1500      hears 0    -> Backup until 2109.375
+        2000      hears 0    -> Backup until 2109.375
         2109.375  timeout    -> Active until 3109.375 | send 100, add, announce, \
                                                         Backup to Active: no Advertisement was heard
         """,
