@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List
 
-from .proofs import without_chances
 from .settings import HOST
 
 Report = Dict[str, Any]
@@ -28,12 +27,10 @@ def faults(report: Report) -> List[str]:
 
 
 def paths(report: Report) -> List[str]:
-    """Return why the packets of clients do not get through to some servers, or would not if a bucket moved."""
-    found = [(service, each) for service in report["services"] for each in service["servers"]]
-    lost = [f"{service['name']}/{each['path_fault']}" for service, each in found if each["path_fault"]]
-    without = [
-        f"{service['name']}/{without_chances((service['bind'][0], service['port'], each['address']), each['name'])}"
-        for service, each in found
-        if each.get("second_chances") is False  # a plane that runs may be an older one
+    """Return why the packets of clients do not get through to some servers."""
+    return [
+        f"{service['name']}/{each['path_fault']}"
+        for service in report["services"]
+        for each in service["servers"]
+        if each["path_fault"]
     ]
-    return [*lost, *without]

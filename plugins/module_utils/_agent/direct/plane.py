@@ -130,6 +130,11 @@ class Plane:
         found = [self.prober.chances.given(key) for key in self._paths(service, server)]
         return False if False in found else None if None in found else True
 
+    def fault_of_chances(self, service: proxy.Service, server: proxy.Server) -> str:
+        """Return what is wrong with a server that gives no second chances; '' if that is not known."""
+        key = (service.bind[0], service.port, server.address)
+        return proofs.without_chances(key, server.name) if self.gives_chances(service, server) is False else ""
+
     # -- the paths
 
     def _paths(self, service: proxy.Service, server: proxy.Server) -> Dict[proofs.Key, proofs.Path]:
@@ -203,11 +208,10 @@ class Plane:
             self._log.cured(f"{service.name} paths", f"{service.name} has a path to a server again.")
 
     def _report_chances(self, service: proxy.Service, server: proxy.Server) -> None:
-        key, given = f"{service.name}/{server.name} second chances", self.gives_chances(service, server)
-        if given is False:
-            place = (service.bind[0], service.port, server.address)
-            self._log.fault(key, f"{service.name}/{proofs.without_chances(place, server.name)}")
-        elif given:
+        key, fault = f"{service.name}/{server.name} second chances", self.fault_of_chances(service, server)
+        if fault:
+            self._log.fault(key, f"{service.name}/{fault}")
+        elif self.gives_chances(service, server):
             self._log.cured(key, f"{service.name}/{server.name} hands on what it does not have again.")
 
     # -- the wait for first results
