@@ -12,7 +12,7 @@ import socket
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import buckets, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import buckets, rulesets, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
 from support.netns.direct import PORT, Lasting, behind_balancers
 from support.netns.direct import masters as masters_at
@@ -175,4 +175,4 @@ def test_nft_needs_less_memory_than_the_unit_has(tmp_path):
         command = ["ip", "netns", "exec", link.client.namespace, "nft", "-f", str(table)]
         _pid, status, used = os.wait4(subprocess.Popen(command).pid, 0)
     mebibytes = used.ru_maxrss / 1024
-    assert status == 0 and buckets.memory(0) / 2 < mebibytes < buckets.memory(64 * 4096) / 2
+    assert status == 0 and settings.memory(0) / 2 < mebibytes < settings.memory(64 * 4096) / 2

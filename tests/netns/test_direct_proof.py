@@ -203,3 +203,21 @@ def probe_port(vip):
             segment = segments.read(there.recv(256))
             if segment and segment.ends.destination == vip and segment.flags == segments.SYN:
                 return segment.ends.source_port
+
+
+@families
+def test_a_server_whose_table_is_flushed_is_named_by_its_balancers_and_serves_on(plane, cluster):
+    first, second, third = cluster.hosts
+    third.ip("addr", "add", cluster.on_lo, "dev", "lo")
+
+    def given():
+        return {each["name"]: each["second_chances"] for each in plane.servers()}
+
+    until(lambda: given() == dict.fromkeys(names(*cluster.hosts), True), lambda: f"{given()} {plane.log}")
+    lasting = Lasting(cluster)
+    first.output("nft", "flush", "ruleset")
+    until(lambda: given() == {first.name: False, second.name: True, third.name: True}, lambda: f"{given()} {plane.log}")
+    assert f"api/{first.name} hands nothing on for " in plane.log and lasting.lost() == {}
+    cluster.give_second_chances(cluster.servers(*cluster.hosts), [first])
+    until(lambda: given() == dict.fromkeys(names(*cluster.hosts), True), lambda: f"{given()} {plane.log}")
+    assert lasting.lost() == {}

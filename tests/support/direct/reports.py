@@ -17,6 +17,7 @@ UP = {
     "order": "ready",
     "owner": True,
     "proven": True,
+    "second_chances": True,
     "path_fault": None,
     "packets": 1234,
     "check": CHECK,

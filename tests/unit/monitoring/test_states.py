@@ -70,6 +70,11 @@ def pair(first=(), second=()):
     return "\n".join(announcing(f"{name}:9100", **dict(of)) for name, of in (("lb1", first), ("lb2", second)))
 
 
+SERVICE = DIRECT["services"][0]
+FLUSHED = {
+    **DIRECT,
+    "services": [{**SERVICE, "servers": [{**each, "second_chances": False} for each in SERVICE["servers"][:1]]}],
+}
 LB1, LB2 = {"instance": "lb1:9100"}, {"instance": "lb2:9100"}
 DERIVED = {
     "exporter_stopped": HEALTHY.replace(of_member(HEALTHY, "lb1:9100"), ""),
@@ -77,6 +82,7 @@ DERIVED = {
     "last_one_silent": of_member(RECORDED["haproxy_stopped"], "lb2:9100"),
     "writer_hangs": HEALTHY,
     "direct": reported(direct.prometheus(DIRECT)),
+    "direct_server_flushed": reported(direct.prometheus(FLUSHED)),
     "direct_flushed": reported(direct.prometheus({**DIRECT, "table": {**DIRECT["table"], "in_force": False}})),
 }
 OFF = {"on_lo": False}
@@ -140,6 +146,7 @@ EXPECTED = {
     "bgp_one_silent": {"MetricsAbsent": [LB1]},
     "bgp_all_silent": {"NotAnnounced": [FRONT], "MetricsAbsent": [LB1, LB2]},
     "direct": {"FewServers": FEW},
+    "direct_server_flushed": {"NoSecondChances": [{"service": "api", "server": "a", **LB1}]},
     "direct_flushed": {"FewServers": FEW, "Direct": [LB1]},
 }
 FROZEN = {"writer_hangs": "lb1:9100"}  # whose file is there and no longer written

@@ -23,7 +23,6 @@ from typing import List, NamedTuple, Sequence, Tuple
 
 FEWEST, MOST = 4096, 65_536
 MOST_IN_ALL = 1 << 20  # of all services: nft then needs 800 MB
-LEAST_MEMORY, PER_BUCKET = 256, 1.5  # MiB of a plane, and KiB for each bucket: 0.75 of nft, as measured, and its own
 PER_SERVER = 512  # by chance a server's share then differs by some 4 % from its due
 MOST_SERVERS = MOST // PER_SERVER
 RANGE = 1 << 32
@@ -60,14 +59,6 @@ def size(count: int) -> int:
     second server would know them. With more servers than that the shares only become less even.
     """
     return min(MOST, max(FEWEST, 1 << (count * PER_SERVER - 1).bit_length()))
-
-
-def memory(count: int) -> int:
-    """Return how many MiB a plane with so many buckets in all may need, in steps, so that it seldom changes."""
-    needed = LEAST_MEMORY
-    while needed < LEAST_MEMORY // 2 + count * PER_BUCKET / 1024:
-        needed *= 2
-    return needed
 
 
 def table(servers: Sequence[Server], count: int) -> List[Bucket]:

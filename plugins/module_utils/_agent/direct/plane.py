@@ -125,6 +125,16 @@ class Plane:
         sentences = (proofs.sentence(path, key, server.name, self.settings.interface) for key, path in found)
         return next(filter(None, sentences), "")
 
+    def gives_chances(self, service: proxy.Service, server: proxy.Server) -> Optional[bool]:
+        """Whether a server gives second chances for each VIP of its service; None if that is not known."""
+        found = [self.prober.chances.given(key) for key in self._paths(service, server)]
+        return False if False in found else None if None in found else True
+
+    def fault_of_chances(self, service: proxy.Service, server: proxy.Server) -> str:
+        """Return what is wrong with a server that gives no second chances; '' if that is not known."""
+        key = (service.bind[0], service.port, server.address)
+        return proofs.without_chances(key, server.name) if self.gives_chances(service, server) is False else ""
+
     # -- the paths
 
     def _paths(self, service: proxy.Service, server: proxy.Server) -> Dict[proofs.Key, proofs.Path]:
@@ -191,10 +201,18 @@ class Plane:
                 self._log.fault(key, f"{service.name}/{fault} Until then it gets no connections of this plane.")
             elif self.is_proven(service, server):
                 self._log.cured(key, f"{service.name}/{server.name} answers for the VIP.")
+            self._report_chances(service, server)
         if self.owners.get(service.name) and self.health.usable(service.name) and not self.usable(service):
             self._log.fault(f"{service.name} paths", f"{service.name} has no path to a server: the last table stays.")
         else:
             self._log.cured(f"{service.name} paths", f"{service.name} has a path to a server again.")
+
+    def _report_chances(self, service: proxy.Service, server: proxy.Server) -> None:
+        key, fault = f"{service.name}/{server.name} second chances", self.fault_of_chances(service, server)
+        if fault:
+            self._log.fault(key, f"{service.name}/{fault}")
+        elif self.gives_chances(service, server):
+            self._log.cured(key, f"{service.name}/{server.name} hands on what it does not have again.")
 
     # -- the wait for first results
 

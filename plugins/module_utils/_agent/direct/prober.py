@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 from ..net import segments
 from ..net.netlink import Link
 from ..runtime.loop import MILLION, Loop, Timer
-from .proofs import NO_SOURCE, SILENT, TRAFFIC_CLASS, Key, Path, Target, judge, outcome_of
+from .proofs import ANSWERED, NO_SOURCE, SILENT, TRAFFIC_CLASS, Key, Path, Target, judge, outcome_of
+from .second_chances import SecondChances
 
 INTERVAL = MILLION // 2  # between the probes of a path; a server without the VIP drops what its clients send until then
 LATE = INTERVAL // 5  # a process that is later than that stood still, and the answers perhaps, too
@@ -24,6 +25,7 @@ class Probe(NamedTuple):
     """
 
     target: Target
+    ends: segments.Ends
     syn: bytes
     reset: bytes
     expected: int
@@ -45,6 +47,7 @@ class Prober:
         self._due = 0  # when that is to judge
         self._news = False  # that ``changed`` has not been told
         self.paths: Dict[Key, Path] = {}
+        self.chances = SecondChances(loop, wire)
         for descriptor in wire.descriptors():
             loop.watch(descriptor, self._receive)
 
@@ -55,6 +58,7 @@ class Prober:
         else:
             self._wire.use(link)
             self.paths = {key: self.paths.get(key, Path()) for key in targets}
+            self.chances.keep(targets)
         for key in [key for key, probe in self._probes.items() if targets.get(key) != probe.target]:
             self._forget(key)
         for key, target in targets.items():
@@ -80,11 +84,11 @@ class Prober:
         expected = random.randrange(NUMBERS)
         while expected in self._keys:
             expected = random.randrange(NUMBERS)
-        if not target.source:
-            return Probe(target, b"", b"", expected)
         ends = segments.Ends(target.source, self._wire.port, key[0], key[1])
+        if not target.source:
+            return Probe(target, ends, b"", b"", expected)
         syn = segments.write(ends, segments.SYN, (expected - 1) % NUMBERS, TRAFFIC_CLASS)
-        return Probe(target, syn, segments.write(ends, segments.RST, expected, TRAFFIC_CLASS), expected)
+        return Probe(target, ends, syn, segments.write(ends, segments.RST, expected, TRAFFIC_CLASS), expected)
 
     def _send(self, key: Key, now: int) -> None:
         probe = self._probes[key]
@@ -110,6 +114,8 @@ class Prober:
             key = self._keys.get(segment.acknowledged)
             if key and key[0] == segment.ends.source:
                 self._take(key, outcome_of(segment, mac, self._probes[key].target), mac)
+            elif not key:
+                self.chances.take(segment)
         self._tell()
 
     def _take(self, key: Key, outcome: str, mac: str) -> None:
@@ -119,6 +125,8 @@ class Prober:
         self._reset(self._probes[key], mac)
         if self._sent.pop(key, None) is not None:
             self._judge(key, outcome)
+        if outcome == ANSWERED:  # and the connection is reset, so what follows is of none
+            self._news |= self.chances.ask(key, self._probes[key].ends, mac)
 
     def _tick(self) -> None:
         """Judge the probes that have waited long enough, and send the next ones."""

@@ -19,6 +19,7 @@ from .rulesets import SECOND_CHANCE
 FALL = 2  # so many probes in a row without an answer: one packet may be lost
 # A server that is a balancer, too, would hand the SYN on to another one, which would answer in its place.
 TRAFFIC_CLASS = int(SECOND_CHANCE, 16) << 2
+ECN = 0b11  # the bits of it that are ECN's; all of them are CE, as of a packet that is returned
 
 ESTABLISHING = segments.SYN | segments.ACK
 
@@ -80,6 +81,14 @@ def sentence(path: Path, key: Key, server: str, interface: str) -> str:
     if path.proven or not path.judged:
         return ""
     return SENTENCES[path.outcome].format(server=server, place=text.place(*key[:2]), interface=interface)
+
+
+def without_chances(key: Key, server: str) -> str:
+    """Return what is wrong with a server that gives no second chances."""
+    return (
+        f"{server} hands nothing on for {text.place(*key[:2])}, so connections whose server changes are lost: run the "
+        "role direct_server on it."
+    )
 
 
 def source_of(server: str, addresses: Iterable[Address], vips: Collection[str]) -> str:

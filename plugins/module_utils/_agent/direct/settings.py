@@ -12,6 +12,7 @@ from .buckets import FEWEST
 MILLION = 1_000_000
 SERVERS, HOST = "servers", "host"
 STATUS_SOCKET = "/run/onprem-lb-direct/status.sock"
+LEAST_MEMORY, PER_BUCKET = 256, 1.5  # MiB of a plane, and KiB for each bucket: 0.75 of nft, as measured, and its own
 
 
 class Service(NamedTuple):
@@ -32,3 +33,11 @@ class Settings(NamedTuple):
     stop_pause: int = MILLION  # from the 1 in the down_file to the removal of the table
     nft: str = "/usr/sbin/nft"
     status_socket: str = STATUS_SOCKET
+
+
+def memory(count: int) -> int:
+    """Return how many MiB a plane with so many buckets in all may need, in steps, so that it seldom changes."""
+    needed = LEAST_MEMORY
+    while needed < LEAST_MEMORY // 2 + count * PER_BUCKET / 1024:
+        needed *= 2
+    return needed

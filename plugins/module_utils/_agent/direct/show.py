@@ -117,6 +117,11 @@ def _states(report: Report) -> Iterable[Sample]:
     ]
 
 
+def _chances(report: Report) -> Iterable[Sample]:
+    found = _servers(lambda server: server["second_chances"])(report)
+    return [(labels, given) for labels, given in found if given is not None]
+
+
 METRICS = (
     *PROCESS,
     Metric("up", "Whether VRRP is told that the VIP may be here.", of_report(lambda r: r["up"])),
@@ -133,5 +138,6 @@ METRICS = (
     Metric("server_owner", "Whether a server gets new connections.", _servers(lambda s: s["owner"])),
     Metric("server_mac_known", "Whether its MAC address is known.", _servers(lambda s: bool(s["mac"]))),
     Metric("server_path_proven", "Whether it is known to answer for the VIPs.", _servers(lambda s: s["proven"])),
+    Metric("server_second_chances", "Whether it hands on what it does not have.", _chances),
     Metric("server_packets_total", "Packets that it got through this balancer.", _servers(lambda s: s["packets"])),
 )

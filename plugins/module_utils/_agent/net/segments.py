@@ -44,11 +44,13 @@ class Segment(NamedTuple):
     ends: Ends
     flags: int
     acknowledged: int
+    sequence: int = 0
+    traffic_class: int = 0
 
 
-def write(ends: Ends, flags: int, sequence: int, traffic_class: int) -> bytes:
-    """Return a segment that acknowledges nothing, in an IP packet."""
-    tcp = _TCP.pack(ends.source_port, ends.destination_port, sequence, 0, _WORDS, flags, WINDOW, 0, 0)
+def write(ends: Ends, flags: int, sequence: int, traffic_class: int, acknowledged: int = 0) -> bytes:
+    """Return a segment in an IP packet."""
+    tcp = _TCP.pack(ends.source_port, ends.destination_port, sequence, acknowledged, _WORDS, flags, WINDOW, 0, 0)
     addresses = _packed(ends.source) + _packed(ends.destination)
     tcp = _with_checksum(tcp, 16, addresses + struct.pack("!II", len(tcp), socket.IPPROTO_TCP))
     if ":" in ends.source:
@@ -63,15 +65,18 @@ def read(packet: bytes) -> Optional[Segment]:
     version = packet[0] >> 4 if packet else 0
     if version == 4 and len(packet) >= _IPV4.size and packet[9] == socket.IPPROTO_TCP:
         start, family, addresses = (packet[0] & 0x0F) * 4, socket.AF_INET, (packet[12:16], packet[16:20])
+        traffic_class = packet[1]
     elif version == 6 and len(packet) >= _IPV6.size and packet[6] == socket.IPPROTO_TCP:
         start, family, addresses = _IPV6.size, socket.AF_INET6, (packet[8:24], packet[24:40])
+        traffic_class = int.from_bytes(packet[:2], "big") >> 4 & 0xFF
     else:
         return None
     if len(packet) < start + _TCP.size:
         return None
-    source_port, destination_port, _sequence, acknowledged, _offset, flags = _TCP.unpack_from(packet, start)[:6]
+    source_port, destination_port, sequence, acknowledged, _offset, flags = _TCP.unpack_from(packet, start)[:6]
     source, destination = (socket.inet_ntop(family, address) for address in addresses)
-    return Segment(Ends(source, source_port, destination, destination_port), flags, acknowledged)
+    ends = Ends(source, source_port, destination, destination_port)
+    return Segment(ends, flags, acknowledged, sequence, traffic_class)
 
 
 def to_port(version: int, port: int) -> List[Step]:

@@ -14,8 +14,7 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults
-from ..._agent.direct import buckets
-from ..._agent.direct.settings import Settings
+from ..._agent.direct import settings as plane
 from ..._shared import engines, events, paths
 from ..members.hosts import Member
 from ..members.subnets import Placement
@@ -28,7 +27,7 @@ NEW_CONNECTIONS = {DIRECT: "servers", DRAINING: "host"}
 DOWN = "direct_down"  # the track file that the plane writes
 UNIT = paths.PLANE
 CONFIG = paths.PLANE_CONFIG
-DOWN_FILE = Settings._field_defaults["down_file"]
+DOWN_FILE = plane.Settings._field_defaults["down_file"]
 LONGEST_PAUSE = 60  # seconds, in the plane's configuration
 LOWEST = 1  # of the priorities
 
@@ -91,7 +90,7 @@ class Direct(NamedTuple):
     @property
     def memory(self) -> int:
         """How many MiB a plane may need."""
-        return buckets.memory(sum(service.get("buckets", buckets.FEWEST) for service in self.services))
+        return plane.memory(sum(service.get("buckets", plane.FEWEST) for service in self.services))
 
     def server(self, name: str) -> Dict[str, Any]:
         """Return what the role `direct_server` is called with on a member; nothing where that is no server."""

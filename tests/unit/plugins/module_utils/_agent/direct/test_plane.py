@@ -49,6 +49,8 @@ class Prober:
 
     def __init__(self):
         self.paths, self.outcomes, self.targets = {}, {}, {}
+        self.chances, self.given = self, (lambda key: self.gives.get(key[2]))
+        self.gives = {}  # by the server's address: whether it gives second chances
 
     def want(self, _link, targets):
         self.targets = targets
@@ -273,6 +275,21 @@ def test_this_host_needs_no_proof_of_itself(case):
     assert {key[2] for key in case.prober.targets} == {B, C}
     assert "02:00:00:00:00:99" not in case.owners()
     assert case.plane.owners["api"] == {A, B, C}
+
+
+def test_a_server_without_second_chances_is_named_until_it_gives_them_and_serves_all_the_while(judged):
+    judged.prober.gives = {A: True, B: False}
+    judged.plane.update()
+    services = {each["name"]: each for each in report.build(judged.plane, Packets(), True)["services"]}
+    assert [each["second_chances"] for each in services["api"]["servers"]] == [True, False, None]
+    assert judged.faults["api/b second chances"].startswith("api/b hands nothing on for 192.0.2.100:6443, so ")
+    assert judged.owners() == {A, B, C}
+    judged.prober.gives[B] = None  # which is no cure
+    judged.plane.update()
+    assert "api/b second chances" in judged.faults
+    judged.prober.gives[B] = True
+    judged.plane.update()
+    assert "api/b second chances" not in judged.faults
 
 
 def test_who_is_asked_and_from_where(judged):

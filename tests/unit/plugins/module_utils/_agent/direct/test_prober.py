@@ -36,7 +36,7 @@ class Case(Time):
             [],
             [],
         )
-        self.changes, self.closed = 0, False
+        self.changes, self.closed, self.questions = 0, False, []
         self.prober = Prober(self, self, self.count)
 
     def count(self):
@@ -59,6 +59,9 @@ class Case(Time):
 
     def send(self, packet, mac):
         segment, sequence = segments.read(packet), int.from_bytes(packet[24:28], "big")
+        if segment.flags == ACK:
+            self.questions.append((segment.ends, mac, self.sent[-1][0]))
+            return
         self.sent.append((segment.flags, sequence, mac))
         if segment.flags == SYN and self.answers.get(mac):
             self.waiting.append((self.answer(segment.ends, sequence, self.answers[mac]), mac))
@@ -122,6 +125,14 @@ def test_no_server_is_silent_while_this_process_or_the_whole_machine_stands_stil
         proven.advance(0)
     proven.arrives()
     assert proven.states() == {A: True, B: True} and proven.changes == 1
+
+
+def test_who_answers_is_asked_for_second_chances_once_its_connection_is_reset(proven):
+    ends = segments.Ends("192.0.2.9", OWN_PORT, VIP, PORT)
+    assert proven.questions == [(ends, mac, RST) for mac in MACS.values() for _segment in range(2)]
+    proven.answers.clear()
+    proven.rounds(20)
+    assert len(proven.questions) == 4
 
 
 def test_silence_proves_nothing_and_leaves_no_half_of_a_connection(case):

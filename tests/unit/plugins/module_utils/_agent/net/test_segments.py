@@ -34,7 +34,8 @@ def folded(data):
 @families
 @pytest.mark.parametrize("flags", [SYN, RST, SYN | ACK])
 def test_what_is_written_is_read(family, flags):
-    assert segments.read(packet(family, flags)) == Segment(ENDS[family], flags, 0)
+    written = segments.write(ENDS[family], flags, 5, 0xEF, 7)
+    assert segments.read(written) == Segment(ENDS[family], flags, 7, 5, 0xEF)
 
 
 @families

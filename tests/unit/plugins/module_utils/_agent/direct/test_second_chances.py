@@ -1,0 +1,103 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the answers of a server say of its second chances. The test plays the server."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.proofs import FALL, TRAFFIC_CLASS
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.second_chances import INTERVAL, SecondChances
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
+from ansible_collections.onprem.lb.plugins.module_utils._agent.net.segments import ACK, RST, Ends
+from support.agent.loops import Time
+
+KEY, OTHER = ("192.0.2.100", 6443, "192.0.2.1"), ("192.0.2.100", 6443, "192.0.2.2")
+ENDS, MAC = Ends("192.0.2.9", 40001, *KEY[:2]), "02:00:00:00:00:01"
+# By what a server does: the traffic class of its answer to a segment with this one; None if there is no answer.
+HANDS_ON = lambda traffic_class: traffic_class | TRAFFIC_CLASS  # noqa: E731
+HAS_LOST_ITS_TABLE = lambda traffic_class: traffic_class  # noqa: E731
+ANSWERS_WITHOUT_A_CLASS = lambda _traffic_class: 0  # noqa: E731
+DROPS = lambda _traffic_class: None  # noqa: E731
+
+
+class Case(Time):
+    def __init__(self):
+        super().__init__()
+        self.sent = []
+        self.chances = SecondChances(self, self)
+
+    def send(self, packet, mac):
+        self.sent.append((segments.read(packet), mac))
+
+    def round(self, does, key=KEY):
+        """Ask once, and have the server answer; return what is known of it then."""
+        self.advance(INTERVAL)
+        del self.sent[:]
+        self.chances.ask(key, ENDS, MAC)
+        for asked, _mac in self.sent:
+            traffic_class = does(asked.traffic_class)
+            if traffic_class is not None:
+                ends = Ends(ENDS.destination, ENDS.destination_port, ENDS.source, ENDS.source_port)
+                self.chances.take(segments.Segment(ends, RST, 0, asked.acknowledged, traffic_class))
+        return self.chances.given(key)
+
+    def rounds(self, does, count=FALL + 1):
+        return [self.round(does) for _each in range(count)]
+
+
+@pytest.fixture
+def case():
+    return Case()
+
+
+def test_two_segments_of_no_connection_are_sent_of_which_one_has_the_mark_of_one_that_is_returned(case):
+    case.round(DROPS)
+    (marked, _mac), (plain, mac) = case.sent
+    assert (marked.flags, plain.flags, mac) == (ACK, ACK, MAC) and marked.acknowledged != plain.acknowledged
+    assert (marked.traffic_class, plain.traffic_class) == (TRAFFIC_CLASS | 3, 0)
+
+
+@pytest.mark.parametrize(
+    "does, given",
+    [(HANDS_ON, True), (HAS_LOST_ITS_TABLE, False), (ANSWERS_WITHOUT_A_CLASS, None), (DROPS, None)],
+)
+def test_what_a_server_does_is_known_from_its_answers_or_not_at_all(case, does, given):
+    assert case.rounds(does)[-1] is given
+
+
+def test_one_lost_packet_is_no_lost_table(case):
+    assert case.rounds(HANDS_ON)[-1] is True
+    assert case.round(HAS_LOST_ITS_TABLE) is True
+    assert case.rounds(HANDS_ON)[-1] is True
+
+
+def test_a_table_that_is_back_is_known_at_the_next_question(case):
+    assert case.rounds(HAS_LOST_ITS_TABLE)[-1] is False
+    assert case.rounds(HANDS_ON, 2) == [False, True]
+
+
+def test_a_server_that_says_nothing_any_more_is_not_known(case):
+    assert case.rounds(HANDS_ON)[-1] is True
+    assert case.rounds(DROPS, FALL + 2)[-1] is None
+
+
+def test_nobody_is_asked_more_often_than_every_interval_and_a_change_is_said_once(case):
+    assert [case.chances.ask(KEY, ENDS, MAC) for _each in range(3)] == [False] * 3 and len(case.sent) == 2
+    case.round(HANDS_ON)
+    case.advance(INTERVAL)
+    assert [case.chances.ask(KEY, ENDS, MAC) for _each in range(2)] == [True, False]
+
+
+def test_an_answer_of_another_vip_or_a_late_one_or_no_reset_counts_for_nothing(case):
+    case.advance(INTERVAL)
+    case.chances.ask(KEY, ENDS, MAC)
+    ends = Ends(ENDS.destination, ENDS.destination_port, ENDS.source, ENDS.source_port)
+    for asked, _mac in list(case.sent):
+        for wrong in (ends._replace(source="192.0.2.101"), ends):
+            flags = RST if wrong != ends else RST | ACK
+            case.chances.take(segments.Segment(wrong, flags, 0, asked.acknowledged, TRAFFIC_CLASS))
+    assert case.rounds(DROPS)[-1] is None
+    case.chances.keep([OTHER])
+    case.chances.take(segments.Segment(ends, RST, 0, case.sent[-1][0].acknowledged, TRAFFIC_CLASS))
+    assert case.chances.given(KEY) is None
