@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     instances,
     playbooks,
     services,
+    tls_content,
     variables,
     wanted,
 )
@@ -70,7 +71,7 @@ def _about(name, host, handed, replaces):
     :param replaces: the programs that go, whose listeners are no conflict
     """
     listeners = [each for each in host["listeners"] if each["program"] not in replaces]
-    own = {key: handed[key] for key in (*model_handed.FOR_THE_MODEL, "asking") if key in handed}
+    own = {key: handed[key] for key in (*model_handed.FOR_THE_MODEL, "asking", "contents") if key in handed}
     return {"listeners": listeners, "host": name, "addresses": host["addresses"], **own}
 
 
@@ -179,6 +180,7 @@ class FilterModule:
             "playbook_variables": playbooks.variables,
             "role_options": specs.role_options,
             "role_template": role_template,
+            "services_to_read": tls_content.to_read,
             "unfit_faults": variables.unfit_faults,
             "unknown_variables": unknown_variables,
         }

@@ -91,6 +91,13 @@ options:
     type: list
     elements: path
     default: []
+  unnamed:
+    description:
+      - Folders with certificates that this collection has written. Those that none of O(files) is, or names, go.
+      - They are known by their names, which have the checksums of their texts. Others stay.
+    type: list
+    elements: path
+    default: []
   folders:
     description: Folders to delete with all that they contain, after O(files).
     type: list
@@ -227,6 +234,7 @@ def main():
             "files": {"type": "list", "elements": "dict", "required": True, "options": FILE},
             "set_aside": {"type": "list", "elements": "path", "default": []},
             "put_back": {"type": "list", "elements": "path", "default": []},
+            "unnamed": {"type": "list", "elements": "path", "default": []},
             "folders": {"type": "list", "elements": "path", "default": []},
             "units": {"type": "list", "elements": "dict", "default": [], "options": UNIT},
             "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},

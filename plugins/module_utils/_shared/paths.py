@@ -32,6 +32,7 @@ STATES = f"{STATE}/states"  # to which it can return
 FOLLOW_STATE = "/var/lib/onprem-lb-follow"
 PACKAGES = "/etc/onprem-lb-packages.json"  # those that this collection has installed
 SYSCTL = "/etc/sysctl.d/90-onprem-lb.conf"
+CERTIFICATES = "/etc/onprem-lb-certificates"  # those whose text is in the inventory
 DEFAULTS = {program: CONFIGS[unit] for program, unit in zip((HAPROXY, KEEPALIVED), UNITS[NATIVE])}
 
 

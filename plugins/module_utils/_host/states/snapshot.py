@@ -34,6 +34,7 @@ OWN_FILES = (
     *NAMES,
     paths.SYSCTL,
     "/etc/onprem-lb/*",
+    f"{paths.CERTIFICATES}/*.pem",
     "/etc/onprem-lb-agent/*",
     "/etc/onprem-lb-follow/*",
     "/etc/onprem-lb-direct/*",
