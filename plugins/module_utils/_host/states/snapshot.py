@@ -48,6 +48,7 @@ WATCHED_UNITS = (
     UNITS[NATIVE].balancer,
     UNITS[AGENT].balancer,
     paths.WATCH,
+    paths.RENEWAL,
     paths.GUARD,
     paths.FOLLOWING,
     paths.SERVER,
