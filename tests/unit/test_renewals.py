@@ -131,7 +131,7 @@ def test_no_request_fails_while_texts_of_the_inventory_are_renewed(tmp_path, mon
     def wanted(text, before, served):
         moved, path = given(text)
         cfg = {"path": str(served.config), "content": before.replace(first, path), "mode": "0644", "check": "haproxy"}
-        return {"files": [*moved, cfg], "unnamed": [str(tmp_path / "certificates")]}
+        return {"files": [*moved, cfg], "unnamed_certificates": True}
 
     texts = [certificate_text(f"renewed{number}") for number in range(RENEWALS)]
     own, first = given(texts[0])

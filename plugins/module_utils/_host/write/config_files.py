@@ -110,7 +110,7 @@ def _pending(wanted: Mapping[str, Any]) -> List[files.Change]:
     """Return what becomes of the files, in this order: a file that goes makes room for the one that it had replaced."""
     written = files.changes(wanted["files"])
     gone = [change.path for change in written if change.after is None]
-    left = unnamed.changes(wanted["unnamed"], wanted["files"])
+    left = unnamed.changes(wanted["files"]) if wanted["unnamed_certificates"] else []
     return [*files.set_aside(wanted["set_aside"]), *written, *files.put_back(wanted["put_back"], gone), *left]
 
 

@@ -13,22 +13,22 @@ import os
 import re
 from typing import Any, Iterable, List, Mapping
 
+from ..._shared import paths
 from . import files
 
 OWN = re.compile(r".+-(?P<checksum>[0-9a-f]{16})\.pem")
 MODE = 0o600
 
 
-def changes(folders: Iterable[str], wanted: Iterable[Mapping[str, Any]]) -> List[files.Change]:
+def changes(wanted: Iterable[Mapping[str, Any]]) -> List[files.Change]:
     """Return the changes that delete them.
 
     :param wanted: the files of a run, as `config_files` takes them
     """
     texts = [text for item in wanted if item["state"] == "present" for text in (item["path"], item["content"])]
-    own = [path for folder in folders for path in _own(folder)]
     return [
         files.Change(path, files.on_disk(path)[0], None, MODE, "none", shown=False)
-        for path in own
+        for path in _own(paths.CERTIFICATES)
         if not any(path in text for text in texts)
     ]
 

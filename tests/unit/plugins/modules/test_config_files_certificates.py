@@ -43,7 +43,7 @@ def wanted(config, folder, *texts, rest=""):
     ssl = f"ssl {crts}" if crts else ""
     cfg = f"defaults\n  timeout client 1s\nfrontend web\n  mode tcp\n  bind 127.0.0.1:1 {ssl}\n{rest}"
     own = [{"path": str(named(folder, text)), "content": text, "mode": "0600", "diff": False} for text in texts]
-    return {"files": [*own, {"path": str(config), "content": cfg, "check": "haproxy"}], "unnamed": [str(folder)]}
+    return {"files": [*own, {"path": str(config), "content": cfg, "check": "haproxy"}], "unnamed_certificates": True}
 
 
 @pytest.mark.parametrize("check", [True, False])
