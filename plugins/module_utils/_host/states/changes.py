@@ -55,12 +55,17 @@ def of_files(now: Snapshot, then: Snapshot) -> FileChanges:
     gone = [
         path for path in gone if not _is_shown(path, [after[each] for each in now.configs.values() if each in after])
     ]
-    return FileChanges([file for path, file in after.items() if before.get(path) != file], gone)
+    changed = [file for path, file in after.items() if before.get(path) != file]
+    return FileChanges(sorted(changed, key=lambda file: not _is_certificate(file.path)), gone)  # before what names them
 
 
 def _is_shown(path: str, configs: Sequence[File]) -> bool:
     """Whether a file is a certificate that a configuration names."""
-    return path.startswith(f"{paths.CERTIFICATES}/") and any(path.encode() in each.content for each in configs)
+    return _is_certificate(path) and any(path.encode() in each.content for each in configs)
+
+
+def _is_certificate(path: str) -> bool:
+    return path.startswith(f"{paths.CERTIFICATES}/")
 
 
 def keeps_names(now: Snapshot, then: Snapshot) -> bool:

@@ -143,3 +143,10 @@ def test_a_return_keeps_the_certificate_that_a_configuration_of_somebody_else_na
     now = native()._replace(files=[*others, edited, pem])
     assert changes.of_files(now, native()).delete == [path]
     assert changes.of_files(now, native()._replace(files=[*others, edited])).delete == []
+
+
+def test_a_return_writes_a_certificate_before_the_configuration_that_names_it():
+    path = "/etc/onprem-lb-certificates/web-0123456789abcdef.pem"
+    then = native()._replace(files=[*native().files, snapshot.File(path, 0o600, 0, 0, content=b"x")])
+    now = native()._replace(files=[])
+    assert changes.of_files(now, then).paths[0] == path
