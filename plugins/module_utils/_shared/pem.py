@@ -42,7 +42,9 @@ def mismatch(path: str, keys: str, named: str) -> Optional[str]:
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             return f"the private key in {named} belongs to another certificate."
-        return f"OpenSSL refuses it or its private key: {str(error.reason or error).lower().replace('_', ' ')}."
+        if not error.reason or error.reason == "PEM_LIB":
+            return "OpenSSL cannot read it or its private key: keep each line of PEM as it was issued."
+        return f"OpenSSL refuses it or its private key: {error.reason.lower().replace('_', ' ')}."
     return None
 
 

@@ -25,6 +25,7 @@ WEB, SHOP = certificate_text(), certificate_text("shop")
 CHAIN, KEY = (f"-----BEGIN {part}" for part in WEB.split("-----BEGIN ")[1:])
 OTHERS_KEY = f"-----BEGIN {SHOP.split('-----BEGIN ')[2]}"
 NOT_LEGIBLE = CHAIN.replace("MII", "XXX", 1) + KEY
+UNREADABLE = "OpenSSL cannot read it or its private key: keep each line of PEM as it was issued."
 PLACE = "haproxy_services[0] (web).tls"
 SECRET = KEY.splitlines()[1]
 
@@ -47,7 +48,9 @@ def faults(given):
         (CHAIN, "a secret (text): there is no private key in it (PEM)."),
         (WEB.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"), "a secret (text): its private key is encrypted"),
         (CHAIN + OTHERS_KEY, "a secret (text): the private key in it belongs to another certificate."),
-        (NOT_LEGIBLE, "a secret (text): OpenSSL refuses it or its private key: "),
+        (NOT_LEGIBLE, f"a secret (text): {UNREADABLE}"),
+        (WEB.replace("\n", " "), f"a secret (text): {UNREADABLE}"),
+        (f"'{WEB}", f"a secret (text): {UNREADABLE}"),
         (f"{WEB}\0", "a secret (text): there is a character that no file can have"),
         (f"\ud800{WEB}", "a secret (text): there is a character that no file can have"),
         (5, "a secret (a number): the text of a certificate, its chain and its private key is required (PEM)."),
