@@ -32,7 +32,7 @@ def contents(value: Any) -> Checked:
             return None, wrong if len(texts) == 1 else f"in text {at + 1} of {len(texts)}, {wrong}"
     found = [_normal(text) for text in texts]
     if len({*found}) < len(found):
-        return None, "a text is there twice: give each once."
+        return None, "a certificate is there twice: give each once."
     return found, None
 
 

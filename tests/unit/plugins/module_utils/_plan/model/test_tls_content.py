@@ -57,8 +57,8 @@ def faults(given):
         ({"pem": WEB}, "a secret (a mapping): the text of a certificate"),
         ([WEB, None], "a secret (a list): in text 2 of 2, the text of a certificate"),
         ([WEB, CHAIN], "a secret (a list): in text 2 of 2, there is no private key in it (PEM)."),
-        ([WEB, WEB], "a secret (a list): a text is there twice: give each once."),
-        ([WEB, f"\n{WEB.strip()}"], "a secret (a list): a text is there twice: give each once."),
+        ([WEB, WEB], "a secret (a list): a certificate is there twice: give each once."),
+        ([WEB, f"\n{WEB.strip()}"], "a secret (a list): a certificate is there twice: give each once."),
     ],
 )
 def test_a_text_that_haproxy_could_not_show_is_refused_in_one_sentence_without_it(content, sentence):
@@ -156,5 +156,5 @@ def test_a_forecast_says_that_a_text_has_expired(monkeypatch):
 
 
 def test_the_agent_names_the_other_engine():
-    (fault, *_) = _pair.plan(pair(services=[service(WEB)], engine="agent")).faults
+    fault, *_others = _pair.plan(pair(services=[service(WEB)], engine="agent")).faults
     assert "(web).tls is set, and the agent relays TLS as it comes" in fault
