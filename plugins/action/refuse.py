@@ -92,18 +92,10 @@ def of_variables(known: Dict[str, Any], evaluate: Any) -> List[str]:
         if not name.startswith(OWN) and not components.knows(name):
             continue
         try:
-            given[name] = opened(evaluated(known[name], evaluate))
+            given[name] = evaluated(known[name], evaluate)
         except AnsibleError as error:
             found.append(unevaluable(name, error, known[name]))
     return found + components.faults(given)
-
-
-def opened(value: Any) -> Any:
-    """Return a value, that of a vault as a text: ansible-core before 2.19 opens one at its first use.
-
-    :raises AnsibleError: if it cannot be opened
-    """
-    return str(value) if type(value).__name__ == "AnsibleVaultEncryptedUnicode" else value
 
 
 def unevaluable(name: str, error: BaseException, template: Any) -> str:

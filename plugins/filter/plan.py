@@ -38,7 +38,13 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import drill_records, handed, tags, wanted
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
+    drill_records,
+    handed,
+    tags,
+    tls_content,
+    wanted,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets as pair_presets
@@ -115,8 +121,11 @@ def layout_plans(given, layout, left_out=(), drills=()):
 
 def layout_forecast(given, layout, left_out=(), drills=()):
     """Return ``{faults, lines}``: what is planned, and what the clusters must know. The plans themselves are large."""
-    found = _forecast(_read(given), layout, left_out, drills)
-    return as_data(found._replace(plans=[], lines=found.lines + found.snippets))
+    members = _read(given)
+    found = _forecast(members, layout, left_out, drills)
+    services = [member["settings"].get("services") for member in members]
+    expired = [line for each in services for line in tls_content.expired(each, f"{layout}_services", time.time())]
+    return as_data(found._replace(plans=[], lines=found.lines + found.snippets + list(dict.fromkeys(expired))))
 
 
 def _forecast(given, layout, left_out, drills):

@@ -16,6 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     instances,
     playbooks,
     services,
+    tls_content,
     variables,
     wanted,
 )
@@ -23,6 +24,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import hande
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import PROXY
 from ansible_collections.onprem.lb.plugins.plugin_utils import specs, templates
 from ansible_collections.onprem.lb.plugins.plugin_utils.command_line import extra_variables
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import opened
 
 DISPLAY = Display()
 LACKS = (
@@ -70,7 +72,7 @@ def _about(name, host, handed, replaces):
     :param replaces: the programs that go, whose listeners are no conflict
     """
     listeners = [each for each in host["listeners"] if each["program"] not in replaces]
-    own = {key: handed[key] for key in (*model_handed.FOR_THE_MODEL, "asking") if key in handed}
+    own = {key: handed[key] for key in (*model_handed.FOR_THE_MODEL, "asking", "contents") if key in handed}
     return {"listeners": listeners, "host": name, "addresses": host["addresses"], **own}
 
 
@@ -150,6 +152,11 @@ def playbook_faults(names, playbook, given):
     return unknown + playbooks.faults(given, playbook)
 
 
+def services_to_read(services):
+    """Return services as `host_info` takes them, without the texts of certificates."""
+    return tls_content.to_read(opened(_plain(services)))
+
+
 def missing_collections(names):
     """Return a sentence for each collection that the controller lacks."""
     return [LACKS.format(name=name) for name in names if not _is_installed(name)]
@@ -179,6 +186,7 @@ class FilterModule:
             "playbook_variables": playbooks.variables,
             "role_options": specs.role_options,
             "role_template": role_template,
+            "services_to_read": services_to_read,
             "unfit_faults": variables.unfit_faults,
             "unknown_variables": unknown_variables,
         }

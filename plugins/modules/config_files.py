@@ -91,6 +91,12 @@ options:
     type: list
     elements: path
     default: []
+  unnamed_certificates:
+    description:
+      - Whether the certificates that this collection has written, and that none of O(files) is or names, are deleted.
+      - They are known by their names, which have the checksums of their texts.
+    type: bool
+    default: false
   folders:
     description: Folders to delete with all that they contain, after O(files).
     type: list
@@ -227,6 +233,7 @@ def main():
             "files": {"type": "list", "elements": "dict", "required": True, "options": FILE},
             "set_aside": {"type": "list", "elements": "path", "default": []},
             "put_back": {"type": "list", "elements": "path", "default": []},
+            "unnamed_certificates": {"type": "bool", "default": False},
             "folders": {"type": "list", "elements": "path", "default": []},
             "units": {"type": "list", "elements": "dict", "default": [], "options": UNIT},
             "secrets": {"type": "list", "elements": "str", "default": [], "no_log": True},

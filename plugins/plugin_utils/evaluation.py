@@ -25,4 +25,16 @@ def evaluated(value: Any, evaluate: Callable[[Any], Any]) -> Any:
 
     :param evaluate: returns the value of a template, or raises AnsibleError
     """
-    return value if values.is_plain(value) else evaluate(value)
+    return value if values.is_plain(value) else opened(evaluate(value))
+
+
+def opened(value: Any) -> Any:
+    """Return a value, with what is in a vault as a text, wherever it is: ansible-core before 2.19 opens one at its use.
+
+    :raises AnsibleError: if it cannot be opened
+    """
+    if isinstance(value, dict):
+        return {key: opened(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [opened(each) for each in value]
+    return str(value) if type(value).__name__ == "AnsibleVaultEncryptedUnicode" else value

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any, List
 
@@ -18,6 +20,13 @@ def certificate(folder: Path, name: str = "web", days: int = 90, subject: str = 
     path.write_text(path.read_text() + key.read_text())
     key.unlink()
     return path
+
+
+@functools.lru_cache(maxsize=None)
+def certificate_text(name: str = "web", days: int = 90) -> str:
+    """Return the text of a certificate with its key, the same at each call."""
+    with tempfile.TemporaryDirectory() as folder:
+        return certificate(Path(folder), name, days).read_text()
 
 
 class Authority:

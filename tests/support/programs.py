@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 Result = Tuple[int, str, str]  # the exit code, the output and the errors
@@ -31,3 +33,15 @@ class Programs:
         if callable(answer):
             return answer(words)
         return (0, answer, "") if isinstance(answer, str) else answer
+
+
+class Installed(Programs):
+    """The programs of this machine, in place of fakes."""
+
+    def find(self, name: str) -> Optional[str]:
+        return shutil.which(name)
+
+    def run(self, command: Sequence[str]) -> Result:
+        self.ran.append(" ".join(command))
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr

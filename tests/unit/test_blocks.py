@@ -18,6 +18,7 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.onprem.lb.plugins.module_utils._agent import cli
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts as dns
+from support.certificates import certificate_text
 from support.documents import argument_spec, fenced
 from support.inventories import Inventory
 from support.paths import DOCS, PLAYBOOKS, README, ROLES, ROOT
@@ -30,6 +31,7 @@ PAGES = [README, *sorted(DOCS.glob("*.md")), *sorted(ROLES.glob("*/README.md"))]
 # What each block of a page is, in their order. A word of REASONS is not tried here.
 KINDS = {
     "README.md": "pair installation commands printed printed commands",
+    "docs/acme.md": "pair issuer issuer",
     "docs/agent.md": "usage agent unit",
     "docs/anycast.md": "usage agent",
     "docs/bgp.md": "printed reach commands commands",
@@ -47,7 +49,7 @@ KINDS = {
     "docs/openshift.md": "preset printed pair",
     "docs/pods.md": "cluster commands printed image kubernetes",
     "docs/proxy.md": "usage agent unit",
-    "docs/services.md": "pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair",
+    "docs/services.md": "pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair",
     "docs/symptoms.md": "commands commands commands commands commands host commands commands host host host commands "
     "commands commands host host host host usage",
     "docs/vrids.md": "printed",
@@ -70,6 +72,7 @@ REASONS = {
     "kubernetes": "needs an API server",
     "reach": "a part of examples/pair-two-racks.yml, which is forecast",
     "image": "needs a registry",
+    "issuer": "needs a certificate authority, and what it has issued: tests/netns/test_acme.py has a stand-in",
 }
 PREFIXES = ("pair_", "ipi_", "haproxy_", "keepalived_", "agent_", "dns_")
 # The layout of a kind of inventory, and the page whose first one variables are tried beside.
@@ -78,7 +81,12 @@ LAYOUTS = {
     "preset": ("pair", ROLES / "pair" / "README.md"),
     "cluster": ("ipi", ROLES / "ipi" / "README.md"),
 }
-ELSEWHERE = {"vault_stats_password": "Xy3Xy3Xy3"}  # what a reader has of their own
+# What a reader has of their own.
+ELSEWHERE = {
+    "vault_stats_password": "Xy3Xy3Xy3",
+    "acme_thumbprint": "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs",
+    **dict.fromkeys(("vault_shop_pem", "vault_www_pem"), certificate_text()),
+}
 VARIABLES = {
     name for role in ROLES.iterdir() if (role / "meta/argument_specs.yml").exists() for name in options(role.name)
 }

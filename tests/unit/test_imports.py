@@ -91,7 +91,7 @@ MAY_IMPORT = {
     "_plan.forecast": ("_plan.model", "_shared", "_agent.vrrp.core"),
     "_plan.model": (
         "_shared",
-        *("_agent.checks.settings", "_agent.config.schema"),
+        *("_agent.checks.settings", "_agent.config.schema", "_agent.config.certificates"),
         *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
         *("_agent.proxy.config", "_agent.proxy.names", "_agent.proxy.rules", "_agent.proxy.settings"),
         *("_agent.follow.config", "_agent.follow.settings"),

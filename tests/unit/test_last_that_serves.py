@@ -42,6 +42,7 @@ AUTOMATIONS = [
     "The balancer's check",
     "The check of a balancer's servers",
     "The user's own checks",
+    "A reload for a renewed certificate",
 ]
 UNKNOWNS = [
     "a peer is silent",

@@ -12,10 +12,15 @@ import subprocess
 import threading
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._host.write import files
+from ansible_collections.onprem.lb.plugins.modules import config_files
 from support import waiting
-from support.certificates import certificate
+from support.certificates import certificate, certificate_text
 from support.haproxies import Haproxy
+from support.modules import run
 from support.paths import DOCS
+from support.programs import Installed
+from support.rendering import haproxy_model
 
 RENEWALS = 5
 SYSTEMCTL = "#!/bin/sh -e\n[ \"$*\" = 'reload haproxy.service' ]\nhaproxy -c -q -f {config}\nkill -USR2 {pid}\n"
@@ -111,3 +116,32 @@ def test_a_key_of_another_certificate_never_gets_there(served, tmp_path):
     assert done.returncode != 0 and "inconsistencies between private key and certificate" in done.stderr
     assert served.pem.read_text() == before and served.accepts()
     assert sorted(path.name for path in tmp_path.glob(".new*")) == []
+
+
+def test_no_request_fails_while_texts_of_the_inventory_are_renewed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.paths, "CERTIFICATES", str(tmp_path / "certificates"))
+
+    def given(text):
+        """Return what a run gives the module, in a folder of this test."""
+        service = {"name": "web", "port": 443, "servers": ["192.0.2.31"], "tls": {"content": text}}
+        own = haproxy_model([service])["certificates"]
+        moved = [{**each, "path": each["path"].replace("/etc/onprem-lb-", f"{tmp_path}/")} for each in own]
+        return moved, moved[0]["path"]
+
+    def wanted(text, before, served):
+        moved, path = given(text)
+        cfg = {"path": str(served.config), "content": before.replace(first, path), "mode": "0644", "check": "haproxy"}
+        return {"files": [*moved, cfg], "unnamed_certificates": True}
+
+    texts = [certificate_text(f"renewed{number}") for number in range(RENEWALS)]
+    own, first = given(texts[0])
+    run(config_files, {"files": own})
+    with Haproxy(tmp_path, f"bind 127.0.0.1:{{port}} ssl crt {first}") as served, Client(served.port) as client:
+        before = served.config.read_text()
+        for text in texts:
+            run(config_files, wanted(text, before, served), Installed())
+            served.reload()
+            waiting.until(lambda text=text: client.seen and text.startswith(client.seen[-1]), lambda: client.failures)
+    assert client.failures == []
+    assert len(dict.fromkeys(client.seen)) == RENEWALS
+    assert os.listdir(tmp_path / "certificates") == [os.path.basename(given(texts[-1])[1])]

@@ -16,6 +16,7 @@ TRIED = ROOT / "molecule" / "examples" / "files" / "services.yml"
 SERVICES = "pair_services"
 ELSEWHERE = {
     f"{SERVICES}.check": "tests/netns/test_protocol_checks.py",  # by servers that speak each protocol
+    f"{SERVICES}.tls.content": "tests/unit/test_renewals.py",
     f"{SERVICES}.return": "tests/netns/test_returns.py",
     f"{SERVICES}.routes.return": "tests/netns/test_returns.py",
     f"{SERVICES}.routes.hosts": "tests/netns/test_returns.py",

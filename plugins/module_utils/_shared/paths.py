@@ -13,6 +13,7 @@ from . import pods
 from .engines import ANYCAST, CONFIGS, DIRECT, FOLLOW, FRR, HAPROXY, HOOK, KEEPALIVED, NATIVE, ROUTERS, UNITS, Daemon
 
 WATCH, CORRECTION = "onprem-lb-down-file.path", "onprem-lb-down-file.service"
+RENEWAL, RENEWED = "onprem-lb-certificates.path", "onprem-lb-certificates.service"
 SHUTDOWN, ANSWERS, METRICS = "onprem-lb-shutdown.service", "onprem-lb-answers.service", "onprem-lb-metrics.service"
 RESOLVER, KEEPER = "onprem-lb-resolver.service", "onprem-lb-resolver-keeper.service"
 GUARD = "onprem-lb-machine-config.service"
@@ -21,7 +22,7 @@ FOLLOWING, PLANE, SERVER = (Daemon(name).unit for name in (FOLLOW, DIRECT, f"{DI
 GATE, GATE_CONFIG = Daemon(ANYCAST).unit, "/etc/onprem-lb-agent/anycast.json"
 PLANE_CONFIG = "/etc/onprem-lb-direct/direct.json"
 # Those of the layout itself, without the engines' and the API's guard.
-HELPERS = (WATCH, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE, GATE, QUIET)
+HELPERS = (WATCH, RENEWAL, SHUTDOWN, ANSWERS, METRICS, FOLLOWING, RESOLVER, PLANE, GATE, QUIET)
 EVERY_UNIT = (*(unit for units in UNITS.values() for unit in units), *HELPERS, *pods.NAMES)
 # What runs beside the routers on a member: some of it serves, some has credentials, and a host without its resolver
 # has no names.
@@ -32,6 +33,7 @@ STATES = f"{STATE}/states"  # to which it can return
 FOLLOW_STATE = "/var/lib/onprem-lb-follow"
 PACKAGES = "/etc/onprem-lb-packages.json"  # those that this collection has installed
 SYSCTL = "/etc/sysctl.d/90-onprem-lb.conf"
+CERTIFICATES = "/etc/onprem-lb-certificates"  # those whose text is in the inventory
 DEFAULTS = {program: CONFIGS[unit] for program, unit in zip((HAPROXY, KEEPALIVED), UNITS[NATIVE])}
 
 

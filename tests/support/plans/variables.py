@@ -113,6 +113,7 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
             {**FOLLOWING, "follow_services": {"infra_nodes-80": "node-role.kubernetes.io/infra"}},
         ],
         "subdomain": [{**DNS, "subdomain": "routes"}],
+        "reload_certificates": [{"reload_certificates": True}],
     },
     "ipi": {
         **COMMON,

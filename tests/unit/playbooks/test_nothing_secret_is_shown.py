@@ -13,6 +13,7 @@ import re
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import plan as plan_filters
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config.schema import ARGUMENTS
+from support.certificates import certificate_text
 from support.recorded_hosts import (
     CLUSTER,
     CLUSTER_VARIABLES,
@@ -54,6 +55,7 @@ RAW = {
 RAW_WEB = {
     **WEB,
     "mode": "http",
+    "tls": {"content": f"MarkPem\n{certificate_text()}"},
     "servers": [{"name": "a", "address": "192.0.2.31", "options": ["cookie MarkOption"]}],
     "frontend_lines": ["http-request set-header X-Key 'MarkFrontend it'"],
     "backend_lines": ["http-request set-header Authorization MarkBackend"],

@@ -35,6 +35,7 @@ def test_a_forecast_prints_no_password(tmp_path, password, part, sentence):
 
 ROLES = ["onprem.lb.haproxy", "onprem.lb.keepalived", "onprem.lb.agent", "onprem.lb.pair"]
 INSTANCE = {"name": "front", "interface": "eth0", "vrid": 51, "addresses": ["192.0.2.10"], "multicast": True}
+SERVICE = {"name": "web", "port": 443, "servers": ["192.0.2.31"]}
 
 
 GIVEN = {"a-good-one": "Zq7Zq7Zq", "a-list": ["Zq7Zq7Zq"], "a-number": 40714071}
@@ -46,6 +47,7 @@ def with_password(password):
         **{f"{name}_auth_pass": password for name in ("keepalived", "agent", "pair")},
         **{f"{name}_stats_password": password for name in ("haproxy", "agent")},
         **{f"{name}_instances": [{**INSTANCE, "auth_pass": password}] for name in ("keepalived", "agent")},
+        **{f"{name}_services": [{**SERVICE, "tls": {"content": password}}] for name in ("haproxy", "agent", "pair")},
     }
 
 

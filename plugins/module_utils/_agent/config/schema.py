@@ -19,7 +19,8 @@ Faults = List[str]
 WHOLE, DECIMAL = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 ENDS = frozenset("\0\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, which no file can have
-SECRET = re.compile(r"((?:auth_pass|password)\b).+")  # with what follows, in a text that was to be a list or a mapping
+# With what follows, in a text that was to be a list, a mapping or a path.
+SECRET = re.compile(r"((?:auth_pass|password)\b|-----BEGIN).+")
 # The keys whose texts may have a secret: raw lines, commands and options of servers behind the first word, paths and
 # URLs behind a question mark.
 QUERIES = ("path", "paths", "url", "any_of")

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import datetime
 import time
-from typing import Collection, Dict, Iterable, List, Sequence
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Sequence
 
 from ..._agent.config import certificates
 from ..._shared.engines import CONFIGS, HAPROXY, NATIVE, UNITS
 from ..._shared.load_records import Record, read_record, record_of
+from ..._shared.paths import CERTIFICATES
 from . import loaded_files
 
 DAY = 86400
 SOON, SOON_OF_LISTS = 14 * DAY, DAY  # the first as the alert has it
-MEND = "put a renewed one there on every member"
+MEND, MEND_OF_CONTENT = "put a renewed one there on every member", "set a renewed one in the service's tls.content"
 HAPROXY_CONFIG = CONFIGS[UNITS[NATIVE].balancer]
 
 
@@ -39,6 +40,19 @@ def refusals(paths: Iterable[str], served_elsewhere: Collection[str] = ()) -> Di
     }
 
 
+def refusals_of_contents(contents: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
+    """Return the same of certificates whose text is in the inventory, whether their files are there or not.
+
+    :param contents: ``{path, checksum, expires}`` of each
+    """
+    served_here = _record().others.values()
+    return {
+        each["path"]: f"it expired on {_date(each['expires'])}, and clients would refuse it: {MEND_OF_CONTENT}."
+        for each in contents
+        if each["expires"] <= _now() and each["checksum"] not in served_here
+    }
+
+
 def served() -> List[str]:
     """Return the checksums of what haproxy has loaded, certificates and other files."""
     record = _record()
@@ -46,19 +60,22 @@ def served() -> List[str]:
     return sorted({*record.others.values()} or {*map(loaded_files.checksum, loaded_files.paths(HAPROXY, config))})
 
 
-def of_host(services: Sequence[str]) -> List[str]:
+def of_host(services: Sequence[str], contents: Sequence[Mapping[str, Any]] = ()) -> List[str]:
     """Return a sentence for each certificate that has expired or expires soon.
 
     :param services: the paths of the services' certificates; those of haproxy's present configuration count, too
+    :param contents: as `refusals_of_contents` takes them
     """
     config = _record().config or HAPROXY_CONFIG
     every = dict.fromkeys([*services, *loaded_files.certificates(loaded_files.text(config), config)])
-    expire = _expire(every).items()
+    expire = {**_expire(every), **{each["path"]: each["expires"] for each in contents}}.items()
     return [_sentence(path, at) for path, at in expire if at - _now() < (SOON_OF_LISTS if _is_list(path) else SOON)]
 
 
 def _sentence(path: str, at: int) -> str:
     mend, left = f"{MEND} and run this again, or reload haproxy", at - _now()
+    if path.startswith(f"{CERTIFICATES}/"):
+        mend = f"{MEND_OF_CONTENT}, and run this again"
     if left <= 0:
         return f"{path} expired on {_date(at)}, and {_refused(path, 'clients refuse it')}: {mend}."
     return f"{path} expires on {_date(at)}, in {left / DAY:.0f} days: {mend}."

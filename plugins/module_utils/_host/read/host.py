@@ -63,7 +63,7 @@ def read(asked: Asked, reader: Reader) -> Found:
         "missing_programs": [name for name in asked["programs"] if not reader.find(name)],
         "unfit": named_files.unfit(asked["named"]),
         "served_files": expiry.served(),
-        "expiring": expiry.of_host(named_files.certificate_paths(asked["named"])),
+        "expiring": expiry.of_host(named_files.certificate_paths(asked["named"]), named_files.contents(asked["named"])),
         "resolved": server_names.resolved(asked["servers"]),
         "uncovered": _uncovered(asked),
         "files": {path: file._asdict() for path, file in on_disk.read(reader, asked["read_files"]).items()},

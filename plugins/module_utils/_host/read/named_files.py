@@ -50,6 +50,7 @@ def unfit(named: Dict[str, Any]) -> List[Dict[str, str]]:
             if wrong
         ),
         *_unfit_certificates(named),
+        *_unfit_contents(named),
     ]
 
 
@@ -62,6 +63,26 @@ def _unfit_certificates(named: Dict[str, Any]) -> Iterator[Dict[str, str]]:
             where = "" if file == path else f"{os.path.basename(file)} in it is refused, "
             checksum = "" if wrong else loaded_files.checksum(file)
             yield {"key": key, "value": path, "wrong": f"{where}{said}", "expired": checksum}
+
+
+def _unfit_contents(named: Dict[str, Any]) -> Iterator[Dict[str, str]]:
+    expired = expiry.refusals_of_contents(contents(named))
+    for place, service in _items("services", named.get("services")):
+        for each in _contents(service):
+            if each["path"] in expired:
+                wrong = {"wrong": expired[each["path"]], "expired": each["checksum"]}
+                yield {"key": f"{place}.tls.content", "value": each["path"], **wrong}
+
+
+def contents(named: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """Return ``{path, checksum, expires}`` of each certificate whose text is in the inventory."""
+    return [each for _place, service in _items("services", named.get("services")) for each in _contents(service)]
+
+
+def _contents(service: Dict[str, Any]) -> List[Dict[str, Any]]:
+    tls = service.get("tls")
+    found = tls.get("content") if isinstance(tls, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def certificate_paths(named: Dict[str, Any]) -> List[str]:

@@ -45,13 +45,27 @@ class FileChanges(NamedTuple):
 def of_files(now: Snapshot, then: Snapshot) -> FileChanges:
     """Return what makes the files of now those of then.
 
-    A configuration of others stays, if there was none then, and so do the names, if there are none now or then.
+    A configuration of others stays, if there was none then, and so do the names, if there are none now or then, and a
+    certificate that a configuration which somebody has edited names.
     """
     names = NAMES if keeps_names(now, then) else ()
     before = {file.path: file for file in now.files if file.path not in names}
     after = {file.path: file for file in then.files if file.path not in names}
     gone = [path for path in before if path not in after and not _is_of_others(before[path], [*now.configs.values()])]
-    return FileChanges([file for path, file in after.items() if before.get(path) != file], gone)
+    gone = [
+        path for path in gone if not _is_shown(path, [after[each] for each in now.configs.values() if each in after])
+    ]
+    changed = [file for path, file in after.items() if before.get(path) != file]
+    return FileChanges(sorted(changed, key=lambda file: not _is_certificate(file.path)), gone)  # before what names them
+
+
+def _is_shown(path: str, configs: Sequence[File]) -> bool:
+    """Whether a file is a certificate that a configuration names."""
+    return _is_certificate(path) and any(path.encode() in each.content for each in configs)
+
+
+def _is_certificate(path: str) -> bool:
+    return path.startswith(f"{paths.CERTIFICATES}/")
 
 
 def keeps_names(now: Snapshot, then: Snapshot) -> bool:

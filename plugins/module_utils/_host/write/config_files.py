@@ -14,7 +14,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, T
 from .. import candidates
 from ..read import in_force
 from ..read.reader import Reader
-from . import files, units
+from . import files, units, unnamed
 
 MOUNTED = "{} stays, because a file system is mounted there, or further down: unmount it, and delete the folder."
 
@@ -110,7 +110,8 @@ def _pending(wanted: Mapping[str, Any]) -> List[files.Change]:
     """Return what becomes of the files, in this order: a file that goes makes room for the one that it had replaced."""
     written = files.changes(wanted["files"])
     gone = [change.path for change in written if change.after is None]
-    return [*files.set_aside(wanted["set_aside"]), *written, *files.put_back(wanted["put_back"], gone)]
+    left = unnamed.changes(wanted["files"]) if wanted["unnamed_certificates"] else []
+    return [*files.set_aside(wanted["set_aside"]), *written, *files.put_back(wanted["put_back"], gone), *left]
 
 
 def _changed(

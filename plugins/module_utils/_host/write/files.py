@@ -13,22 +13,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import grp
 import os
 import pwd
 import re
 import tempfile
-from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..._shared import mark
+from ..._shared import mark, paths
 from ..._shared.engines import HAPROXY
 from .. import masking, records
 from ..candidates import Move, candidate_of
-from ..read import expiry, keepalived_test, loaded_files, ownership
+from ..read import expiry, loaded_files, ownership
 from ..read.reader import Find, Run
-
-# What haproxy says of lines that have no effect. A format of log lines has none where there is no log, as is usual.
-IGNORED = re.compile(r"(?<!log format )\bignored\b")
+from .verdicts import CHECKS
 
 
 class Refused(Exception):
@@ -51,6 +51,11 @@ class Change(NamedTuple):
     shown: bool = True  # whether `diff` has the texts
 
     @property
+    def is_certificate(self) -> bool:
+        """Whether it is one whose text is in the inventory, which haproxy is to read."""
+        return os.path.dirname(self.path) == paths.CERTIFICATES
+
+    @property
     def diff(self) -> Dict[str, str]:
         return {
             "before_header": self.path if self.before is not None else f"{self.path} (absent)",
@@ -70,7 +75,7 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
         own_only = item["state"] == "absent" and item.get("own_only")
         if own_only and not os.path.isfile(item["path"]):
             continue
-        before, mode, *owners = _on_disk(item["path"])
+        before, mode, *owners = on_disk(item["path"])
         is_marked = mark.is_marked(before or "")
         if own_only and not (is_marked or mark.is_down_file(before or "")):
             continue
@@ -88,7 +93,7 @@ def changes(wanted: List[Dict[str, Any]]) -> List[Change]:
 
 def set_aside(paths: Iterable[str]) -> List[Change]:
     """Return the changes that keep files beside their places, which they leave."""
-    return [Change(path, _on_disk(path)[0], None, 0, "none", keeps=True) for path in paths if os.path.lexists(path)]
+    return [Change(path, on_disk(path)[0], None, 0, "none", keeps=True) for path in paths if os.path.lexists(path)]
 
 
 def put_back(paths: Iterable[str], gone: Collection[str] = ()) -> List[Change]:
@@ -97,7 +102,7 @@ def put_back(paths: Iterable[str], gone: Collection[str] = ()) -> List[Change]:
     :param gone: places that are taken, and will be free by then
     """
     return [
-        Change(path, None, _on_disk(ownership.kept(path))[0], 0, "none", puts_back=True)
+        Change(path, None, on_disk(ownership.kept(path))[0], 0, "none", puts_back=True)
         for path in paths
         if os.path.lexists(ownership.kept(path)) and (not os.path.lexists(path) or _is_kept(path) or path in gone)
     ]
@@ -115,7 +120,7 @@ def _permissions(mode: Any, path: str) -> int:
     return int(str(mode), 8)
 
 
-def _on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int], Optional[int]]:
+def on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int], Optional[int]]:
     """Return a file's text, permissions, owner and group."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -145,17 +150,13 @@ def _others(found: Sequence[Optional[int]], wanted: Sequence[Optional[int]]) -> 
     return any(want != -1 and have != want for have, want in zip(found, wanted))
 
 
-class Verdict(NamedTuple):
-    """What a program says about a file: why it refuses it, or None, and its warnings."""
-
-    refusal: Optional[str]
-    warnings: List[str] = []
-
-
-def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List[str]]:
+def check(
+    change: Change, candidate: str, find: Find, run: Run, others: Mapping[str, str] = MappingProxyType({})
+) -> Optional[List[str]]:
     """Let the program check a candidate. Return its warnings; None if the program is not installed yet.
 
-    :raises Refused: with the program's own message, the candidate's path replaced by the real one
+    :param others: the candidates of other files by their paths, if it is to be read with these
+    :raises Refused: with the program's own message, the candidates' paths replaced by the real ones
     """
     if change.check == "none" or change.after is None:
         return []
@@ -169,65 +170,34 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
     program = find(change.check)
     if program is None:
         return None
-    verdict = CHECKS[change.check](program, candidate, run)
+    with _read_with(change, candidate, others) as tested:
+        verdict = CHECKS[change.check](program, tested, run)
+    places = {tested: change.path, candidate: change.path, **{new: path for path, new in others.items()}}
     refusal, *warnings = (
-        masking.hidden((line or "").replace(candidate, change.path), change.after)
-        for line in (verdict.refusal, *verdict.warnings)
+        masking.hidden(_replaced(line or "", places), change.after) for line in (verdict.refusal, *verdict.warnings)
     )
     if verdict.refusal is not None:
         raise Refused(f"{change.check} refuses {new}, so nothing was changed. It says: {refusal}")
     return [f"{change.check} accepts {new} with a warning: {warning}" for warning in warnings]
 
 
-def _haproxy(program: str, candidate: str, run: Run) -> Verdict:
-    """haproxy accepts a file of which it ignores lines, with a warning: such a file does not do what it says."""
-    code, out, err = run([program, "-c", "-f", candidate])
-    lines = [line.strip() for line in (err + out).splitlines()]
-    if code != 0:
-        alerts = [line for line in lines if "[ALERT]" in line] or lines
-        return Verdict(" ".join([*alerts, f"(exit code {code})"]))
-    warnings = [line for line in lines if line.startswith(("[WARNING]", "[ALERT]"))]
-    lost = [line for line in warnings if IGNORED.search(line)]
-    return Verdict(" ".join(lost) or None, warnings)
+def _replaced(text: str, places: Mapping[str, str]) -> str:
+    return functools.reduce(lambda found, new: found.replace(new, places[new]), places, text)
 
 
-def _keepalived_test(program: str, candidate: str, run: Run) -> Verdict:
-    _code, out, err = run([program, "--version"])
-    found = keepalived_test.version(out + err)
-    code, out, err = run([program, "-t", "-f", candidate])
-    return Verdict(keepalived_test.refusal(found, code % 256, err + out), keepalived_test.complaints(err + out))
-
-
-def _nft(program: str, candidate: str, run: Run) -> Verdict:
-    """nft asks the kernel, too: it refuses what the kernel cannot do, and everything if it lacks the privilege."""
-    code, out, err = run([program, "--check", "--file", candidate])
-    lines = [line.strip() for line in (err + out).splitlines()]
-    # Without the lines that quote the file.
-    errors = [line for line in lines if "Error:" in line] or lines
-    return Verdict(None if code == 0 else " ".join([*errors, f"(exit code {code})"]))
-
-
-def _vtysh(program: str, candidate: str, run: Run) -> Verdict:
-    """vtysh knows the commands of all daemons, whether they run or not. It says the number of a line, and the line."""
-    code, out, err = run([program, "-C", "-f", candidate])
-    lines = [line.strip() for line in (err + out).splitlines()]
-    errors = [line for line in lines if line.startswith("line ")] or lines
-    return Verdict(None if code == 0 else " ".join([*errors, f"(exit code {code})"]))
-
-
-def _dnsmasq(program: str, candidate: str, run: Run) -> Verdict:
-    code, out, err = run([program, "--test", f"--conf-file={candidate}"])
-    lines = [line.strip() for line in (err + out).splitlines() if line.strip()]
-    return Verdict(None if code == 0 else " ".join([*lines, f"(exit code {code})"]))
-
-
-CHECKS: Dict[str, Callable[[str, str, Run], Verdict]] = {
-    "haproxy": _haproxy,
-    "keepalived": _keepalived_test,
-    "nft": _nft,
-    "dnsmasq": _dnsmasq,
-    "vtysh": _vtysh,
-}
+@contextlib.contextmanager
+def _read_with(change: Change, candidate: str, others: Mapping[str, str]) -> Iterator[str]:
+    """Yield the path of a candidate that names the candidates of other files: those are at their places after it."""
+    text = change.after or ""
+    for path, new in others.items():
+        text = re.sub(rf"{re.escape(path)}(?![\w.-])", new, text)
+    if text == change.after:
+        yield candidate
+        return
+    with tempfile.NamedTemporaryFile() as copy:  # which only its owner may read
+        copy.write(_encoded(text))
+        copy.flush()
+        yield copy.name
 
 
 class Checked(NamedTuple):
@@ -239,7 +209,7 @@ class Checked(NamedTuple):
 
 def as_it_is(path: str, program: str) -> Change:
     """Return a file that is as wanted, for its program to check with all that it names."""
-    text = _on_disk(path)[0]
+    text = on_disk(path)[0]
     return Change(path, text, text, 0, program)
 
 
@@ -255,14 +225,16 @@ def replace_all(
     candidates: Dict[str, str] = {}
     try:
         checked = Checked([], [])
+        written = [change for change in pending if change.after is not None and not change.puts_back]
+        for change in written:
+            candidates[change.path] = _write_candidate(change, beside=not dry)
+        named = {change.path: candidates[change.path] for change in written if change.is_certificate}
         for change in unloaded:
-            checked.warnings.extend(check(change, change.path, find, run) or [])
-        for change in pending:
-            if change.after is not None and not change.puts_back:
-                candidates[change.path] = _write_candidate(change, beside=not dry)
-                warnings = check(change, candidates[change.path], find, run)
-                checked.warnings.extend(warnings or [])
-                checked.unchecked.extend([change.path] if warnings is None else [])
+            checked.warnings.extend(check(change, change.path, find, run, named) or [])
+        for change in written:
+            warnings = check(change, candidates[change.path], find, run, named)
+            checked.warnings.extend(warnings or [])
+            checked.unchecked.extend([change.path] if warnings is None else [])
         if not dry:
             _move_all(pending, candidates, move)
         return checked
@@ -353,13 +325,13 @@ def _move_all(pending: List[Change], candidates: Dict[str, str], move: Move) -> 
     except OSError:
         restore(done, move)
         raise
-    _leave_no_empty_drop_ins(change.path for change in pending if change.after is None)
+    _leave_no_empty_folders(change.path for change in pending if change.after is None)
 
 
-def _leave_no_empty_drop_ins(gone: Iterable[str]) -> None:
-    """Delete the folder of a unit's drop-ins with the last one."""
-    for folder in {os.path.dirname(path) for path in gone if path.endswith(".conf")}:
-        if folder.endswith(".service.d"):
+def _leave_no_empty_folders(gone: Iterable[str]) -> None:
+    """Delete the folder of a unit's drop-ins, and that of certificates, with the last one."""
+    for folder in {os.path.dirname(path) for path in gone}:
+        if folder.endswith(".service.d") or folder == paths.CERTIFICATES:
             with contextlib.suppress(OSError):  # there are others
                 os.rmdir(folder)
 

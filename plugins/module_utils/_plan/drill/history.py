@@ -16,7 +16,7 @@ from ..model import drill_records
 
 FEWEST = 5  # drills: the percentiles of fewer say nothing
 HIGH = 95
-SECRETS = ("auth_pass", "password", "stats_password")
+SECRETS = ("auth_pass", "password", "stats_password", "contents")
 
 
 class Comparison(NamedTuple):

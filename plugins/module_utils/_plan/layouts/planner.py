@@ -53,7 +53,7 @@ from ..members.hosts import (
 )
 from ..members.openings import Clients
 from ..members.subnets import Placement, placeholder_host
-from ..model import agent, answers, bind_line, destinations, drill_records, values
+from ..model import agent, answers, bind_line, destinations, drill_records, tls_content, values
 from ..model.instances import read_instances, shared_faults
 from ..model.plan import Balancer, Expected, MemberPlan, Move, Plan, Router, Undo, Vip
 from ..model.variables import as_role_variables, read_given
@@ -430,8 +430,10 @@ def _balancer(member: Member, judged: Judged) -> Balancer:
     """Return a member's balancer, with the servers that follow has given it."""
     name, found = member["name"], judged.found
     given = found.balancer(name, judged.choices[name].engine)
+    services, contents = tls_content.taken(given.services)
     return given._replace(
-        services=follow.kept(given.services, found.follow, follow.followed_on(name, judged.members)),
+        services=follow.kept(services, found.follow, follow.followed_on(name, judged.members)),
+        contents=contents,
         inventory_servers=follow.inventory_servers(given.services, found.follow),
         served_elsewhere=served_elsewhere(member, judged.members),
         down_file="" if judged.delivery.is_pod else given.down_file,  # a pod's is its own

@@ -14,6 +14,7 @@ from ..._agent.config.schema import boolean
 from ..._shared import paths, pods
 from ..._shared.engines import HAPROXY, KEEPALIVED, POD, ROUTERS
 from ..bgp.announcing import UNIT
+from ..model import tls_content
 
 NESTED = ("servers", "routes")
 NO_DOWN_FILE = "/run/onprem-lb-no-down-file"
@@ -39,8 +40,9 @@ def parameters(
     :param of_pods: the files that a member's pods may have
     """
     in_pods = settings.get("delivery") == POD
-    services = _without_addresses(settings.get("services") or [])
+    services = tls_content.to_read(_without_addresses(settings.get("services") or []))
     programs = paths.of_programs(configs, hook)
+    contents = [{"path": path} for path in tls_content.paths(services)]
     api = {"servers": settings.get("masters"), "names": _listed(settings.get("api_names"))}
     record = paths.members_record(definition["prefix"])
     down_file = settings["down_file"] if boolean(settings.get("track_events", True))[0] else ""
@@ -49,7 +51,7 @@ def parameters(
         "removes": [HAPROXY, KEEPALIVED],
         "pings": not in_pods and any("gateway" in each for each in _listed(settings["checks"]) if _is_mapping(each)),
         "runs_units": _units_of(settings, in_pods),
-        "read_files": [*programs, *_of_layout(down_file, record), *definition["read_files"], *of_pods],
+        "read_files": [*programs, *_of_layout(down_file, record), *definition["read_files"], *of_pods, *contents],
         "keepalived_config": configs[KEEPALIVED],
         "api": api if settings.get("preset") in presets else {},
         "members_record": record,
@@ -111,7 +113,7 @@ def _own_files(definition: Mapping[str, Any]) -> List[str]:
 
 def _of_layout(down_file: str, record: str) -> List[Dict[str, str]]:
     """Return the layout's own files that a run compares."""
-    units = [paths.CORRECTION, paths.WATCH, paths.SHUTDOWN, paths.ANSWERS]
+    units = [paths.CORRECTION, paths.WATCH, paths.RENEWED, paths.RENEWAL, paths.SHUTDOWN, paths.ANSWERS]
     own = [{"path": paths.of_unit(name), "unit": name} for name in units]
     return [*own, {"path": down_file or NO_DOWN_FILE}, {"path": record}, {"path": paths.GATE_CONFIG}]
 

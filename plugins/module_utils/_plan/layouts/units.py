@@ -12,11 +12,12 @@ import posixpath
 import shlex
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 
+from ..._agent.config.schema import boolean
 from ..._shared import engines, held_back, paths
 from ..bgp import gate
 from ..dns.resolver import FOLDER as NAMES
 from ..model.plan import MEANWHILE
-from . import follow
+from . import follow, renewals
 
 File = Dict[str, Any]  # as `config_files` takes it
 OURS = "onprem-lb-"  # what their names begin with, and those of their templates do not
@@ -112,6 +113,7 @@ class Rows(NamedTuple):
     metrics: Unit
     gate: Unit
     quiet: Unit
+    renewal: Unit
 
 
 class Work(NamedTuple):
@@ -126,7 +128,7 @@ class Work(NamedTuple):
 
 
 def rows(about: About) -> Rows:
-    every = (_watch, _shutdown, _follow, _answers, _metrics, _gate, _quiet)
+    every = (_watch, _shutdown, _follow, _answers, _metrics, _gate, _quiet, _renewal)
     return Rows(*(row(about) for row in every))
 
 
@@ -266,6 +268,16 @@ def _quiet(about: About) -> Unit:
     return _row(about, _file(about, paths.QUIET, is_wanted, before=before, settings=QUIET, folder=QUIET_FOLDER))
 
 
+def _renewal(about: About) -> Unit:
+    """Reloads haproxy when something else has renewed a certificate, if its user wants that."""
+    is_native = about.plan["engine"] == engines.NATIVE and not about.plan["pods"]
+    wants = is_native and boolean(about.settings.get("reload_certificates"))[0]
+    files = renewals.watched(json.loads(about.plan["balancer"]["services"])) if wants else []
+    command = renewals.command(files, about.configs[engines.HAPROXY]) if files else ""
+    reload = _file(about, paths.RENEWED, bool(files), command=command)
+    return _row(about, _file(about, paths.RENEWAL, bool(files), paths=renewals.paths(files)), reload)
+
+
 def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = (), named: str = "") -> Work:
     """Return the work of a stage.
 
@@ -298,7 +310,7 @@ def by_stage(about: About) -> Dict[str, Any]:
     alive = [{"path": down_file, "content": ALIVE}] if down_file else []
     watch, no_watch = ([made.watch], []) if about.balances else ([], [made.watch])
     there = [unit for unit in made if unit.is_wanted or unit.is_here]
-    compared = [*watch, *(unit for unit in (made.shutdown, made.answers, made.quiet) if unit in there)]
+    compared = [*watch, *(unit for unit in (made.shutdown, made.answers, made.quiet, made.renewal) if unit in there)]
     gate, quiet = ([unit] if unit.is_wanted else [] for unit in (made.gate, made.quiet))
     # What VRRP or BGP relied on goes after it; with a router of another engine the questions go with the old one.
     leaving = [made.shutdown, made.gate, made.quiet, *([] if about.routes else [made.answers])]
@@ -328,10 +340,10 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     """Return how the units of a member go that is removed: before its ``balancer``, and the ``others`` at the end."""
     following = Unit(paths.FOLLOWING, False, True, [_gone(paths.FOLLOWING)], leaves=FOLLOW_LEAVES)
     gate = Unit(paths.GATE, False, True, [_gone(paths.GATE)])  # so that its VIPs leave before the balancer stops
-    names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS, paths.QUIET)
+    names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS, paths.QUIET, paths.RENEWAL)
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
-    gone = [paths.of_unit(paths.CORRECTION), *records, paths.GATE_CONFIG]
+    gone = [paths.of_unit(paths.CORRECTION), paths.of_unit(paths.RENEWED), *records, paths.GATE_CONFIG]
     leaves = [
         paths.library("metrics"),
         paths.library(engines.ANYCAST),

@@ -77,7 +77,13 @@ def to_components(member: Mapping[str, Any], about: About) -> Dict[str, Dict[str
 
     replaced = member["replaced_programs"]
     found = {
-        HAPROXY: handed(HAPROXY, served_elsewhere=balancer["served_elsewhere"], replaces=replaced, **for_model),
+        HAPROXY: handed(
+            HAPROXY,
+            served_elsewhere=balancer["served_elsewhere"],
+            replaces=replaced,
+            contents=balancer["contents"],
+            **for_model,
+        ),
         KEEPALIVED: handed(KEEPALIVED, waits=about.waits),
         AGENT: handed(
             AGENT,
@@ -103,7 +109,7 @@ def _flat(balancer: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _before(member: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the plan of a member whose engine changes later: of its present engine the router alone is configured."""
-    nothing = {"services": "[]", "monitors": [], "answer_port": 0, "also_answers": []}
+    nothing = {"services": "[]", "contents": {}, "monitors": [], "answer_port": 0, "also_answers": []}
     return {
         **member,
         "router": member["replaced_router"],

@@ -25,6 +25,7 @@ from . import (
     raw_binds,
     raw_lines,
     secrets,
+    tls_content,
     values,
 )
 from .services import listeners as listeners_of
@@ -107,8 +108,9 @@ def model(
     inventory_servers: Mapping[str, int] = MappingProxyType({}),
     also_answers: Sequence[int] = (),
     asking: Sequence[Dict[str, Any]] = (),
+    contents: Mapping[str, str] = MappingProxyType({}),
 ) -> Dict[str, Any]:
-    """Return ``{services, monitors, stats, tuning, answering, peers, secrets, names, ports, faults}``.
+    """Return ``{services, certificates, monitors, stats, tuning, answering, peers, secrets, names, ports, faults}``.
 
     The names are those of servers, which haproxy resolves, and the ports those besides the services'. Those of
     UDP are such as ``514/udp``. ``restricted_ports`` are ``{port, networks}``.
@@ -121,8 +123,11 @@ def model(
     :param inventory_servers: as `read_monitors` takes it
     :param also_answers: as the plan's balancer has it
     :param asking: what has to be answered, as the plan has it
+    :param contents: the texts of certificates, as the plan's balancer has them
     """
     services, faults = read_services(settings["services"], "haproxy_services")
+    services, own_contents = tls_content.taken(services)
+    contents = {**contents, **own_contents}
     faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
     monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors", inventory_servers)
     faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
@@ -148,8 +153,9 @@ def model(
     names = resolved_names(services)
     return {
         **read_parts,
+        "certificates": tls_content.files(contents),
         "peers": peering["peers"],
-        "secrets": secrets.texts(read_parts),
+        "secrets": [*secrets.texts(read_parts), *tls_content.secrets(contents)],
         "names": names,
         "ports": _ports(monitors, stats, raws),
         "restricted_ports": raw_binds.restricted_ports(raws),

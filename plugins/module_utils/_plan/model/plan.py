@@ -46,6 +46,7 @@ class Balancer(NamedTuple):
     """The configuration of a member's balancer. A member without services has none."""
 
     services: List[Dict[str, Any]] = []
+    contents: Dict[str, str] = {}  # the texts of certificates, by the paths of their files; nobody may see them
     inventory_servers: Dict[str, int] = {}  # how many the inventory names, by service that follows the cluster
     monitors: List[Dict[str, Any]] = []
     served_elsewhere: List[str] = []  # checksums of the files that the haproxy of other members has loaded

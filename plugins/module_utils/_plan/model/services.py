@@ -106,8 +106,7 @@ def planned(given: Any) -> Any:
 def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     service = _read_backend(given, place, faults, SERVICE)
     if service["tls"] is not None:
-        service["tls"] = read(tls.TLS, service["tls"], f"{place}.tls", faults)
-        faults.extend(tls.faults(service, f"{place}.tls"))
+        tls.read_tls(service, f"{place}.tls", faults)
     faults.extend(bind_line.faults(service, place))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
     stick.read_sticky(service, service["mode"], place, faults)

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterator, List, Mapping
+from typing import Any, Dict, Iterator, List, Mapping
 
-from ..._agent.config.schema import Field, boolean, list_of, one_of, port, repeated
+from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, port, read, refused, repeated
 from ..._shared import quoting
-from . import tls_profiles
+from . import tls_content, tls_profiles
 from .values import Checked, optional, path, protocol
 
 VERIFY = REQUIRED, OPTIONAL = "required", "optional"  # a client's certificate
@@ -44,7 +44,8 @@ def ciphersuites(value: Any) -> Checked:
 
 # The names of the files are words of haproxy.cfg.
 TLS = {
-    "certificate": Field(certificates, [], required=True),
+    "certificate": Field(certificates, []),
+    "content": Field(tls_content.contents, [], secret=True),
     "key": Field(optional(path), ""),
     "strict_sni": Field(boolean, False),
     "ca": Field(optional(path), ""),
@@ -59,10 +60,26 @@ TLS = {
 }
 
 
-def faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
+def read_tls(service: Dict[str, Any], place: str, faults: Faults) -> None:
+    """Read what a service says of TLS in place. A certificate whose text it has is one in a file from here on."""
+    given = service["tls"]
+    tls = service["tls"] = read(TLS, given, place, faults)
+    is_refused = not isinstance(given, dict) or refused(faults, place, "certificate", "content")
+    if not (tls["certificate"] or tls["content"] or is_refused):
+        faults.append(f"{place} lacks 'certificate': add it, or content.")
+    faults.extend(_faults(service, place))
+    own = [tls_content.path_of(service["name"], text) for text in tls["content"]]
+    tls["certificate"] = [*tls["certificate"], *own]
+
+
+def _faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
     """Yield what does not go together."""
     tls = service["tls"]
     shown = tls["certificate"]
+    if tls["content"] and shown:
+        yield f"{place}.certificate and content are both set: leave one of them out."
+    if tls["content"] and tls["key"]:
+        yield f"{place}.key is {tls['key']}, and content has the key: leave key out."
     if tls["key"] and len(shown) > 1:
         yield (
             f"{place}.key is {tls['key']}, and there are several certificates: leave it out, and have each key in its "

@@ -76,6 +76,7 @@ SETTINGS = {
     "answer_port": answers.PORT_FIELD._replace(default=answers.PORT),
     "peers_port": peers.PORT_FIELD,
     "metrics_file": Field(values.optional(values.metrics_file), ""),
+    "reload_certificates": Field(boolean, False),
     "checks": Field(anything, []),
     "sync": Field(boolean, False),
     "notify": Field(values.optional(values.program), ""),

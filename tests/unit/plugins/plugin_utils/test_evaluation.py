@@ -27,3 +27,18 @@ def test_an_older_ansible_evaluates_as_without_native_templating(monkeypatch):
 
     monkeypatch.setattr(template, "AnsibleEnvironment", "by default", raising=False)
     assert evaluation.evaluated("{{ 12345678 }}", lambda _text: evaluation.evaluator(Older())("12345678")) == "12345678"
+
+
+class AnsibleVaultEncryptedUnicode:
+    """As ansible-core before 2.19 has it: no text until it is used as one."""
+
+    def __str__(self):
+        return "opened"
+
+
+def test_what_is_in_a_vault_is_a_text_wherever_it_is():
+    sealed = AnsibleVaultEncryptedUnicode()
+    given = [{"name": "web", "tls": {"content": [sealed, "x"]}}, sealed, 5, None]
+    found = evaluation.evaluated(given, lambda value: value)
+    assert found == [{"name": "web", "tls": {"content": ["opened", "x"]}}, "opened", 5, None]
+    assert evaluation.evaluated(sealed, lambda value: value) == "opened"

@@ -183,3 +183,41 @@ def test_what_haproxy_leaves_out_of_a_folder_is_not_said(host, pem, at):
     for name in (".old.pem", "web.pem.issuer", "web.pem"):
         (folder / name).write_text(pem.read_text())
     assert [said.partition(" ")[0] for said in expiry.of_host([])] == [f"{folder}/web.pem"]
+
+
+CONTENT = "/etc/onprem-lb-certificates/web-0123456789abcdef.pem"
+
+
+def of_content(pem):
+    """Return the services of which a host is told that one has the text of this certificate."""
+    expires = certificates.expires(pem.read_text())
+    told = {"path": CONTENT, "checksum": loaded_files.checksum(str(pem)), "expires": expires}
+    return {"services": [{"name": "web", "tls": {"content": [told]}}]}
+
+
+def test_a_text_of_the_inventory_is_judged_before_its_file_is_there(host, pem, at):
+    named = of_content(pem)
+    at(15)
+    assert named_files.unfit(named) == expiry.of_host([], named_files.contents(named)) == []
+    at(6)
+    (said,) = expiry.of_host([], named_files.contents(named))
+    mend = r"set a renewed one in the service's tls\.content, and run this again\."
+    assert re.fullmatch(rf"{CONTENT} expires on {DATE}, in 6 days: {mend}", said)
+    at(-1)
+    (found,) = named_files.unfit(named)
+    assert (found["key"], found["value"]) == ("services[0] (web).tls.content", CONTENT)
+    assert found["expired"] == loaded_files.checksum(str(pem))
+    assert re.match(rf"it expired on {DATE}, and clients would refuse it: set a renewed one", found["wrong"])
+
+
+def test_a_text_of_the_inventory_that_has_expired_and_is_served_refuses_no_other_change(host, pem, at):
+    at(-1)
+    host("", {"/etc/onprem-lb-certificates/of-another-name.pem": loaded_files.checksum(str(pem))})
+    assert named_files.unfit(of_content(pem)) == []
+    assert re.match(f"{CONTENT} expired on {DATE}", *expiry.of_host([], named_files.contents(of_content(pem))))
+
+
+@pytest.mark.parametrize("tls", [None, "x", {}, {"content": None}, {"content": "x"}, {"content": ["x", None]}])
+def test_what_is_no_text_of_the_inventory_is_left_to_the_plan(host, tls):
+    named = {"services": [{"name": "web", "tls": tls}]}
+    assert named_files.contents(named) == named_files.unfit(named) == []

@@ -151,7 +151,7 @@ def wrong_certificates(folder):
     yield {"crl": cut}, "crl", "OpenSSL cannot read the list of revoked certificates in it."
     broken = folder / "broken.pem"
     broken.write_text(key.read_text() + "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
-    yield {"certificate": broken}, "certificate", "OpenSSL refuses it or its private key: "
+    yield {"certificate": broken}, "certificate", "OpenSSL cannot read it or its private key: "
     certificate.chmod(0o666)
     open_to_all = f"others than root may change {certificate}: chown it to root, chmod go-w."
     yield {"certificate": certificate}, "certificate", open_to_all

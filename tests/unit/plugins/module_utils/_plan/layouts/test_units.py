@@ -37,6 +37,10 @@ GATE = {
 }
 WANTED[paths.GATE] = ({"bgp": {"anycast": GATE}}, {})
 WANTED[paths.QUIET] = ({"quiet": "always"}, {})
+TLS = {"certificate": ["/etc/haproxy/a 100%'s.pem"], "ca": "", "crl": ""}
+WITH_TLS = {"balancer": {"services": json.dumps([{"name": "web", "tls": TLS}]), "down_file": DOWN}}
+RELOADS = {"metrics_file": "", "down_file": DOWN, "reload_certificates": "yes"}
+WANTED[paths.RENEWAL] = (WITH_TLS, {"settings": RELOADS})
 STAGES = ("first", "router", "last")
 LATE = [name for name in WANTED if name not in (paths.WATCH, paths.QUIET)]
 
@@ -317,3 +321,27 @@ def test_a_member_that_announces_no_vip_any_more_keeps_nothing_of_the_health_gat
 def test_a_removal_deletes_the_file_that_a_user_names_only_if_it_is_ours():
     gone = [each for each in units.removal("pair", "/etc/passwd")["others"].files if each["path"] == "/etc/passwd"]
     assert gone == [{"path": "/etc/passwd", "state": "absent", "own_only": True}]
+
+
+def test_certificates_are_watched_by_a_path_whose_unit_reloads_haproxy_alone():
+    work = wanting(paths.RENEWAL)["last"]
+    assert "PathChanged=/etc/haproxy/a 100%%'s.pem" in text(work, paths.RENEWAL).splitlines()
+    (command,) = [line for line in text(work, paths.RENEWED).splitlines() if line.startswith("ExecStart=")]
+    assert "systemctl reload haproxy.service" in command and command.count("systemctl") == 2
+    assert wanting(paths.RENEWAL)["compared"]["units"] == [paths.WATCH, paths.RENEWAL]
+
+
+@pytest.mark.parametrize(
+    "plan, settings",
+    [
+        ({}, {"reload_certificates": False}),
+        ({"engine": "agent"}, {}),
+        (PODS, {}),
+        (NO_BALANCER, {}),
+        ({"balancer": {"services": '[{"name": "web", "tls": null}]', "down_file": DOWN}}, {}),
+    ],
+    ids=["not wanted", "agent", "pods", "no services", "no TLS"],
+)
+def test_no_certificates_are_watched_where_nobody_reads_them_or_nobody_wants_that(plan, settings):
+    found = wanting(paths.RENEWAL, plan, {"existing_units": [paths.RENEWAL]}, settings={**RELOADS, **settings})
+    assert states(found["last"])[paths.RENEWAL] == ENDS

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config, settings
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, services, tls
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
+from support.certificates import certificate_text
 from support.paths import MODULES
 from support.plans import pairs
 from support.rendering import haproxy
@@ -75,6 +76,7 @@ OF_CHECK = {
 
 OF_TLS = {
     "certificate": ["/etc/web.pem", "/etc/other.pem"],
+    "content": {"certificate": None, "content": certificate_text()},
     "strict_sni": True,
     "ca": "/etc/ca.pem",
     "verify": {"ca": "/etc/ca.pem", "verify": "optional"},

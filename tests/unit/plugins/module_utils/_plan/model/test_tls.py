@@ -24,7 +24,7 @@ def faults(*services):
 @pytest.mark.parametrize(
     "tls, sentence",
     [
-        ({}, "haproxy_services[0] (web).tls lacks 'certificate': add it."),
+        ({}, "haproxy_services[0] (web).tls lacks 'certificate': add it, or content."),
         (
             "/etc/ssl/web.pem",
             "haproxy_services[0] (web).tls is '/etc/ssl/web.pem': a mapping with the keys",
@@ -36,7 +36,7 @@ def faults(*services):
         ({"certificate": {"a": 1}}, "tls.certificate is a mapping: an absolute path is required."),
         ({"certificate": 5}, "tls.certificate is 5: an absolute path is required."),
         ({"certificate": ""}, "tls.certificate is '': an absolute path is required."),
-        ({"certificate": None}, "haproxy_services[0] (web).tls lacks 'certificate': add it."),
+        ({"certificate": None}, "haproxy_services[0] (web).tls lacks 'certificate': add it, or content."),
         ({"certificate": ["/a", None]}, "in it null is wrong: an absolute path is required."),
         ({"certificate": ["/a", "b"]}, "in it 'b' is wrong: an absolute path is required."),
         ({"certificate": ["/a", "/b", "/a/"]}, "['/a', '/b', '/a/']: /a is there twice: name it once."),

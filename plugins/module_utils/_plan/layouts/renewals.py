@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The onprem.lb authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What has haproxy serve a certificate that something else, such as certbot, has renewed in its file. Pure.
+
+It knows what haproxy has loaded from the record that haproxy's unit writes. So it does nothing where haproxy has the
+files as they are, as after a run, and nothing where it cannot tell, or where haproxy's configuration has changed as
+well: whoever has changed that has it loaded.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, Iterable, List, Mapping
+
+from ..._shared import quoting
+from ..._shared.engines import HAPROXY, NATIVE, UNITS
+from ..._shared.load_records import record_of
+from ..._shared.paths import CERTIFICATES
+
+BALANCER, RECORD = UNITS[NATIVE].balancer, record_of(HAPROXY)
+BESIDE = (".key", ".ocsp", ".issuer", ".sctl")  # what may change beside a certificate
+SETTLE = 2  # seconds in which nobody writes: a renewal may write several files
+
+
+def watched(services: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Return the files and folders of certificates that services name, but for those that a run alone writes."""
+    tls = [service["tls"] for service in services if service.get("tls")]
+    named = [path for each in tls for path in (*each["certificate"], each["ca"], each["crl"]) if path]
+    return [path for path in dict.fromkeys(named) if not path.startswith(f"{CERTIFICATES}/")]
+
+
+def paths(files: Iterable[str]) -> List[str]:
+    """Return the paths of which systemd tells that they change; one that is not there does no harm."""
+    every = [f"{path.rstrip('/')}{end}" for path in files for end in ("", *BESIDE)]
+    return [path.replace("%", "%%") for path in every]
+
+
+def command(files: Iterable[str], config: str) -> str:
+    """Return the command line of the unit that follows.
+
+    :param files: as `watched` returns them
+    :param config: of haproxy
+    """
+    return quoting.systemd_shell(script(files, config, RECORD))
+
+
+def script(files: Iterable[str], config: str, record: str) -> str:
+    """Return what it has a shell do: once nobody writes any more, as often as somebody has written meanwhile."""
+    words = " ".join(word for path in map(shlex.quote, files) for word in (path, f"{path}.*"))
+    loaded = f"sed -n '3,$s/^[0-9a-f]*  //p' {record}"
+    steps = [
+        f"systemctl --quiet is-active {BALANCER} || exit 0",
+        f"now() {{ find -L {words} -maxdepth 1 -type f -exec sha256sum {{}} + 2>/dev/null | sort; }}",
+        f'gone() {{ {loaded} | while read -r file; do test -e "$file" || echo gone; done; }}',
+        "done=none",
+        f'while seen=$(now); sleep {SETTLE}; do test "$seen" = "$(now)" || continue',
+        f"head -n 1 {record} | sha256sum --status --check 2>/dev/null || {{ {_said(4, _CHANGED)}; exit 0; }}",
+        f'test -n "$(echo "$seen" | grep -vxF -f {record})$(gone)" || exit 0',
+        f'test "$seen" != "$done" || {{ {_said(3, _NOT_LOADED)}; exit 1; }}',
+        f"haproxy -c -q -f {shlex.quote(config)} || {{ {_said(3, _REFUSED)}; exit 1; }}",
+        f"systemctl reload {BALANCER} || exit 1",
+        f'{_said(5, _RELOADED)}; done="$seen"',
+        "done",
+    ]
+    return "; ".join(steps)
+
+
+_CHANGED = "Nothing is reloaded: haproxy has not loaded its configuration as it is, or nobody knows what it has loaded."
+_NOT_LOADED = "haproxy was reloaded, and has not loaded the certificates as they are."
+_REFUSED = "haproxy refuses its configuration with the changed certificates, and goes on with those of before."
+_RELOADED = "haproxy has loaded the certificates that have changed."
+
+
+def _said(priority: int, sentence: str) -> str:
+    """Return the command that writes a line to the journal; see sd-daemon(3)."""
+    return f'echo "<{priority}>{sentence}"'
