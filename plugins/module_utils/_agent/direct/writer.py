@@ -18,7 +18,9 @@ from .rulesets import Place, Table
 from .sockets import Connection
 
 FIRST_DELAY, LAST_DELAY = MILLION, 30 * MILLION  # after a transaction that was refused
-RESTORE_INTERVAL = MILLION  # two programs that keep changing the table must not take all of a processor
+# A lost table is restored at once, this often, and then once an interval: two programs that keep changing it must not
+# take all of a processor.
+AT_ONCE, RESTORE_INTERVAL = 5, MILLION
 
 Connections = Callable[[Collection[Place]], Iterable[Connection]]
 
@@ -53,7 +55,7 @@ class Writer:
         self._asked: Optional[int] = None  # since when something is wanted that is not under way
         self._since: Optional[int] = None  # the same of the transaction under way
         self._retry: Optional[Timer] = None
-        self._restored_at: Optional[int] = None
+        self._paced = 0  # when the restorations so far would be over at one in each interval
         self._failures = 0
         self._waiting: List[Callable[[Optional[str]], None]] = []
         self.fault: Optional[str] = None  # why the last transaction was refused
@@ -92,10 +94,14 @@ class Writer:
         self._asked = now if self._asked is None else self._asked
         if not self._retry:
             self._log.warning(why)
-            pause = 0 if self._restored_at is None else max(0, self._restored_at + RESTORE_INTERVAL - now)
-            self._restored_at = now + pause
-            self._again(pause)
+            self._again(self._pause(now))
         self._changed()
+
+    def _pause(self, now: int) -> int:
+        """Return how long to wait before the table is restored."""
+        at = max(now, self._paced - (AT_ONCE - 1) * RESTORE_INTERVAL)
+        self._paced = max(self._paced, at) + RESTORE_INTERVAL
+        return at - now
 
     def when_written(self, call: Callable[[Optional[str]], None]) -> None:
         """Call once the kernel has what is wanted now, or with why it has not."""

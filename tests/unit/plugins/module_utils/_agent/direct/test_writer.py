@@ -9,7 +9,7 @@ import json
 from collections import Counter
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import handover, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import handover, rulesets, writer
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.buckets import Server
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.nft import Ended
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Service
@@ -182,13 +182,27 @@ def test_a_lost_table_is_written_anew_at_once(written):
     assert written.writer.in_force == ALL and written.writer.counts["restored"] == 1
 
 
+def test_one_that_is_lost_again_within_a_second_is_written_at_once(written):
+    for _again in range(writer.AT_ONCE):
+        written.writer.lost("gone")
+        written.time.advance(0)
+        written.end()
+        assert written.writer.in_force == ALL
+    written.writer.lost("gone")
+    written.time.advance(0)
+    assert written.writer.in_force is None
+    written.time.advance(writer.RESTORE_INTERVAL)
+    written.end()
+    assert written.writer.in_force == ALL
+
+
 def test_one_that_is_lost_again_and_again_is_written_once_a_second(written):
     for _again in range(200):
         written.writer.lost("gone")
         written.time.advance(SECOND // 20)
         if written.done:
             written.end()
-    assert len(written.wrote()) == written.log["gone"] == 11  # in 10 seconds
+    assert len(written.wrote()) == written.log["gone"] == writer.AT_ONCE + 10  # in 10 seconds
     assert written.writer.in_force == ALL
 
 
