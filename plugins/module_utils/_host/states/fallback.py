@@ -79,7 +79,7 @@ def look(instances: List[Instance]) -> undoing.Seen:
 
     :raises OSError, sniffer.CannotListen: if that is impossible
     """
-    for interface in undoing.links(instances):
+    for interface in dict.fromkeys([*undoing.interfaces(instances), *undoing.links(instances)]):
         if not sniffer.has_carrier(interface):
             raise sniffer.CannotListen(f"Interface {interface} is down.")
     return undo.look(instances)
