@@ -77,9 +77,11 @@ def _occupied(instance: Instance, seen: undoing.Seen) -> str:
 def look(instances: List[Instance]) -> undoing.Seen:
     """Look at the links of these instances once.
 
+    Those of their VIPs tell who holds them. That of VRRP may be a cable, whose carrier ends with the other host.
+
     :raises OSError, sniffer.CannotListen: if that is impossible
     """
-    for interface in dict.fromkeys([*undoing.interfaces(instances), *undoing.links(instances)]):
+    for interface in undoing.links(instances):
         if not sniffer.has_carrier(interface):
             raise sniffer.CannotListen(f"Interface {interface} is down.")
     return undo.look(instances)
