@@ -47,7 +47,7 @@ KINDS = {
     "docs/openshift.md": "preset printed pair",
     "docs/pods.md": "cluster commands printed image kubernetes",
     "docs/proxy.md": "usage agent unit",
-    "docs/services.md": "pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair",
+    "docs/services.md": "pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair",
     "docs/symptoms.md": "commands commands commands commands commands host commands commands host host host commands "
     "commands commands host host host host usage",
     "docs/vrids.md": "printed",
@@ -58,7 +58,7 @@ KINDS = {
     "roles/haproxy/README.md": "role",
     "roles/ipi/README.md": "cluster cluster cluster cluster",
     "roles/keepalived/README.md": "role",
-    "roles/pair/README.md": "pair preset pair pair pair",
+    "roles/pair/README.md": "pair preset pair pair pair pair",
     "roles/resolver/README.md": "role",
 }
 REASONS = {
