@@ -18,6 +18,7 @@ from support.plans.pairs import on_two_links
 from support.waiting import LIMIT_S, stays, until
 
 SOME_INTERVALS_S = 5
+VIP6 = "2001:db8::10"
 PROGRAMS = ("haproxy", "keepalived")
 pytestmark = pytest.mark.skipif(bool(skip_reason(*PROGRAMS)), reason=str(skip_reason(*PROGRAMS)))
 
@@ -33,12 +34,18 @@ class TwoLinks(Link):
 
     def address_the_cable(self):
         for node in self.members:
-            batch(node.namespace, "link set eth1 up", f"addr replace 198.51.100.{node.number}/24 dev eth1")
+            own = f"198.51.100.{node.number}/24", f"2001:db8:0:1::{node.number}/64"
+            batch(node.namespace, "link set eth1 up", *(f"addr replace {each} dev eth1 nodad" for each in own))
 
 
 @pytest.fixture(params=ENGINES)
-def cluster(request, tmp_path):
-    with started(request.param, tmp_path) as made:
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def cluster(engine, tmp_path):
+    with started(engine, tmp_path) as made:
         yield made
 
 
@@ -56,8 +63,8 @@ def logs(cluster):
     return "\n".join(f"{path}:\n{path.read_text()}" for path in sorted(cluster.folder.glob("lb*/*log")))
 
 
-def is_held(cluster, name):
-    assert cluster.settle({VIP: name}), logs(cluster)
+def is_held(cluster, name, vip=VIP):
+    assert cluster.settle({vip: name}), logs(cluster)
 
 
 def both_hold(cluster):
@@ -86,6 +93,13 @@ def test_the_vip_is_on_the_clients_link_and_moves_with_the_router(cluster):
     is_held(cluster, "lb2")
     cluster.start("lb1")
     is_held(cluster, "lb1")
+
+
+def test_ipv6_is_the_same(engine, tmp_path):
+    with started(engine, tmp_path, vips=[VIP6]) as cluster:
+        is_held(cluster, "lb1", VIP6)
+        sh("ip", "-n", cluster.link.bridge, "link", "set", cluster.nodes["lb1"].port, "down")
+        is_held(cluster, "lb2", VIP6)
 
 
 def test_a_member_whose_port_to_the_clients_is_down_gives_the_vip_up(cluster):

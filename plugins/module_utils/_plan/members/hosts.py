@@ -95,12 +95,15 @@ def find_senders(
     members: List[Member], vips: List[Vip], prefix: str, faults: Faults
 ) -> Dict[str, Dict[str, Placement]]:
     """Return from where each member advertises each VIP, as far as the user has named the interface; {} if not."""
-    floating = {vip.address for vip in vips}
+    floating, variable = {vip.address for vip in vips}, f"{prefix}_vrrp_interface"
+    named = {member["name"]: member["settings"].get("vrrp_interface") or "" for member in members}
+    without = ", ".join(name for name, interface in named.items() if not interface)
+    if without and any(named.values()):
+        faults.append(f"{variable} is empty for {without}, and the others advertise there: set it for each member.")
     found: Dict[str, Dict[str, Placement]] = {}
     for member in members:
-        on_member = found[member["name"]] = {}
-        interface = member["settings"].get("vrrp_interface") or ""
-        addresses, variable = _own_addresses(member), f"{prefix}_vrrp_interface"
+        on_member, addresses = found.setdefault(member["name"], {}), _own_addresses(member)
+        interface = named[member["name"]]
         for vip in vips if interface else ():
             if member["name"] in vip.order:
                 sender, wrong = on_named_interface(vip.address, addresses, floating, interface, variable)

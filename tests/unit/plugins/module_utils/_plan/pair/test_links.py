@@ -121,6 +121,16 @@ def test_members_that_do_not_share_that_link_are_refused():
     assert "share no subnet" in fault and fault.endswith("or correct pair_vrrp_interface.")
 
 
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_member_without_it_would_not_hear_the_others(is_read):
+    one, two = members()
+    two["settings"]["vrrp_interface"] = ""
+    if not is_read:
+        one, two = ({**each, "host": None, "address": each["name"]} for each in (one, two))
+    sentence = "pair_vrrp_interface is empty for lb2, and the others advertise there: set it for each member."
+    assert pair.plan([one, two]).faults == [sentence]
+
+
 def test_two_hosts_with_one_address_there_are_refused():
     one, two = members()
     two["host"]["addresses"][-2]["address"] = "198.51.100.1"
