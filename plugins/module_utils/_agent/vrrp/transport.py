@@ -115,7 +115,7 @@ class Transport:
         Nothing is sent without a link. The kernel would look for the peer's MAC there, in vain and for three seconds.
         Advertisements of a link that is back earlier would wait for that.
         """
-        if not router.has_link or router.without_source:
+        if not router.has_link:
             return _send_nothing
         port = self._egress_socket(router)
         return partial(self._send, router, port, router.senders(port, priority) if port else ())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import servers as forecast
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, destinations, haproxy, loops
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from support.plans import pairs
@@ -115,6 +115,14 @@ def test_servers_that_lead_to_another_port_of_the_pair_are_found_by_either_port(
     """A client that comes in by the second port goes round as well."""
     round_trip = planned(services=[{**WEB, "servers": [{"address": "192.0.2.2", "port": 8443}]}, ALSO]).faults
     assert any("192.0.2.2" in fault and "balancer" in fault for fault in round_trip)
+
+
+def test_the_servers_get_what_comes_in_at_either_port():
+    """By these a loop over two pairs is found."""
+    services, _wrong = read_services([WEB, ALSO], "pair_services")
+    known = loops.of_host(["192.0.2.10"], [], "lb1", {})
+    found = {(each.address, *each.reached) for each in destinations.of_services(services, "pair_services", known)}
+    assert found == {(f"192.0.2.{at}", ("192.0.2.10", port)) for at in (31, 32) for port in (443, 8443)}
 
 
 def test_what_follows_the_cluster_is_the_other_one():
