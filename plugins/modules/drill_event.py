@@ -94,6 +94,11 @@ options:
         O(event=stranger_with_vip).
       - If Ansible reaches the host through it, Ansible cannot reach the host until the event is reverted.
     type: str
+  vrrp_interface:
+    description: The interface on which the members advertise, if it is another one than O(interface), which carries the
+      VIPs. O(event=host_cut) cuts both, and O(event=vrrp_lost) happens there.
+    type: str
+    version_added: 1.1.0
   folders:
     description:
       - For O(event=disk_full), folders of the file systems that are full. What else writes there fails meanwhile.
@@ -220,7 +225,12 @@ def target_of(module):
     """Return where the event happens."""
     params, run = module.params, module.run_command
     target = faults.Target(
-        params["interface"] or "", params["engine"], None, params["flap_seconds"], vip=params["vip"] or ""
+        params["interface"] or "",
+        params["engine"],
+        None,
+        params["flap_seconds"],
+        vip=params["vip"] or "",
+        vrrp_interface=params["vrrp_interface"] or "",
     )
     if params["event"] in faults.LINKS:
         faults.refuse_name(params["event"], target.interface)
@@ -259,7 +269,8 @@ def run_event(module):
     cleared = faults.left_over(run) if module.check_mode else faults.clear(run, have_nft, params["folders"])
     armed = []
     if script is not None:
-        faults.check(script, params["interface"], os.listdir("/sys/class/net"), run, have_nft)
+        named = [params[key] for key in ("interface", "vrrp_interface") if params[key]]
+        faults.check(script, named, os.listdir("/sys/class/net"), run, have_nft)
         armed = faults.timers(event, script, params["after"], params["revert_after"])
     now = time.time()
     if not module.check_mode:
@@ -281,6 +292,7 @@ def main():
             },
             "engine": {"type": "str", "choices": ["native", "agent"], "default": "native"},
             "interface": {"type": "str", "no_log": False},
+            "vrrp_interface": {"type": "str", "no_log": False},
             "flap_seconds": {"type": "float", "default": 1},
             "vip": {"type": "str", "no_log": False},
             "router": {"type": "str", "no_log": False},

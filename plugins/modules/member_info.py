@@ -83,7 +83,9 @@ versions:
   returned: success
   sample: {"haproxy": "2.6.12", "keepalived": "2.2.7"}
 instances:
-  description: The configured VRRP instances. The state is Active, Backup, Fault, or empty if it is not known.
+  description:
+    - The configured VRRP instances. The state is Active, Backup, Fault, or empty if it is not known.
+    - C(carriers) has the interface of each address that another one than the instance's carries.
   type: list
   elements: dict
   returned: success

@@ -20,6 +20,7 @@ ELSEWHERE = {
     f"{SERVICES}.return": "tests/netns/test_returns.py",
     f"{SERVICES}.routes.return": "tests/netns/test_returns.py",
     f"{SERVICES}.routes.hosts": "tests/netns/test_returns.py",
+    f"{SERVICES}.backend": "tests/netns/test_shared_backends.py",
 }
 
 

@@ -7,7 +7,7 @@ Each run leaves a record of the members on all of them. Where there is none yet,
 
 from __future__ import annotations
 
-from typing import Any, Collection, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 Members = Mapping[str, List[str]]  # the addresses of each, the one to connect to first
 
@@ -15,6 +15,12 @@ Members = Mapping[str, List[str]]  # the addresses of each, the one to connect t
 def vips(instances: Iterable[Mapping[str, Any]]) -> Set[str]:
     """Return the addresses of instances without their prefix lengths."""
     return {address.partition("/")[0] for instance in instances for address in instance["addresses"]}
+
+
+def carriers(instance: Mapping[str, Any]) -> Dict[str, str]:
+    """Return for each address of an instance, without its prefix length, the interface that carries it."""
+    texts = (address.partition(" dev ") for address in instance["addresses"])
+    return {address.partition("/")[0]: interface or instance["interface"] for address, _dev, interface in texts}
 
 
 def former(

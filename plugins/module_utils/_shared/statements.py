@@ -26,6 +26,7 @@ VARIABLES = {
     **dict.fromkeys(NOTIFY, "notify"),
     **dict.fromkeys(CHECKS, "checks"),
     "vrrp_sync_group": "sync",
+    "dont_track_primary": "vrrp_interface",
     "vrrp_startup_delay": "keepalived_startup_delay",
 }
 OF_ALL, OF_A_BLOCK = "keepalived_global_lines", "keepalived_extra_lines"

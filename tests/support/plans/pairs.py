@@ -52,6 +52,8 @@ def on_two_links(number, **settings):
         {**second, "address": f"198.51.100.{number}", "prefix": 24},
         {**second, "address": f"2001:db8:0:1::{number}", "prefix": 64},
     ]
+    if found["settings"].get("vrrp_interface") == "eth1":
+        found["settings"]["vrrp_interface"] = second["interface"]
     return found
 
 

@@ -100,6 +100,7 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
         "track_fall": [{"track_fall": 3}],
         "track_rise": [{"track_rise": 3}],
         "track_events": [{"track_events": False}],
+        "vrrp_interface": [{"vrrp_interface": "eth1"}],
         "answer_port": [{"answer_port": 9555}, {"answer_port": 0}],
         "peers_port": [{"peers_port": 10001}, {"peers_port": 0}],
         "checks": [{"checks": [SCRIPT, {"gateway": "192.0.2.254", "weight": -60}, {"interface": "eth1"}]}],

@@ -140,15 +140,14 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
     secrets = {
         statement[0]: statement[1] for statement, _nested in inside(block, "authentication") if len(statement) > 1
     }
-    addresses, excluded, peers = (
-        [_as_the_kernel_writes_it(words[0]) for words, _nested in inside(block, name)]
-        for name in (*HELD, "unicast_peer")
-    )
+    own = values.get("interface", "")
+    addresses, excluded = ([_carried(words, own) for words, _nested in inside(block, name)] for name in HELD)
+    peers = [_as_the_kernel_writes_it(words[0]) for words, _nested in inside(block, "unicast_peer")]
     # There is no version 2 for IPv6, and keepalived takes version 3 for it whatever global_defs has.
     speaks = 3 if any(":" in address for address in addresses) else int(_number(values.get("version", version)))
     return {
         "name": words[1] if len(words) > 1 else "",
-        "interface": values.get("interface", ""),
+        "interface": own,
         "vrid": int(_number(values.get("virtual_router_id", "0"))),
         "version": speaks,
         "priority": int(_number(values.get("priority", "100"))),
@@ -161,6 +160,14 @@ def _instance(words: List[str], block: List[Statement], version: str) -> Dict[st
         "excluded_addresses": excluded,
         "peers": peers,
     }
+
+
+def _carried(words: List[str], interface: str) -> str:
+    """Return an address as it is written, with ``dev`` if another interface than the instance's carries it."""
+    text, found = _as_the_kernel_writes_it(words[0]), _virtual_address(words, interface)
+    if found is None or found.interface == interface:
+        return text
+    return f"{found.address}/{found.prefix} dev {found.interface}"
 
 
 def _as_the_kernel_writes_it(text: str) -> str:

@@ -94,17 +94,22 @@ def holder_of(virtual: str, found: Macs) -> Optional[str]:
 def tell(router: conf.Router) -> None:
     """Send an Advertisement to the peer that holds the addresses, if one does.
 
-    No other peer gets one: without preemption a Backup takes it for one of an Active router, and waits anew.
+    No other peer gets one: without preemption a Backup takes it for one of an Active router, and waits anew. Where the
+    addresses are on another link than the peers, no MAC tells which of several it is.
     """
-    command = ["ip", "-oneline", "neighbour", "show", "dev", router.interface]
+    command = ["ip", "-oneline", "neighbour", "show", "dev", router.held[0].interface]
     neighbours = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
-    prober = NeighbourProber(router.interface, router.family)
+    carrier = router.held[0].interface
+    prober = NeighbourProber(carrier, router.family)
     virtual, *peers = map(_written_once, [router.advertised[0], *router.peers])
     others = [address for address in asked_for(neighbours, router.family) if address not in peers]
     for address in others[:MAX_QUESTIONS]:
         prober.probe(address)
-    of_virtual = functools.partial(holder_of, virtual)
-    holder = of_virtual(find(prober, [virtual, *peers], enough=of_virtual))
+    if carrier == router.interface:
+        of_virtual = functools.partial(holder_of, virtual)
+        holder = of_virtual(find(prober, [virtual, *peers], enough=of_virtual))
+    else:
+        holder = peers[0] if len(peers) == 1 and find(prober, [virtual]) else None
     kernel = netlink.Netlink()
     there = kernel.links(), kernel.addresses()
     for _to, send in senders(router, LOWEST, [holder] if holder else [], there, sockets.open_socket):

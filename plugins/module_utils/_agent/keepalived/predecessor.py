@@ -64,14 +64,19 @@ class Predecessor:
 
     def _without_holder(self, routers: Sequence[conf.Router], there: There) -> List[conf.Router]:
         held = {each.address for each in there[1]}
-        for interface, family in {(router.interface, router.family) for router in routers}:
+        for interface, family in {_link(router) for router in routers}:
             if (interface, family) not in self._probers:
                 self._probers[interface, family] = self._prober(interface, family)
-            wanted = [_address(each) for each in routers if (each.interface, each.family) == (interface, family)]
+            wanted = [_address(each) for each in routers if _link(each) == (interface, family)]
             held |= {
                 *find(self._probers[interface, family], [each for each in wanted if each not in held], self._wait, 1)
             }
         return [router for router in routers if _address(router) not in held]
+
+
+def _link(router: conf.Router) -> Tuple[str, int]:
+    """Return where somebody answers for its address."""
+    return router.held[0].interface, router.family
 
 
 def _address(router: conf.Router) -> str:

@@ -281,7 +281,7 @@ class Daemon:
         for interface, before in router.carriers.items():
             carrier = self._carrier(interface)
             usable[link_reading(interface)] = carrier.up and carrier.follows(before)
-        for name, good in {**usable, router.source_reading: bool(egress.source)}.items():
+        for name, good in {**usable, router.source_reading: router.may_go_on_from(egress)}.items():
             if not good:
                 self._update_tracker(router, name, good)
 
@@ -299,7 +299,7 @@ class Daemon:
         for name, carrier in carriers.items():
             self._update_tracker(router, link_reading(name), carrier.up)
         self._update_tracker(router, router.link_reading, egress.up and self.transport.is_open(router))
-        self._update_tracker(router, router.source_reading, bool(egress.source))
+        self._update_tracker(router, router.source_reading, router.may_go_on_from(egress))
         for name in moved if router.active else ():
             self.addresses.announce_mac(router, name)
 

@@ -40,6 +40,7 @@ class Router:
         self.since, self.reason = wall(), "start"
         self.egress = links.Egress()
         self.has_link = True  # whether something can leave its interface
+        self.without_source = False  # since the source address has gone with the carrier
         self.carriers: Dict[str, links.Egress] = {}  # by name: the other interfaces that addresses and routes need
         self.timer: Optional[Timer] = None
         self.refused = ADDRESSES  # what the kernel has refused last
@@ -70,6 +71,16 @@ class Router:
         self.machine = settings.router(self.instance, source, tuple(self.names))
         self.ours = validation.LocalInstance(self.instance, self.advertisement, source)
         self._senders.clear()
+
+    def may_go_on_from(self, egress: links.Egress) -> bool:
+        """Whether it has a source address, or has lost it with a carrier without which it may be Active.
+
+        What manages a host's network may take an address away with the carrier, and give it back later than that.
+        """
+        goes_now = not egress.up and self.state.readings.get(self.source_reading) == 0
+        may_go = self.instance.dont_track_primary and not egress.source
+        self.without_source = may_go and (self.without_source or goes_now)
+        return bool(egress.source) or self.without_source
 
     @property
     def name(self) -> str:

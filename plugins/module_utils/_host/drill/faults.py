@@ -45,14 +45,18 @@ DELETE_TABLE = f"add table {TABLE}; delete table {TABLE}"
 INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,15}")
 
 
-def cut_rules(interface: str) -> str:
+def cut_rules(*interfaces: str) -> str:
     """Return the rules that drop every frame in both directions, before all other rules (priority -500).
 
     The netdev hooks see ARP and raw frames too. An ``inet`` table does not, and keepalived's announcements would still
     leave the host.
     """
-    where = f'device "{interface}" priority -500; policy drop;'
-    chains = [f"add chain {TABLE} {hook} {{ type filter hook {hook} {where} }}" for hook in ("ingress", "egress")]
+    chains = [
+        f'add chain {TABLE} {hook}{number or ""} {{ type filter hook {hook} device "{interface}" priority -500; '
+        "policy drop; }"
+        for number, interface in enumerate(interfaces)
+        for hook in ("ingress", "egress")
+    ]
     return "; ".join([f"add table {TABLE}"] + chains)
 
 
@@ -63,7 +67,7 @@ def loss_rules(interface: str) -> str:
     return "; ".join([f"add table {TABLE}", f"add chain {chain}", *drops])
 
 
-RULES = {HOST_CUT: cut_rules, VRRP_LOST: loss_rules}
+RULES = (HOST_CUT, VRRP_LOST)
 LINKS = (PORT_DOWN, LINK_FLAPPING)
 ON_INTERFACE = (*RULES, *LINKS, STRANGER_WITH_VIP)
 SHORTEST_FLAP = 0.01  # seconds
@@ -72,6 +76,8 @@ SHORTEST_FLAP = 0.01  # seconds
 class Target(NamedTuple):
     """Where an event happens.
 
+    :ivar interface: of the VIPs
+    :ivar vrrp_interface: on which the members advertise, if that is another one
     :ivar flap_seconds: how long a link that flaps is down, and then up
     :ivar uids: the users that the balancer connects as, for servers that are slow
     :ivar vip: the address that a stranger has
@@ -93,6 +99,11 @@ class Target(NamedTuple):
     known: Sequence[Server] = ()
     router: announced.Router = announced.Router("", "", "")
     announces: bool = False
+    vrrp_interface: str = ""
+
+    @property
+    def interfaces(self) -> Sequence[str]:
+        return [name for name in (self.interface, self.vrrp_interface) if name]
 
     @property
     def units(self) -> Sequence[str]:
@@ -151,9 +162,11 @@ def checked_address(event: str, address: str, what: str = "vip") -> str:
 
 def _on_interface(event: str, target: Target) -> Script:
     interface = target.interface
-    refuse_name(event, interface)
+    for each in target.interfaces or [interface]:
+        refuse_name(event, each)
     if event in RULES:
-        rules = RULES[event](interface)
+        is_cut = event == HOST_CUT
+        rules = cut_rules(*target.interfaces) if is_cut else loss_rules(target.vrrp_interface or interface)
         return Script((), f"nft '{rules}'", f"nft '{DELETE_TABLE}'", rules)
     if event == STRANGER_WITH_VIP:
         return Script((), *stranger.arrives(interface, checked_address(event, target.vip), f"{INJECT}.service"))
@@ -251,8 +264,12 @@ def clear(run: Run, have_nft: bool, folders: Sequence[str] = ()) -> List[str]:
     return found
 
 
-def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, have_nft: bool) -> None:
-    """Refuse a failure that cannot be injected here, before anything has changed."""
+def check(script: Script, named: Sequence[str], interfaces: Sequence[str], run: Run, have_nft: bool) -> None:
+    """Refuse a failure that cannot be injected here, before anything has changed.
+
+    :param named: the interfaces where it happens
+    :param interfaces: those of this host
+    """
     for unit in script.units:
         state = show(run, [unit], ["LoadState", "ActiveState", "UnitFileState"])[0]
         if state.get("LoadState") != "loaded":
@@ -262,8 +279,9 @@ def check(script: Script, interface: str, interfaces: Sequence[str], run: Run, h
         if script.boots and state.get("UnitFileState") != "enabled":
             raise Refused(f"{unit} does not start at boot ({state.get('UnitFileState')}): enable it.")
     # nft accepts a chain for an interface that does not exist yet.
-    if interface and interface not in interfaces:
-        raise Refused(f"There is no interface {interface} on this host.")
+    missing = [name for name in named if name not in interfaces]
+    if missing:
+        raise Refused(f"There is no interface {missing[0]} on this host.")
     if not script.rules:
         return
     if not have_nft:

@@ -52,7 +52,12 @@ def read(reader: Reader, ports: Mapping[str, Sequence[int]], instances: Instance
 
 
 def _links(instances: Instances) -> Dict[str, str]:
-    return {vip: instance["interface"] for instance in instances for vip in instance["addresses"]}
+    """Return where the clients of each VIP come in."""
+    return {
+        vip: instance.get("carriers", {}).get(vip, instance["interface"])
+        for instance in instances
+        for vip in instance["addresses"]
+    }
 
 
 def _of_vrrp(instance: Mapping[str, Any]) -> List[Packet]:

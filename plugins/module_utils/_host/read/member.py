@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from ..._agent.direct.settings import Settings
 from ..._agent.keepalived import conf as keepalived_conf
-from ..._shared import paths, versions
+from ..._shared import membership, paths, versions
 from ..._shared.engines import (
     AGENT,
     CONFIGS,
@@ -271,9 +271,10 @@ def track_files(reader: Reader, own: Own) -> Dict[str, str]:
 
 
 def _instance(known: Dict[str, Any]) -> Dict[str, Any]:
-    addresses = [address.partition("/")[0] for address in known["addresses"]]
-    kept = ("name", "interface", "priority", "preempt", "source", "peers")
-    return {**{key: known[key] for key in kept}, "addresses": addresses}
+    carriers = membership.carriers(known)
+    elsewhere = {vip: interface for vip, interface in carriers.items() if interface != known["interface"]}
+    kept = {key: known[key] for key in ("name", "interface", "priority", "preempt", "source", "peers")}
+    return {**kept, "addresses": [*carriers], **({"carriers": elsewhere} if elsewhere else {})}
 
 
 def native(reader: Reader, daemons: Daemons) -> Own:

@@ -77,6 +77,8 @@ def _occupied(instance: Instance, seen: undoing.Seen) -> str:
 def look(instances: List[Instance]) -> undoing.Seen:
     """Look at the links of these instances once.
 
+    Those of their VIPs tell who holds them. That of VRRP may be a cable, whose carrier ends with the other host.
+
     :raises OSError, sniffer.CannotListen: if that is impossible
     """
     for interface in undoing.links(instances):

@@ -56,7 +56,7 @@ def look(instances: List[Instance]) -> undoing.Seen:
     :raises OSError, sniffer.CannotListen: if that is impossible
     """
     links, view = undoing.links(instances), LinkView()
-    for observation in sniffer.listen(list(links), listens_for(instances)):
+    for observation in sniffer.listen(undoing.interfaces(instances), listens_for(instances)):
         view.add(observation)
     active = [router for router in view.result(with_auth_pass=True)["routers"] if router["priority"]]
     heard, own = [each for each in active if not each["own"]], [each for each in active if each["own"]]

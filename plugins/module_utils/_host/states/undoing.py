@@ -30,6 +30,7 @@ from __future__ import annotations
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
+from ..._shared.membership import carriers
 from .snapshot import Instance
 
 ALONE, FIRST, OTHER = ROLES = ("alone", "first", "other")
@@ -245,8 +246,14 @@ def settle(instances: Sequence[Instance]) -> float:
 
 
 def links(instances: Sequence[Instance]) -> Dict[str, List[str]]:
-    """Return the VIPs on each interface."""
+    """Return the VIPs on each interface, where who holds them answers."""
     found: Dict[str, List[str]] = {}
     for instance in instances:
-        found.setdefault(instance["interface"], []).extend(vips_of(instance))
+        for vip, interface in sorted(carriers(instance).items()):
+            found.setdefault(interface, []).append(vip)
     return found
+
+
+def interfaces(instances: Sequence[Instance]) -> List[str]:
+    """Return the interfaces by which the routers hear each other."""
+    return list(dict.fromkeys(instance["interface"] for instance in instances))

@@ -17,7 +17,7 @@ from typing import Any, Callable, Collection, Dict, Iterator, List, NamedTuple, 
 
 from ..._agent.vrrp.core.packet import PASSWORD_SIZE
 from ..._shared import engines
-from ..._shared.membership import vips
+from ..._shared.membership import carriers, vips
 
 Instance = Dict[str, Any]
 HARMLESS, MOVES, SPLITS = "harmless", "moves", "splits"
@@ -114,8 +114,12 @@ def _list(vip: str, instance: Instance) -> str:
 
 def _prefix(vip: str, instance: Instance) -> str:
     whole = "128" if ":" in vip else "32"
-    lengths = (each.partition("/") for each in instance["addresses"])
+    lengths = (each.partition(" ")[0].partition("/") for each in instance["addresses"])
     return next((length or whole for address, _slash, length in lengths if address == vip), "")
+
+
+def _carrier(vip: str, instance: Instance) -> str:
+    return carriers(instance).get(vip) or str(instance["interface"])
 
 
 def _peers(vip: str, instance: Instance) -> str:
@@ -211,6 +215,13 @@ SETTINGS = (
         ("{}", "{}"),
         "the router on another interface is another router",
         starts_anew=_always,
+    ),
+    Setting(
+        "interface of the VIP",
+        MOVES,
+        _carrier,
+        ("{}", "{}"),
+        "the address goes from one interface of its holder to another, which announces it there",
     ),
     # Where it changes which member is the best, the VIP moves: `transition` sees that, which knows all members.
     Setting("priority", HARMLESS, _of("priority"), ("{}", "{}"), "the next Advertisement has it"),

@@ -12,7 +12,7 @@ another program.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from ..._agent.config.schema import Faults
 from ..._shared.engines import PROGRAMS, is_own
@@ -87,10 +87,13 @@ def _once(found: Iterable[Optional[Item]]) -> List[Item]:
     return result
 
 
-def meanwhile(planned: Balancer, kept: Balancer, clients: openings.Clients, router: Router) -> Optional[Meanwhile]:
+def meanwhile(
+    planned: Balancer, kept: Balancer, clients: openings.Clients, router: Router, others: Collection[str] = ()
+) -> Optional[Meanwhile]:
     """Return what a member has until the users of its balancer's ports have changed; None if it has to keep none.
 
     :param clients: of the planned one
+    :param others: as `openings.firewall` takes them
     """
     if kept == Balancer():
         return None
@@ -99,7 +102,7 @@ def meanwhile(planned: Balancer, kept: Balancer, clients: openings.Clients, rout
         monitors=[*planned.monitors, *kept.monitors],
         also_answers=kept.also_answers,
     )
-    return Meanwhile(both, openings.firewall({**openings.of_listeners(kept.services), **clients}, router))
+    return Meanwhile(both, openings.firewall({**openings.of_listeners(kept.services), **clients}, router, others))
 
 
 def to_answer(known: Asked, kept: Balancer, router: Router) -> List[Item]:

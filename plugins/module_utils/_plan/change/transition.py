@@ -228,7 +228,7 @@ def _configurations(turn: Turn) -> List[List[simulator.Instance]]:
 def _can_be_played(instance: Instance) -> bool:
     """Return whether an instance, which somebody may have written by hand, is one at all."""
     try:
-        ipaddress.ip_interface(instance["addresses"][0])
+        ipaddress.ip_interface(instance["addresses"][0].partition(" ")[0])
     except (IndexError, ValueError):
         return False
     return bool(instance["advert_interval"] > 0)

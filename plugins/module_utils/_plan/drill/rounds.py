@@ -12,6 +12,7 @@ from typing import Any, Dict, List
 
 from ..._shared import events as known
 from ..._shared.held_back import mend, why
+from ..._shared.membership import carriers
 from . import announced as by_bgp
 from . import lost_servers
 
@@ -175,13 +176,19 @@ def _of_holder(line: Dict[str, Any], plan: Dict[str, Any], boots_for: float) -> 
 
 
 def _targets(vip: str, plan: Dict[str, Any]) -> Dict[str, Dict[str, str]]:
-    """Return the members that may hold a VIP, each with its engine and the interface of the VIP."""
+    """Return the members that may hold a VIP, each with its engine and its interfaces."""
     return {
-        name: {"engine": member["engine"], "interface": instance["interface"]}
+        name: {"engine": member["engine"], **_interfaces(instance, carriers(instance)[vip])}
         for name, member in plan["members"].items()
         for instance in member["router"]["instances"]
-        if vip in (address.partition("/")[0] for address in instance["addresses"])
+        if vip in carriers(instance)
     }
+
+
+def _interfaces(instance: Dict[str, Any], carrier: str) -> Dict[str, str]:
+    """Return the interface of a VIP, and that of VRRP where it is another one."""
+    apart = {"vrrp_interface": instance["interface"]} if instance["interface"] != carrier else {}
+    return {"interface": carrier, **apart}
 
 
 def _always_returns(vip: str, plan: Dict[str, Any]) -> bool:

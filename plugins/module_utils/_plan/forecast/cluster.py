@@ -9,6 +9,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Tuple
 
 from ..._agent.vrrp.core import machine, offers, packet, tracking
 from ..._shared import engines
+from ..._shared.membership import carriers
 from ..model.links import virtual_router
 from . import simulator
 
@@ -169,7 +170,8 @@ def simulated(
         preempt_delay=min(_micro(instance["preempt_delay"]), machine.MISSED * interval),
         tracked=frozenset(tracker.name for tracker in trackers),
     )
-    addresses = tuple(address.partition("/")[0] for address in instance["addresses"])
+    carrying = carriers(instance)
+    addresses, is_apart = tuple(carrying), {*carrying.values()} != {instance["interface"]}
     return simulator.Instance(
         member=member,
         name=instance["name"],
@@ -185,7 +187,8 @@ def simulated(
         family=ipaddress.ip_address(addresses[0]).version,
         link=virtual_router(instance, links).link,
         peers=None if instance["multicast"] else frozenset(instance["peers"]),
-        tracks_link=not instance.get("dont_track_primary"),
+        tracks_link=is_apart or not instance.get("dont_track_primary"),
+        is_apart=is_apart,
     )
 
 

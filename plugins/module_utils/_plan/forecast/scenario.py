@@ -209,6 +209,7 @@ def _unheard(cluster: Cluster, vip: str, run: Run) -> int:
     if run.member not in _holders(cluster, run.after, vip, frozenset()):
         return 0
     own = [cluster.instances[at] for at in cluster.vips[vip] if cluster.instances[at].member == run.member]
+    own = [each for each in own if not each.is_apart]
     looks = [each for each in own if each.peers is not None and not each.keeps_addresses_on_stop]
     return SECOND if any(machine.MISSED * each.router.interval < NEIGHBOUR_LOOKUP for each in looks) else 0
 
@@ -282,10 +283,13 @@ def _recover(cluster: Cluster, sim: simulator.Simulation, member: str, failure: 
 
 
 def _set_link(sim: simulator.Simulation, member: str, up: bool) -> None:
-    """Take a member's link away, or give it back. A router that loses it is in FAULT, and nobody hears it resign."""
+    """Take the link of a member's VIPs away, or give it back. A router that loses it is in FAULT.
+
+    Nobody hears it resign, unless VRRP has a link of its own.
+    """
     if up:
         sim.heal()
-    else:
+    elif not all(sim.instances[at].is_apart for at in sim.instances_of(member)):
         sim.cut(member)
     for instance in sim.instances_of(member):
         if sim.instances[instance].tracks_link:

@@ -321,10 +321,14 @@ def table(
     :param drilled: what drills have measured of a service, in words
     """
     blocks: Dict[Tuple[str, ...], List[str]] = {}
+    sharing: Dict[str, List[str]] = {}
+    for service in services:
+        sharing.setdefault(service["backend"], []).append(service["name"])
     for service in services:
         for _place, backend in backends(service, ""):
             if weights_of(backend["servers"]):
-                blocks.setdefault(tuple(_block(backend, of_engine, drilled)), []).append(backend["name"])
+                names = blocks.setdefault(tuple(_block(backend, of_engine, drilled)), [])
+                names += [backend["name"], *(sharing.get(backend["name"], []) if backend is service else [])]
     return [line for block, names in blocks.items() for line in (f"{', '.join(names)}: {block[0]}", *block[1:])]
 
 

@@ -32,7 +32,8 @@ class Instance(NamedTuple):
     # When stopped it keeps its addresses until another member has taken them, as the agent does (keepalived does not).
     keeps_addresses_on_stop: bool = False
     resigns_after: Optional[int] = None  # so long after it was killed its host resigns for it; None is never
-    tracks_link: bool = True  # whether it is in FAULT while its own interface is down
+    tracks_link: bool = True  # whether it is in FAULT while the interface of its addresses is down
+    is_apart: bool = False  # whether another interface than that of VRRP carries its addresses
     compares_addresses: bool = False  # keepalived before 2.3.3 discards an Advertisement with other addresses
     link: int = 0  # the number of the link on which it is
 

@@ -86,7 +86,8 @@ def convert(text: str) -> Found:
     work = _Work(sections)
     for section in work.of("listen", "frontend"):
         try:
-            _express(section, work)
+            earlier = _earlier(section, work)
+            _share(section, earlier, work) if earlier else _express(section, work)
         except Inexpressible as why:
             reason = str(why).rstrip(".")
             work.raw.append(
@@ -133,14 +134,28 @@ def _express(section: Section, work: _Work) -> None:
     ]
     said = tuple(line for line in usual if proxies.is_said_by_services(line))
     service, raw = proxies.service(proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0]), work.bases)
-    _found, faults = services_of.read_services([service], "")
+    _add(service, raw, [section, back], work)
+    if section.name != back.name:
+        work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
+
+
+def _add(
+    service: Dict[str, Any],
+    raw: Sequence[Line],
+    expressed: Sequence[Section],
+    work: _Work,
+    others: Sequence[Dict[str, Any]] = (),
+) -> None:
+    """Add a service. Raises Inexpressible where it is refused.
+
+    :param others: those that it names
+    """
+    _found, faults = services_of.read_services([service, *others], "")
     if faults:
         raise Inexpressible(re.sub(r"^\[[^\]]*\]\.?( \([^)]*\))?\.?", "", faults[0]).rstrip("."))
     work.services.append(service)
-    work.expressed += [section, back]
+    work.expressed += expressed
     work.raw += [f"line {line.number} ({line.shown}) is a raw line of service {service['name']}." for line in raw]
-    if section.name != back.name:
-        work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
 
 
 def _backend_of(section: Section, work: _Work) -> Section:
@@ -150,9 +165,32 @@ def _backend_of(section: Section, work: _Work) -> Section:
     found = [each for each in work.of("backend", "listen") if each.name == names[0]]
     if len(found) != 1 or found[0].kind != "backend":
         raise Inexpressible(f"its backend {names[0]} is no section backend that there is once")
-    if found[0] in work.expressed:
-        raise Inexpressible(f"its backend {names[0]} is that of an earlier service")
     return found[0]
+
+
+def _earlier(section: Section, work: _Work) -> Optional[Section]:
+    """Return the backend of a frontend that is already one of a service; None if it is not."""
+    back = _backend_of(section, work) if section.kind == "frontend" else None
+    return back if back in work.expressed else None
+
+
+def _share(section: Section, back: Section, work: _Work) -> None:
+    """Add a service that uses the servers of an earlier one. Raises Inexpressible."""
+    if is_conditional(section):
+        raise Inexpressible(f"{section.title} has lines for which HAProxy judges a condition")
+    usual = _usual(section, work)
+    mode = _mode(section, usual)
+    (other,) = [each for each in work.services if each["name"] == back.name]
+    if mode != other["mode"]:
+        raise Inexpressible(f"frontend and backend differ in their mode, {mode} and {other['mode']}")
+    if any(server.port is None for server in servers.read(back.lines)):
+        raise Inexpressible(f"a server of {back.name} has no port, and gets the client's")
+    lines = [*_own_timeouts(usual, section.lines, work, True), *section.lines]
+    said = tuple(line for line in usual if line.keyword == "maxconn")
+    proxy = proxies.Proxy(section.name, tuple(lines), (), said, mode)
+    if section.name in [each["name"] for each in work.services]:
+        raise Inexpressible(f"service {section.name} has its name")
+    _add(*proxies.sharing(proxy, back.name, work.bases), [section], work, [other])
 
 
 def _require_one_name(front: Section, back: Section, work: _Work) -> None:
@@ -262,7 +300,8 @@ def _is_setting(line: Line, work: _Work) -> bool:
 
 def _limit_of_checks(work: _Work) -> None:
     """HAProxy without ``timeout check`` gives a check as long as its interval."""
-    intervals = [each["check"]["interval"] for each in work.services if each["check"]["type"] != "none"]
+    checks = [each["check"] for each in work.services if "check" in each]
+    intervals = [check["interval"] for check in checks if check["type"] != "none"]
     if "haproxy_timeout_check" not in work.variables and intervals:
         work.variables["haproxy_timeout_check"] = f"{round(1000 * max(intervals))}ms"
 

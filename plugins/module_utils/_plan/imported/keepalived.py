@@ -12,11 +12,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._agent.keepalived import conf, unread
-from ..._shared import mark, statements
+from ..._shared import mark, membership, statements
 
 PASSWORD_LENGTH = 8  # of which keepalived uses no more
 HELD = ("virtual_ipaddress", "virtual_ipaddress_excluded")
-SYNC, TRACKED = "vrrp_sync_group", "track_interface"
+SYNC, TRACKED, LOST_LINK = "vrrp_sync_group", "track_interface", "dont_track_primary"
 RAW = (statements.OF_ALL, statements.OF_A_BLOCK)
 PLAIN = re.compile(r'[^\s{}"#!]+')
 
@@ -125,7 +125,7 @@ def _vips(instances: Dict[str, List[Instance]], names: Sequence[str], notes: Lis
             seen.append(_bare(address))
             is_first_of_family = (":" in address) not in families
             families.append(":" in address)
-            vip = {"address": address, **({"vrid": instance["vrid"]} if is_first_of_family else {})}
+            vip = {"address": address.partition(" ")[0], **({"vrid": instance["vrid"]} if is_first_of_family else {})}
             found.append(vip)
             if not is_first_of_family:
                 notes.append(f"{_bare(address)} was in instance {instance['name']} with others: it gets its own VRID.")
@@ -137,18 +137,42 @@ def _vips(instances: Dict[str, List[Instance]], names: Sequence[str], notes: Lis
 def _interfaces(
     instances: Dict[str, List[Instance]], names: Sequence[str], hosts: Dict[str, Dict[str, Any]], notes: List[str]
 ) -> Dict[str, Any]:
-    """Return the interface of the VIPs, or write each member's beside it."""
-    found = {name: list(dict.fromkeys(each["interface"] for each in instances[name])) for name in names}
-    if any(len(each) > 1 for each in found.values()):
+    """Return the interface of the VIPs and that of VRRP, or write each member's beside it."""
+    of_vips = {
+        name: list(dict.fromkeys(where for each in instances[name] for where in _carriers(each))) for name in names
+    }
+    found: Dict[str, Any] = {}
+    if any(len(each) > 1 for each in of_vips.values()):
         notes.append(
             "The VIPs are on several interfaces: each goes to the one whose subnet contains it; see the forecast."
         )
-        return {}
-    if len({each[0] for each in found.values()}) == 1:
-        return {"pair_interface": found[names[0]][0]}
-    for name in names:
-        hosts[name]["pair_interface"] = found[name][0]
+    else:
+        found.update(_of_members("pair_interface", of_vips, hosts))
+    if any(map(_is_apart, (each for name in names for each in instances[name]))):
+        of_vrrp = {name: list(dict.fromkeys(each["interface"] for each in instances[name])) for name in names}
+        if any(len(each) > 1 for each in of_vrrp.values()):
+            notes.append("The instances advertise on several interfaces: pair_vrrp_interface is that of the first one.")
+        found.update(_of_members("pair_vrrp_interface", of_vrrp, hosts))
+    return found
+
+
+def _of_members(name: str, found: Dict[str, List[str]], hosts: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+    """Return a variable with the first value of all members, or write each member's own beside it."""
+    if len({values[0] for values in found.values()}) == 1:
+        return {name: next(iter(found.values()))[0]}
+    for member, values in found.items():
+        hosts[member][name] = values[0]
     return {}
+
+
+def _carriers(instance: Instance) -> List[str]:
+    """Return the interfaces that carry the addresses of an instance."""
+    every = [*instance["addresses"], *instance["excluded_addresses"]]
+    return [*membership.carriers({**instance, "addresses": every}).values()]
+
+
+def _is_apart(instance: Instance) -> bool:
+    return {*_carriers(instance)} - {instance["interface"]} != set()
 
 
 def _common(every: Sequence[Instance], notes: List[str]) -> Dict[str, Any]:
@@ -180,12 +204,12 @@ def _of_texts(members: Sequence[Member], every: Sequence[Instance], notes: List[
     found: Dict[str, Any] = {}
     tracked: List[str] = []
     delays: List[str] = []
+    own = {name for each in every for name in (each["interface"], *_carriers(each))}
     for _number, path, words in (each for member in members for each in numbered(member.text)):
         if path == ("vrrp_instance", "track_interface"):
             tracked.append(words[0])
         elif path == ("vrrp_instance",) and words[0] == "preempt_delay" and words[1:]:
             delays.append(words[1])
-    own = {each["interface"] for each in every}
     checks = [{"interface": name} for name in dict.fromkeys(tracked) if name not in own]
     found.update({"pair_checks": checks} if checks else {})
     if delays and conf.DECIMAL.fullmatch(delays[0]):
@@ -242,6 +266,7 @@ def numbered(text: str) -> Iterator[Tuple[int, Tuple[str, ...], List[str]]]:
 
 def _left(member: Member) -> Iterator[Tuple[bool, str]]:
     """Yield what no variable of the pair says: whether raw lines have it, and a sentence."""
+    apart = {each["name"] for each in conf.instances(member.text) if _is_apart(each)}
     lines: Dict[Tuple[str, str], int] = {}
     for number, path, words in numbered(member.text):
         lines.setdefault((words[0], path[0] if path else ""), number)
@@ -249,7 +274,7 @@ def _left(member: Member) -> Iterator[Tuple[bool, str]]:
         keyword, _of, instance = what.partition(" of vrrp_instance ")
         keyword = keyword.split()[0]
         block = "vrrp_instance" if instance else "global_defs" if variable == statements.OF_ALL else ""
-        if keyword in (SYNC, TRACKED):
+        if keyword in (SYNC, TRACKED) or (keyword == LOST_LINK and instance in apart):
             continue  # which are variables
         place = f"{member.name}: keepalived.conf, line {lines.get((keyword, block), 0)} ({keyword})"
         if variable in RAW:
@@ -263,9 +288,8 @@ def _left(member: Member) -> Iterator[Tuple[bool, str]]:
 
 def _of_vips(member: Member) -> Iterator[str]:
     """Yield what is said of an address, and a pair cannot say."""
-    own = {each["interface"] for each in conf.instances(member.text)}
     for number, path, words in numbered(member.text):
-        left = [word for at, word in enumerate(words) if at and word != "dev" and word not in own]
+        left = [word for before, word in zip(words, words[1:]) if "dev" not in (before, word)]
         place = f"{member.name}: keepalived.conf, line {number} ({words[0]})"
         if path[:1] == ("vrrp_instance",) and path[1:] in [(name,) for name in HELD] and left:
             yield f"{place}: {left[0]} is left out: a VIP of a pair is an address on one interface."

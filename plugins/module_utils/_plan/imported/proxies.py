@@ -135,9 +135,7 @@ def service(proxy: Proxy, bases: Dict[str, str]) -> Tuple[Dict[str, Any], List[L
 
     :param bases: as `binds.read` takes them
     """
-    listening = binds.read([line for line in proxy.front if line.keyword == "bind"], bases)
-    if listening is None:
-        raise Inexpressible("it listens nowhere, or at an address that is no IPv4 or IPv6 address with one port")
+    listening = _listening(proxy, bases)
     found: Dict[str, Any] = {"name": proxy.name, **listening.keys, "mode": proxy.mode}
     front = _front(proxy, found, listening.lines)
     back = _back(proxy, found, more_ports=bool(listening.lines))
@@ -146,6 +144,26 @@ def service(proxy: Proxy, bases: Dict[str, str]) -> Tuple[Dict[str, Any], List[L
     found.update({"frontend_lines": [line.text for line in front]} if front else {})
     found.update({"backend_lines": [line.text for line in back]} if back else {})
     return found, [*front, *back]
+
+
+def sharing(proxy: Proxy, backend: str, bases: Dict[str, str]) -> Tuple[Dict[str, Any], List[Line]]:
+    """Return likewise a service that has a frontend alone. Raises Inexpressible.
+
+    :param backend: the service whose servers it uses
+    """
+    listening = _listening(proxy, bases)
+    found: Dict[str, Any] = {"name": proxy.name, **listening.keys, "mode": proxy.mode}
+    front = _front(proxy, found, listening.lines)
+    found["backend"] = backend
+    found.update({"frontend_lines": [line.text for line in front]} if front else {})
+    return found, front
+
+
+def _listening(proxy: Proxy, bases: Dict[str, str]) -> binds.Listening:
+    found = binds.read([line for line in proxy.front if line.keyword == "bind"], bases)
+    if found is None:
+        raise Inexpressible("it listens nowhere, or at an address that is no IPv4 or IPv6 address with one port")
+    return found
 
 
 def _front(proxy: Proxy, found: Dict[str, Any], raw_binds: Sequence[Line]) -> List[Line]:

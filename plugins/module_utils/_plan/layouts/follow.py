@@ -164,7 +164,8 @@ def _faults(settings: Dict[str, Any], prefix: str, known: Mapping[str, Any], nam
             wrong = f"is no service of this layout: {', '.join(known) or 'none'}"
             faults.append(f"{prefix}_follow_services names {name}, which {wrong}.")
             continue
-        wrong = _unlike_nodes(known[name]["servers"])
+        other = known[name]["backend"]
+        wrong = f"are those of {other}: name that" if other else _unlike_nodes(known[name]["servers"])
         faults += [f"{prefix}_follow_services names {name}, whose servers {wrong}."] if wrong else []
     return faults or _of_different_families(prefix, [known[name] for name in names])
 

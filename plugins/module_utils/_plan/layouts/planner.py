@@ -59,7 +59,8 @@ from ..model.plan import Balancer, Expected, MemberPlan, Move, Plan, Router, Und
 from ..model.variables import as_role_variables, read_given
 from . import direct, follow, moving, resolver
 
-PER_MEMBER = ("interface", "engine", *reach.PER_MEMBER)  # the settings that may differ between members
+INTERFACES = ("interface", "vrrp_interface")
+PER_MEMBER = (*INTERFACES, "engine", *reach.PER_MEMBER)  # the settings that may differ between members
 # What the tasks of the layouts read; each member has its own.
 TASKS = {
     "state": Field(one_of("present", "absent"), "present"),
@@ -99,6 +100,17 @@ class Draft(NamedTuple):
     mends: Mapping[str, str] = MappingProxyType({})  # by VIP, as `broadcast_domain.faults` takes them
     bgp: Optional[announcing.Bgp] = None
     sends: Sequence[destinations.Destination] = ()
+    senders: Dict[str, Dict[str, Placement]] = {}  # like `placements`, where VRRP is on links of its own
+
+    @property
+    def advertising(self) -> Dict[str, Dict[str, Placement]]:
+        """From where the members advertise."""
+        return self.senders or self.placements
+
+    def clients_of_members(self, name: str) -> List[str]:
+        """Return the addresses by which the other members are clients of a VIP, where they are no peers."""
+        others = broadcast_domain.peers(name, self.vips, self.placements) if self.senders else {}
+        return sorted({address for each in others.values() for address in each})
 
     @property
     def has_vrrp(self) -> bool:
@@ -205,7 +217,7 @@ def vips(layout: Layout, given: List[Member]) -> List[Vip]:
 def _task_faults(layout: Layout, given: List[Member]) -> Faults:
     """Return what is wrong with the members' names, with what only tasks read, and with what stands for a host."""
     faults = [*identity.of_members(given, layout.prefix), *silent.faults(given)]
-    of_host = {key: layout.schema[key] for key in ("interface",) if key in layout.schema}
+    of_host = {key: layout.schema[key] for key in INTERFACES if key in layout.schema}
     for member in given:
         settings = member["settings"]
         read_given(TASKS, settings, layout.prefix, faults)
@@ -316,7 +328,10 @@ def _undo(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way
 
 
 def _sources(name: str, planned: MemberPlan, found: Draft) -> List[str]:
-    return found.bgp.sources(name) if found.bgp and not found.has_vrrp else planned.router.sources
+    if found.bgp and not found.has_vrrp:
+        return found.bgp.sources(name)
+    there = (placement.address for placement in found.placements[name].values()) if found.senders else ()
+    return list(dict.fromkeys([*planned.router.sources, *there]))
 
 
 def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way, layout: Layout) -> List[str]:
@@ -330,6 +345,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
         *found.warnings,
         *resolver.warnings(found.resolver),
         *(broadcast_domain.warnings(members, found.vips, found.placements) if found.has_vrrp else []),
+        *broadcast_domain.warnings(members, found.vips, found.senders),
         *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
         *meanwhile.given_up(members, vips),
@@ -347,12 +363,15 @@ def _host_faults(
 ) -> Faults:
     """Return what the hosts, and their engines, have against the plan. The programs of pods are in their images."""
     faults = identity.of_addresses(members, found.vips, found.placements)
+    faults += identity.shared(members, found.senders) if found.senders else []
     if found.bgp:
         names = [member["name"] for member in members if found.direct and found.direct.server(member["name"])]
         faults += announcing.as_servers(names, prefix)
     if found.has_vrrp:
-        faults += broadcast_domain.faults(members, found.vips, found.placements, prefix, found.mends)
-        faults += vrrp_conflicts(members, found.vips, found.placements)
+        faults += broadcast_domain.faults(members, found.vips, found.placements, f"{prefix}_interface", found.mends)
+        if found.senders:
+            faults += broadcast_domain.faults(members, found.vips, found.senders, f"{prefix}_vrrp_interface", {})
+        faults += vrrp_conflicts(members, found.vips, found.advertising)
     faults += resolver.abandoned(found.resolver, members, [vip.address for vip in found.vips], prefix)
     for member in members:
         choice = choices[member["name"]]
@@ -371,12 +390,15 @@ def _refused(layout: Layout, faults: Faults) -> Plan:
 def _complete(layout: Layout, rank: int, member: Member) -> Member:
     """Return a member with the settings of its layout alone, and with a placeholder for a host that was not read."""
     settings = {key: value for key, value in member["settings"].items() if key in layout.schema}
-    interface, host = settings.get("interface"), member["host"]
-    settings["interface"] = interface if isinstance(interface, str) else ""  # which `_task_faults` judges
+    for key in INTERFACES:
+        if key == "interface" or key in settings:
+            settings[key] = settings[key] if isinstance(settings.get(key), str) else ""  # which `_task_faults` judges
+    host = member["host"]
     if host is None:
         lists = [settings.get(name) for name in layout.vips]
         vips = [vip for some in lists if isinstance(some, list) for vip in some]
-        host = placeholder_host(vips, member["address"], rank, settings["interface"])
+        names = [settings.get(key, "") for key in INTERFACES]
+        host = placeholder_host(vips, member["address"], rank, *names)
     return {**member, "settings": settings, "host": host}
 
 
@@ -387,7 +409,7 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
     kept = _kept(member, judged, balancer)
     watching = found.router(name, choice.engine)
     router = engine_choice.accepting_keepalived(watching, choice.engine) if found.has_vrrp else announcing.NO_ROUTER
-    units = judged.delivery.units(choice.engine)
+    units, others = judged.delivery.units(choice.engine), found.clients_of_members(name)
     runs = (bool(balancer.services), bool(router.instances))
     following = follow.planned(found.follow, choice.engine, runs[0], resolver.followed(found.resolver))
     planned = MemberPlan(
@@ -398,8 +420,8 @@ def _member(member: Member, judged: Judged, password: str) -> MemberPlan:
         resigns_when_killed=judged.delivery.is_pod or engine_choice.will_have_hook(member),
         balancer=balancer,
         router=router,
-        firewall=openings.firewall(found.clients(name), router),
-        meanwhile=still_asked.meanwhile(balancer, kept, found.clients(name), router),
+        firewall=openings.firewall(found.clients(name), router, others),
+        meanwhile=still_asked.meanwhile(balancer, kept, found.clients(name), router, others),
         asked=still_asked.to_answer(_asked(member, judged), kept, watching),
         expected=Expected(
             vips=found.vips,

@@ -49,11 +49,11 @@ class Link(NamedTuple):
 
 
 def faults(
-    members: Sequence[Member], vips: Sequence[Vip], placements: Placements, prefix: str, mends: Mapping[str, str]
+    members: Sequence[Member], vips: Sequence[Vip], placements: Placements, variable: str, mends: Mapping[str, str]
 ) -> Faults:
     """Refuse a VIP some of whose members can never answer for it.
 
-    :param prefix: of the variables
+    :param variable: that names the interfaces
     :param mends: by VIP, what else than the usual the user can do; ``{others}`` are the members that are not near it
     """
     own = _own_subnets(members, vips)
@@ -63,7 +63,7 @@ def faults(
         if len(apart) > 1:
             where = " and ".join(map(_in_words, apart))
             others = ", ".join(each.name for group in apart[1:] for each in group)
-            mend = mends.get(vip.address, f"name members of one subnet, or correct {prefix}_interface")
+            mend = mends.get(vip.address, f"name members of one subnet, or correct {variable}")
             found.append(f"VIP {vip.address}: {where} share no subnet. {RULE}: {mend.format(others=others)}.")
     return found
 

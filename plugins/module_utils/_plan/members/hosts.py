@@ -19,7 +19,7 @@ from ..model.services import port_conflicts
 from ..model.variables import unfit_faults
 from . import departed
 from .engine_choice import Choice, choose, package_faults, wanted_engines
-from .subnets import Placement, find_placement
+from .subnets import Placement, find_placement, on_named_interface
 
 Member = Dict[str, Any]
 HIGHEST = 254  # 255 is the address owner's
@@ -79,9 +79,7 @@ def find_placements(
     for member in members:
         on_member = found[member["name"]] = {}
         interface = member["settings"].get("interface") or ""
-        lives = {address for each in member["host"].get("instances", []) for address in carried(each)}
-        # A VIP that the member's router holds is not the member's own, whatever the length of its prefix is there.
-        addresses = [info for info in member["host"]["addresses"] if info["address"] not in lives]
+        addresses = _own_addresses(member)
         for vip in vips:
             if member["name"] in vip.order:
                 placement, wrong = find_placement(vip.address, addresses, floating, interface, prefix, vip.held_as)
@@ -91,6 +89,38 @@ def find_placements(
                     on_member[vip.address] = placement
             faults.extend(_duplicate_addresses(member, vip, macs) if all_are_known else [])
     return found
+
+
+def find_senders(
+    members: List[Member], vips: List[Vip], prefix: str, faults: Faults
+) -> Dict[str, Dict[str, Placement]]:
+    """Return from where each member advertises each VIP, as far as the user has named the interface; {} if not."""
+    floating, variable = {vip.address for vip in vips}, f"{prefix}_vrrp_interface"
+    named = {member["name"]: member["settings"].get("vrrp_interface") or "" for member in members}
+    without = ", ".join(name for name, interface in named.items() if not interface)
+    if without and any(named.values()):
+        faults.append(f"{variable} is empty for {without}, and the others advertise there: set it for each member.")
+    found: Dict[str, Dict[str, Placement]] = {}
+    for member in members:
+        on_member, addresses = found.setdefault(member["name"], {}), _own_addresses(member)
+        interface = named[member["name"]]
+        for vip in vips if interface else ():
+            if member["name"] in vip.order:
+                sender, wrong = on_named_interface(vip.address, addresses, floating, interface, variable)
+                if sender is None:
+                    faults.append(_not_placed(member, vip, wrong))
+                else:
+                    on_member[vip.address] = sender
+    return found if any(found.values()) else {}
+
+
+def _own_addresses(member: Member) -> List[Dict[str, Any]]:
+    """Return what is known of a member's own addresses.
+
+    A VIP that the member's router holds is not the member's own, whatever the length of its prefix is there.
+    """
+    lives = {address for each in member["host"].get("instances", []) for address in carried(each)}
+    return [info for info in member["host"]["addresses"] if info["address"] not in lives]
 
 
 def _not_placed(member: Member, vip: Vip, wrong: str) -> str:
@@ -131,7 +161,7 @@ def _as_written_in_the_plan(given: Iterable[str]) -> List[str]:
     found = []
     for text in given:
         try:
-            found.append(str(ipaddress.ip_interface(text).ip))
+            found.append(str(ipaddress.ip_interface(text.partition(" ")[0]).ip))
         except ValueError:  # a name, or a fault that the plan refuses
             continue
     return found

@@ -83,7 +83,7 @@ def of_addresses(members: List[Member], vips: List[Vip], placements: Placements)
             found += _own_address(member, vip)
             placement = placements[member["name"]].get(vip.address)
             found += _on_link(member, vip, placement) if placement else []
-    return list(dict.fromkeys([*found, *_shared(members, placements)]))
+    return [*dict.fromkeys(found), *shared(members, placements)]
 
 
 def _own_address(member: Member, vip: Vip) -> Iterator[str]:
@@ -131,8 +131,12 @@ def _on_link(member: Member, vip: Vip, placement: Placement) -> Iterator[str]:
         )
 
 
+def shared(members: List[Member], placements: Placements) -> Faults:
+    """Return which members have one address, or one network card: they are one host, or a host and its copy."""
+    return list(dict.fromkeys(_shared(members, placements)))
+
+
 def _shared(members: List[Member], placements: Placements) -> Iterator[str]:
-    """Two members with one address, or one network card, are one host, or a host and its copy."""
     owners: Dict[str, str] = {}
     for member in members:
         name = member["name"]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from ..model import bind_line
 from ..model.plan import Firewall, Router
@@ -23,12 +23,16 @@ def of_listeners(listeners: Sequence[Mapping[str, Any]]) -> Clients:
     return found
 
 
-def firewall(clients: Clients, router: Router) -> Firewall:
-    """Return what a firewall lets in. The other members connect, too: they verify that each VIP answers."""
+def firewall(clients: Clients, router: Router, others: Collection[str] = ()) -> Firewall:
+    """Return what a firewall lets in. The other members connect, too: they verify that each VIP answers.
+
+    :param others: their addresses on the links of the VIPs
+    """
+    members = sorted({*router.peers, *others})
     return Firewall(
         ports=[port for port, networks in clients.items() if not networks],
         restricted_ports=[
-            {"port": port, "networks": [*networks, *_outside(networks, router.peers)]}
+            {"port": port, "networks": [*networks, *_outside(networks, members)]}
             for port, networks in clients.items()
             if networks
         ],

@@ -11,7 +11,7 @@ While a cluster bootstraps, its masters may not exist yet. Their addresses are t
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 from ..._agent.config.schema import Faults, address, boolean
 from ..._shared.engines import NATIVE
@@ -73,12 +73,11 @@ def _recorded(name: str, members: List[Member]) -> List[str]:
 
 def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
     own = _addresses(member, members)
-    named = member["settings"].get("interface")
-    known = [info for each in _living(members) for info in each["host"]["addresses"]]
+    known = [(each, info) for each in _living(members) for info in each["host"]["addresses"]]
     found = [
-        {**info, **({"interface": named} if named else {}), "address": source, "mac": "", "assumed": True}
+        {**info, **_named(member, other, info["interface"]), "address": source, "mac": "", "assumed": True}
         for source in dict.fromkeys(own)
-        for info in _on_its_link(source, known)
+        for other, info in _on_its_link(source, known)
     ]
     engines = [each["host"].get("pods_engine") for each in _living(members)]
     return {
@@ -90,13 +89,20 @@ def _host(member: Member, members: List[Member]) -> Dict[str, Any]:
     }
 
 
-def _on_its_link(address: str, known: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def _named(member: Member, other: Member, interface: str) -> Dict[str, str]:
+    """Return the interface that a member has in the place of another one's, where its variables name it."""
+    is_of_vrrp = interface and interface == other["settings"].get("vrrp_interface")
+    name = member["settings"].get("vrrp_interface" if is_of_vrrp else "interface")
+    return {"interface": name} if name else {}
+
+
+def _on_its_link(address: str, known: List[Tuple[Member, Dict[str, Any]]]) -> List[Tuple[Member, Dict[str, Any]]]:
     """Return an address of the others that is on the link of this one, as its interface and prefix length would be."""
-    for info in known:
+    for other, info in known:
         network = ipaddress.ip_interface(f"{info['address']}/{info['prefix']}").network
         try:
             if ipaddress.ip_address(address) in network and network.num_addresses > 1:
-                return [info]
+                return [(other, info)]
         except ValueError:  # a name
             return []
     return []

@@ -45,7 +45,7 @@ def find_placement(
         if found["address"] == vip and found["prefix"] != held_as and found["interface"] != "lo":
             return None, f"VIP {vip} is this host's own address on {found['interface']}: choose one that nobody has."
     if wanted:
-        return _on_named_interface(vip, own, addresses, wanted, prefix)
+        return on_named_interface(vip, addresses, floating, wanted, f"{prefix}_interface")
     near = [found for found in own if target in netaddr.IPNetwork(f"{found['address']}/{found['prefix']}")]
     if not near:
         known = ", ".join(f"{found['interface']} {found['address']}/{found['prefix']}" for found in own) or "none"
@@ -61,24 +61,37 @@ def find_placement(
     return Placement(best[0]["interface"], best[0]["address"]), ""
 
 
-def _on_named_interface(
-    vip: str, own: List[Dict[str, Any]], addresses: List[Dict[str, Any]], wanted: str, prefix: str
+def on_named_interface(
+    vip: str, addresses: List[Dict[str, Any]], floating: Set[str], wanted: str, variable: str
 ) -> Tuple[Optional[Placement], str]:
-    """Return the placement on the interface that the user named, even if the VIP is not in one of its subnets."""
-    for found in own:
-        if found["interface"] == wanted and not netaddr.IPAddress(found["address"]).is_link_local():
-            return Placement(wanted, found["address"]), ""
+    """Return the placement on the interface that a variable names, even if the VIP is not in one of its subnets.
+
+    :param addresses: as `find_placement` takes them, and likewise the VIPs
+    """
+    version = netaddr.IPAddress(vip).version
+    for found in addresses:
+        if found["interface"] == wanted != "lo" and found["address"] not in floating:
+            own = netaddr.IPAddress(found["address"])
+            if own.version == version and not own.is_link_local():
+                return Placement(wanted, found["address"]), ""
     names = sorted({found["interface"] for found in addresses})
     if wanted not in names:
-        return None, f"{prefix}_interface is '{wanted}', which is not there: there are {', '.join(names)}."
-    return None, f"{prefix}_interface is '{wanted}', which has no address of VIP {vip}'s family: give it one."
+        return None, f"{variable} is '{wanted}', which is not there: there are {', '.join(names)}."
+    return None, f"{variable} is '{wanted}', which has no address of VIP {vip}'s family: give it one."
 
 
-def placeholder_host(vips: List[Any], address: str, rank: int, interface: str) -> Dict[str, Any]:
+# The interface of VRRP is in no subnet that a VIP has: networks of benchmarks (RFC 2544 and RFC 5180).
+ELSEWHERE = {4: "198.18.0.0/15", 6: "2001:2::/48"}
+
+
+def placeholder_host(
+    vips: List[Any], address: str, rank: int, interface: str, vrrp_interface: str = ""
+) -> Dict[str, Any]:
     """Return assumed facts of a member that was not read: an address in the subnet of each VIP.
 
     :param address: by which Ansible reaches the member; often a name
     :param rank: its place among the members, from which an address is made up where it has none of a VIP's family
+    :param vrrp_interface: another one that has an address of each VIP's family, or nothing
     """
     targets = [parsed for parsed in map(_as_vip, vips) if parsed is not None]  # the plan refuses the others
     own, found = _as_address(address), []
@@ -94,6 +107,10 @@ def placeholder_host(vips: List[Any], address: str, rank: int, interface: str) -
         found.append(
             {"interface": interface or "eth0", "address": str(near), "prefix": prefix, "mac": "", "assumed": True}
         )
+    for version in sorted({vip.version for vip in targets}) if vrrp_interface else ():
+        own_there, length = str(netaddr.IPNetwork(ELSEWHERE[version])[rank + 1]), 32 if version == 4 else 128
+        info = {"interface": vrrp_interface, "address": own_there, "prefix": length, "mac": "", "assumed": True}
+        found.append(info)
     return {"addresses": found, "assumed": True}
 
 

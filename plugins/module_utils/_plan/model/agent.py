@@ -195,6 +195,8 @@ def _beyond(service: Settings, place: str) -> Iterator[str]:
         yield f"{place}.bind_options has {options}, which only HAProxy has: leave it out, or use HAProxy."
     if service["accept_proxy"]:
         yield f"{place}.accept_proxy is set, and the agent reads no header of a proxy: leave it out, or use HAProxy."
+    if service["backend"]:
+        yield f"{place}.backend is set, and the agent checks servers for each service: name them, or use HAProxy."
     if service["frontend_name"]:
         yield f"{place}.frontend_name is set, and the agent has no frontends: leave it out, or use HAProxy."
     if service["tls"]:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from ..._agent.config.schema import Faults, place_of
 from ..._agent.proxy import names
 from ..._agent.proxy.settings import TCP
+from . import shared
 from .loops import Balancers, reaches
 from .services import backends
 
@@ -112,12 +113,14 @@ def of_bootstrap(address: str) -> Destination:
 
 def of_services(services: Sequence[Dict[str, Any]], place: str, known: Balancers) -> Iterator[Destination]:
     """Yield the servers, each with where clients of its service come in. A redirect is an answer, which needs none."""
-    own = {*known.vips, *known.own}
+    own, by_name = {*known.vips, *known.own}, shared.by_name(services)
     for at, service in enumerate(services):
         of = place_of(place, at, service)
         reached = [(each, service["port"]) for each in own if reaches(service["bind"], each)]
-        for where, backend in backends(service, of):
-            route = backend if backend is not service else {}
+        back = shared.backend_of(service, by_name)
+        every = backends(service, of)
+        for where, backend in every if back is service else [(f"{of}.backend", back), *every]:
+            route = backend if backend not in (service, back) else {}
             requests = Requests(of, service["mode"], route.get("hosts", ()), route.get("paths", ()))
             for said, address, port in _servers(backend, service, where, known):
                 yield Destination(SERVER, said, address, "", port, where, reached, requests)

@@ -38,7 +38,8 @@ def with_backends(service: Dict[str, Any], tuning: Mapping[str, Any]) -> Dict[st
     routes = [_route(each, host, names[each["name"]]) for each in service["routes"]]
     second = [_of_fallback(each) for each in found if each["fallback"]]
     own = stick.for_template(service, [each for _place, each in backends(service, "")], bind_line.admission(service))
-    return {**service, **own, "fallback": names[service["name"]], "routes": routes, "backends": [*found, *second]}
+    fallback = names.get(service["name"], "")
+    return {**service, **own, "fallback": fallback, "routes": routes, "backends": [*found, *second]}
 
 
 def _route(given: Dict[str, Any], host: str, fallback: str) -> Dict[str, Any]:

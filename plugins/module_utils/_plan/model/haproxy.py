@@ -25,6 +25,7 @@ from . import (
     raw_binds,
     raw_lines,
     secrets,
+    shared,
     tls_content,
     values,
 )
@@ -175,6 +176,11 @@ def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
     services = [
         {**fallback.with_backends(service, found["tuning"]), **bind_line.words(service)}
         for service in found["services"]
+    ]
+    known = shared.by_name(services)
+    backs = [shared.backend_of(service, known) for service in services]
+    services = [
+        {**service, "default": back["name"], "fallback": back["fallback"]} for service, back in zip(services, backs)
     ]
     return {**found, "services": json.dumps(services)}
 

@@ -14,6 +14,7 @@ import ipaddress
 import itertools
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from ..._shared.membership import carriers
 from .plan import Vip
 
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
@@ -72,7 +73,11 @@ def of_members(known: Mapping[str, Subnets], instances: Mapping[str, Instances])
         for interface in dict.fromkeys(each["interface"] for each in some):
             read = known.get(member, {}).get(interface, [])
             networks = read or of_vips(
-                vip for each in some if each["interface"] == interface for vip in each["addresses"]
+                vip
+                for each in some
+                if each["interface"] == interface
+                for vip, carrier in carriers(each).items()
+                if carrier == interface
             )
             groups = _joined(groups, Group({(member, interface)}, networks, bool(read)))
     for group in [each for each in groups if not each.is_known]:
@@ -124,16 +129,17 @@ def on_one_link(vip: Vip, other: Vip, members: Sequence[Mapping[str, Any]]) -> O
 
 
 def networks_of(vip: Vip, members: Sequence[Mapping[str, Any]]) -> List[Network]:
-    """Return the subnets of the interfaces where a VIP would be, as far as they are known."""
+    """Return the subnets of the interfaces where a VIP is advertised, as far as they are known."""
     return [network for _name, some in _places(vip, members).values() for network in some]
 
 
 def _places(vip: Vip, members: Sequence[Mapping[str, Any]]) -> Dict[str, Tuple[str, List[Network]]]:
-    """Return for each member that may hold a VIP the interface where that would be, and its subnets."""
+    """Return for each member that may hold a VIP the interface where it advertises that, and its subnets."""
     address, found = ipaddress.ip_address(vip.address), {}
     for member in members:
         if member["name"] in vip.order:
-            known, wanted = subnets(member["host"]["addresses"]), member["settings"].get("interface")
+            known, settings = subnets(member["host"]["addresses"]), member["settings"]
+            wanted = settings.get("vrrp_interface") or settings.get("interface")
             near = [(net.prefixlen, name) for name, some in known.items() for net in some if address in net]
             interface = wanted or (max(near)[1] if near else "")
             found.update({member["name"]: (interface, known.get(interface, []))} if interface else {})

@@ -8,6 +8,7 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ..._agent.config.schema import Faults
+from ..._shared.membership import carriers
 from .services import planned
 
 
@@ -81,7 +82,9 @@ class Router(NamedTuple):
 
     @property
     def interfaces(self) -> List[str]:
-        return sorted({instance["interface"] for instance in self.instances})
+        """Those on which it is heard, and those of the VIPs."""
+        own = {instance["interface"] for instance in self.instances}
+        return sorted(own.union(*(carriers(instance).values() for instance in self.instances)))
 
 
 class Firewall(NamedTuple):

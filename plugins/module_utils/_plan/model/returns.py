@@ -66,9 +66,12 @@ RETURN = {
 
 
 def servers_of(given: Any, usual: Field) -> Field:
-    """Return how the servers of a service or a route are read: there are none where HAProxy answers itself."""
-    answers = isinstance(given, dict) and given.get("return") is not None
-    return Field(list_of(anything), []) if answers else usual
+    """Return how the servers of a service or a route are read.
+
+    There are none where HAProxy answers itself, or sends to those of another service.
+    """
+    needs_none = isinstance(given, dict) and (given.get("return") is not None or given.get("backend"))
+    return Field(list_of(anything), []) if needs_none else usual
 
 
 def completed(given: Mapping[str, Any], backend: Mapping[str, Any], place: str, faults: Faults) -> Any:

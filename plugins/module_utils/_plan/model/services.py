@@ -27,7 +27,7 @@ from ..._agent.config.schema import (
 from ..._agent.proxy import config, names, rules
 from ..._agent.proxy.settings import HTTPS, TCP
 from ..._shared.engines import is_own
-from . import agent_checks, bind_line, pace, raw_lines, returns, stick, tls
+from . import agent_checks, bind_line, pace, raw_lines, returns, shared, stick, tls
 from .values import balance, is_name, optional, path_prefix, server_address, server_options
 
 ANY = "*"
@@ -41,6 +41,7 @@ SERVICE = {
     "accept_proxy": config.SERVICE["allow"],
     "sticky": Field(anything),
     "rate_limit": Field(anything),
+    "backend": Field(optional(config.SERVICE["name"].check), ""),
     "frontend_name": Field(optional(config.SERVICE["name"].check), ""),
     "frontend_lines": Field(raw_lines.section_lines, []),
     "backend_lines": Field(raw_lines.section_lines, []),
@@ -92,6 +93,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))
     faults.extend(_sections_taken(services, place))
+    faults.extend(shared.faults(services, place))
     return services, faults
 
 
@@ -107,6 +109,7 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
     service = _read_backend(given, place, faults, SERVICE)
     if service["tls"] is not None:
         tls.read_tls(service, f"{place}.tls", faults)
+    faults.extend(shared.own_faults(given, service, place, faults) if service["backend"] else [])
     faults.extend(bind_line.faults(service, place))
     service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
     stick.read_sticky(service, service["mode"], place, faults)
@@ -161,8 +164,11 @@ def _placed(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, An
 
 
 def backends(service: Dict[str, Any], place: str) -> List[Tuple[str, Dict[str, Any]]]:
-    """Return a service and its routes, each with its place: all of them have servers."""
-    return [(place, service), *_placed(service, place)]
+    """Return a service and its routes, each with its place: all of them have servers.
+
+    A service that sends to the servers of another one is not among them.
+    """
+    return [*([] if service["backend"] else [(place, service)]), *_placed(service, place)]
 
 
 def sections(service: Dict[str, Any]) -> List[str]:
@@ -235,6 +241,8 @@ def _of_numbers(
     """Yield which conditions of a monitor no service can meet, with the servers that the user has named."""
     for service in [service for service in services if service["name"] in monitor["at_least"]]:
         name, number = service["name"], monitor["at_least"][service["name"]]
+        if service["backend"]:
+            yield f"{place}.at_least requires servers of {name}, which are those of {service['backend']}: name that."
         if service["return"]:
             yield f"{place}.at_least requires servers of {name}, which answers without servers: leave it out."
         there = max(countable(service["servers"]), inventory_servers.get(name, 0))

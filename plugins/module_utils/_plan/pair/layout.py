@@ -29,15 +29,15 @@ from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
 from ..layouts.pasting import PLATFORMS
 from ..members import loops, openings
-from ..members.hosts import Member, find_existing, find_placements, priorities
+from ..members.hosts import Member, find_existing, find_placements, find_senders, priorities
 from ..members.subnets import Placement
 from ..model import answers, binds, destinations, peers, raw_binds, values
 from ..model.plan import Balancer, Plan, Router, Vip
 from ..model.services import ANY, SERVICE, backends, listeners, read_services
 from . import api as pair_api
 from . import direct as pair_direct
+from . import links, presets
 from . import peers as pair_peers
-from . import presets
 from .vips import read_vips
 
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
@@ -59,6 +59,7 @@ SETTINGS = {
     "platform": Field(values.optional(one_of(*PLATFORMS)), ""),
     "services": Field(anything),
     "interface": Field(values.optional(values.interface), ""),
+    "vrrp_interface": Field(values.optional(values.interface), ""),
     "engine": Field(anything, engines.AUTO),  # read for each member
     "auth_pass": Field(text, "", secret=True),
     "vrrp_version": Field(integer(2, 3, "a VRRP version"), 2),
@@ -99,6 +100,10 @@ class Pair(NamedTuple):
     priorities: List[int]
     direct: Optional[direct.Direct] = None
     peers: Optional[Dict[str, Any]] = None  # as `peers.read` returns them
+    senders: Dict[str, Dict[str, Placement]] = {}  # like the placements, where VRRP is on links of its own
+
+    def sender(self, name: str, vip: Vip) -> Placement:
+        return self.senders.get(name, {}).get(vip.address) or self.placements[name][vip.address]
 
     @property
     def down_file(self) -> str:
@@ -154,13 +159,15 @@ class Pair(NamedTuple):
         settings, rank = self.settings, vip.order.index(name)
         lowered = 0 if self.checked.in_group else answers.weight(self.priorities, settings["preempt"])
         asked = answers.tracked(engine, self.asked, lowered)
-        placement, tracked = self.placements[name][vip.address], self.checked.tracked(name, vip)
+        tracked = self.checked.tracked(name, vip)
+        carrier, sender = self.placements[name][vip.address].interface, self.sender(name, vip)
+        is_apart = carrier != sender.interface
         # With a preempt delay, or without preemption, every member starts as Backup.
         is_master = rank == 0 and settings["preempt"] and not settings["preempt_delay"]
         return {
             "name": vip.name,
             "state": "MASTER" if is_master else "BACKUP",
-            "interface": placement.interface,
+            "interface": sender.interface,
             "vrid": vip.vrid,
             "version": 3 if vip.version == 6 else settings["vrrp_version"],
             "priority": self.priorities[rank],
@@ -168,9 +175,11 @@ class Pair(NamedTuple):
             "preempt": settings["preempt"],
             "preempt_delay": settings["preempt_delay"],
             "multicast": settings["multicast"],
-            "source": placement.address,
-            "peers": [self.placements[other][vip.address].address for other in vip.order if other != name],
-            "addresses": [vip.with_prefix],
+            "source": sender.address,
+            "peers": [self.sender(other, vip).address for other in vip.order if other != name],
+            "addresses": [f"{vip.address}/{vip.held_as} dev {carrier}" if is_apart else vip.with_prefix],
+            # Without the link of VRRP a member still serves: it may be a cable between the two, and one of them off.
+            **({"dont_track_primary": True} if is_apart else {}),
             "track_scripts": [
                 {"name": ALIVE, "weight": settings["track_weight"]},
                 *asked["track_scripts"],
@@ -236,6 +245,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     services, planes = _services(settings, vips, members, faults)
     bgp = announcing.read(members, vips, settings, "pair", faults)
     placements = bgp.placements if bgp and not bgp.beside_vrrp else find_placements(members, vips, "pair", faults)
+    senders = {} if bgp and not bgp.beside_vrrp else find_senders(members, vips, "pair", faults)
     checked = _checked(settings, vips, placements, members, faults)
     ranks = _priorities(settings, len(names), faults)
     direct_ones = {} if faults else {at: {**services[at], "plane": plane} for at, plane in planes.items()}
@@ -250,6 +260,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         ranks,
         plane,
         pair_peers.read(settings, placements, services, faults),
+        senders,
     )
     own_resolver = resolver.of_pair(settings, members, placements, _has_api(settings), faults)
     return planner.Draft(
@@ -276,6 +287,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *checked.at_once(settings["preempt"] and not bgp),
             *announcing.warnings(bgp, checked.weighted),
             *([] if bgp else pair_direct.warnings(plane, ranks)),
+            *links.warnings(vips, placements, senders, checked),
             *follow.warnings(settings, "pair", presets.kind(settings)),
         ],
         checks=lambda name: [each["name"] for each in checked.scripts(name)],
@@ -290,6 +302,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *checked.sends(resolver.answered(own_resolver), "pair"),
             *(bgp.sends if bgp else ()),
         ],
+        senders=senders,
     )
 
 

@@ -166,6 +166,12 @@ def test_addresses_that_are_not_advertised_are_read_beside_the_others():
     assert found["version"] == 2, "what is not advertised has no part in it"
 
 
+def test_an_address_on_another_interface_says_so_and_one_on_the_instances_own_does_not():
+    text = BY_HAND.replace("192.0.2.11\n", "198.51.100.11 dev eth1\n203.0.113.11/24 label eth2:x dev eth2\n")
+    (found,) = keepalived_conf.instances(text)
+    assert found["addresses"] == ["192.0.2.10/24", "198.51.100.11/32 dev eth1", "203.0.113.11/24 dev eth2"]
+
+
 def test_a_number_that_is_none_is_no_error():
     (found,) = keepalived_conf.instances(BY_HAND.replace("0.5", "often"))
     assert found["advert_interval"] == 0.0

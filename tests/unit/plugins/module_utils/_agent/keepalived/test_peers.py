@@ -224,3 +224,18 @@ def test_an_instance_that_the_file_has_not_is_nothing_to_do(host):
 def test_a_file_that_cannot_be_read_is_named(host, capfd):
     assert peers.main("/none", "web") == 1
     assert "web: its peers cannot be told that it has yielded: No such file or directory." in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "answers, others, told",
+    [({VIRTUAL: MAC}, "", [FIRST]), ({FIRST: MAC}, "", []), ({VIRTUAL: MAC}, "192.0.2.3\n", [])],
+    ids=["who answers", "nobody", "one of two peers"],
+)
+def test_where_the_addresses_are_on_another_link_it_is_asked_there(host, answers, others, told):
+    """No MAC of that link tells which peer it is, so the only one is told, if anybody answers."""
+    written = CONFIG.replace("192.0.2.10/32", "192.0.2.10/32 dev eth1").replace("192.0.2.3\n", others, 1)
+    host.path.write_text(written)
+    host.answers = answers
+    assert peers.main(str(host.path), "web") == 0
+    assert host.probers == [("eth1", 4)]
+    assert [to for _message, _source, to in host.sent] == told

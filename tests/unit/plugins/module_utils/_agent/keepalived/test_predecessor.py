@@ -60,6 +60,15 @@ def test_nothing_is_sent_where_somebody_holds_all_of_them_already(host):
     assert resign(host, addresses(ROUTERS)) == [] and host.journal == []
 
 
+def test_who_holds_an_address_is_asked_where_the_address_is(host, monkeypatch):
+    apart = [router for router in ROUTERS if router.held[0].interface != router.interface][:1]
+    monkeypatch.setitem(globals(), "ROUTERS", apart)
+    asked, prober = [], host.prober
+    monkeypatch.setattr(host, "prober", lambda link, family: asked.append(link.name) or prober(link, family))
+    assert resign(host, addresses(apart)) == []
+    assert asked == [apart[0].held[0].interface]
+
+
 def test_an_address_of_this_host_is_held_too(host):
     first, *others = ROUTERS
     host.netlink.put(f"{first.held[0].address}/32", first.held[0].interface)

@@ -85,7 +85,7 @@ def test_the_keys_are_those_of_the_collections_model():
     from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pace, services
 
     own_to_haproxy = {"tls", "routes", "frontend_name", "frontend_lines", "backend_lines", "return", "agent"}
-    own_to_haproxy |= {"bind_options", "accept_proxy", "sticky", "rate_limit"}
+    own_to_haproxy |= {"bind_options", "accept_proxy", "sticky", "rate_limit", "backend"}
     for schema, model in (
         (config.SERVICE, services.SERVICE),
         (config.CHECK, services.CHECK),

@@ -488,6 +488,31 @@ def test_with_dont_track_primary_the_own_interface_may_be_down(host):
     assert (host.state, host.report()["waiting_for"]) == ("Active", [])
 
 
+@pytest.mark.parametrize(
+    "may_be_down, carrier, after", [(True, False, "Active"), (True, True, "Fault"), (False, False, "Fault")]
+)
+def test_with_dont_track_primary_a_source_that_goes_with_the_carrier_is_no_fault(host, may_be_down, carrier, after):
+    host.start(FRONT._replace(dont_track_primary=may_be_down)).activate()
+    host.netlink.link("eth0", 2, up=carrier)
+    host.let()
+    own = next(each for each in host.netlink.addresses() if each.address == OWN)
+    host.netlink.take_away(f"{OWN}/{own.prefix}")
+    host.let()
+    host.done()
+    host.let(1)
+    assert host.state == after
+    assert not any(line.startswith("send") for line in host.acts()), "there is no address to send from"
+    host.netlink.link("eth0", 2)
+    host.done()
+    host.let(1)
+    assert host.state == after, "what manages the network gives the address back later"
+    assert not any(line.startswith("send") for line in host.acts()), "there is none yet"
+    host.netlink.put(f"{OWN}/{own.prefix}")
+    host.let(1)
+    assert (host.state == "Active") is (after == "Active")
+    assert any(line.startswith("send") for line in host.done()) is (after == "Active")
+
+
 def test_a_router_that_is_reloaded_with_dont_track_primary_leaves_fault(host):
     host.start(FRONT)
     host.netlink.link("eth0", 2, up=False)

@@ -80,20 +80,20 @@ def test_a_host_reboots_only_if_both_programs_start_at_boot():
     script = faults.script_for("host_rebooted")
     assert (script.inject, script.revert) == ("systemctl reboot", "")
     shown = RUNNING["systemctl show"]
-    faults.check(script, "", [], Host({"systemctl show": f"{shown}UnitFileState=enabled\n"}), False)
+    faults.check(script, [], [], Host({"systemctl show": f"{shown}UnitFileState=enabled\n"}), False)
     with pytest.raises(faults.Refused, match=r"^keepalived.service does not start at boot \(disabled\): enable it\.$"):
         states = {"keepalived.service": f"{shown}UnitFileState=disabled\n"}
-        faults.check(script, "", [], Host({**states, "systemctl show": f"{shown}UnitFileState=enabled\n"}), False)
+        faults.check(script, [], [], Host({**states, "systemctl show": f"{shown}UnitFileState=enabled\n"}), False)
 
 
 @pytest.mark.parametrize("down", ["haproxy.service", "keepalived.service"])
 def test_both_are_reloaded_at_once_where_both_run(down):
     script = faults.script_for("both_reloaded")
     assert script.inject == "systemctl reload haproxy.service keepalived.service"
-    faults.check(script, "", [], Host(RUNNING), False)
+    faults.check(script, [], [], Host(RUNNING), False)
     host = Host({down: "LoadState=not-found\nActiveState=inactive\n", **RUNNING})
     with pytest.raises(faults.Refused, match=f"There is no {down} on this host."):
-        faults.check(script, "", [], host, False)
+        faults.check(script, [], [], host, False)
 
 
 def test_a_cut_drops_both_ways_on_that_interface_alone():
@@ -101,6 +101,19 @@ def test_a_cut_drops_both_ways_on_that_interface_alone():
     assert rules.count('device "eth0"') == 2
     assert "hook ingress" in rules and "hook egress" in rules
     assert rules.count("policy drop") == 2
+
+
+def test_where_vrrp_has_a_link_of_its_own_a_cut_is_of_both_and_advertisements_are_lost_there():
+    apart = ON_ETH0._replace(vrrp_interface="eth1")
+    cut, lost = (faults.script_for(event, apart).rules for event in ("host_cut", "vrrp_lost"))
+    assert [cut.count(f'device "{name}"') for name in ("eth0", "eth1")] == [2, 2]
+    assert len({chain.split()[4] for chain in cut.split("; ") if chain.startswith("add chain")}) == 4
+    assert (lost.count("eth0"), lost.count("eth1")) == (0, 1)
+    assert "eth1" not in str(faults.script_for("port_down", apart))
+    with pytest.raises(faults.Refused, match="There is no interface eth1 on this host"):
+        faults.check(faults.script_for("host_cut", apart), apart.interfaces, ["eth0"], Host(), True)
+    with pytest.raises(faults.Refused, match="is not the name of one"):
+        faults.script_for("host_cut", ON_ETH0._replace(vrrp_interface="eth1;x"))
 
 
 def test_lost_advertisements_are_dropped_on_their_way_out_and_nothing_else():
@@ -156,28 +169,28 @@ def test_the_timers_are_exact_and_go_when_they_have_fired():
 )
 def test_a_unit_that_cannot_fail_is_refused(state, sentence):
     with pytest.raises(faults.Refused) as refused:
-        faults.check(faults.script_for("haproxy_killed"), "", [], Host({"systemctl show": state}), False)
+        faults.check(faults.script_for("haproxy_killed"), [], [], Host({"systemctl show": state}), False)
     assert str(refused.value) == sentence
 
 
 def test_a_running_unit_is_accepted():
-    faults.check(faults.script_for("haproxy_killed"), "", [], Host(RUNNING), False)
+    faults.check(faults.script_for("haproxy_killed"), [], [], Host(RUNNING), False)
 
 
 def test_a_cut_without_nft_names_the_package():
     with pytest.raises(faults.Refused, match="install the package nftables"):
-        faults.check(faults.script_for("host_cut", ON_ETH0), "eth0", ["eth0"], Host(), False)
+        faults.check(faults.script_for("host_cut", ON_ETH0), ["eth0"], ["eth0"], Host(), False)
 
 
 def test_a_cut_of_no_interface_is_refused_because_nft_would_not():
     with pytest.raises(faults.Refused, match=r"^There is no interface eth9 on this host\.$"):
-        faults.check(faults.script_for("host_cut", faults.Target("eth9")), "eth9", ["eth0"], Host(), True)
+        faults.check(faults.script_for("host_cut", faults.Target("eth9")), ["eth9"], ["eth0"], Host(), True)
 
 
 def test_a_cut_that_the_kernel_cannot_make_is_refused_with_nfts_own_first_line():
     host = Host(fails=["nft --check"])
     with pytest.raises(faults.Refused, match=r"5\.16 or later.*Error: no such thing$"):
-        faults.check(faults.script_for("host_cut", ON_ETH0), "eth0", ["eth0"], host, True)
+        faults.check(faults.script_for("host_cut", ON_ETH0), ["eth0"], ["eth0"], host, True)
     assert len(host.ran) == 1
 
 

@@ -93,3 +93,11 @@ def test_of_ufw_it_is_known_what_this_collection_has_opened():
     assert asked(host, peers=[PEER, "192.0.2.3"]) == asked(FakeHost()) == let_in.NOT_SHOWN
     apply(core.plan(host, "ufw", wanted_openings([80], [PEER])).actions, host)
     assert asked(host) == let_in.NOT_SHOWN
+
+
+def test_clients_come_in_on_the_interface_of_the_vip_and_vrrp_on_its_own(monkeypatch):
+    seen = []
+    monkeypatch.setattr(let_in.passage, "refusing", lambda _rules, packet: seen.append(packet) or "")
+    read(accepting(), {**instance(), "interface": "eth1", "carriers": {V4: "eth0"}})
+    found = {(packet.source, packet.port, packet.interface) for packet in seen}
+    assert found == {("", 80, "eth0"), ("", 443, "eth0"), (PEER, 0, "eth1")}

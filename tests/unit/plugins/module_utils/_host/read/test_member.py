@@ -280,6 +280,14 @@ def test_a_member_that_does_not_preempt_says_so(host):
     assert host.read()["instances"][0]["preempt"] is False
 
 
+def test_a_vip_on_another_interface_than_vrrps_is_said_to_be_there(host):
+    for path in (host.folder / "pair.lb1.keepalived.conf", host.folder / "pair.lb1.agent-vrrp.json"):
+        text = path.read_text().replace("192.0.2.10/32 dev eth0", "192.0.2.10/32 dev eth1")
+        path.write_text(text.replace('"192.0.2.10/32"', '"192.0.2.10/32 dev eth1"'))
+    (found,) = host.read()["instances"]
+    assert (found["interface"], found["addresses"], found["carriers"]) == ("eth0", [VIP], {VIP: "eth1"})
+
+
 def test_why_a_balancer_does_not_follow_its_cluster(host):
     host.reports["onprem-lb-follow"] = REPORT
     assert host.read()["not_following"] == [], "which it was not asked to do"

@@ -180,6 +180,17 @@ def test_an_interface_without_a_carrier_is_not_watched(monkeypatch):
                 fallback.look([INSTANCE])
 
 
+def test_the_carrier_of_a_link_that_only_vrrp_has_is_not_needed(monkeypatch):
+    """It is a cable, and the other host is off: otherwise nobody would ever hold the VIPs again."""
+    monkeypatch.setattr(undo, "look", lambda _instances: FREE)
+    flags = {"eth0": 0x41, "eth1": 0x1}
+    monkeypatch.setattr(sniffer.has_carrier, "__defaults__", (flags.__getitem__,))
+    apart = {**INSTANCE, "interface": "eth1", "addresses": ["192.0.2.10/32 dev eth0"]}
+    assert fallback.look([apart]) == FREE
+    with pytest.raises(sniffer.CannotListen):
+        fallback.look([{**apart, "addresses": ["192.0.2.10/32"]}])
+
+
 @pytest.mark.parametrize("record", [{}, {"during": MAINTENANCE}], ids=["none", "maintenance"])
 def test_it_ends_when_the_switchover_does_and_a_maintenance_starts_nothing(member, record):
     one = member()

@@ -118,6 +118,12 @@ def test_one_vip_with_the_same_settings_does_not_make_up_for_another():
     )
 
 
+def test_vips_are_looked_for_on_their_own_link_and_routers_on_that_of_vrrp():
+    apart = {**INSTANCE, "interface": "eth1", "addresses": ["192.0.2.10/32 dev eth0", "198.51.100.10/24"]}
+    assert undoing.links([apart]) == {"eth0": ["192.0.2.10"], "eth1": ["198.51.100.10"]}
+    assert undoing.interfaces([apart, {**apart, "vrid": 52}]) == ["eth1"]
+
+
 def test_version_3_has_no_password_and_learns_the_interval():
     third = {**INSTANCE, "version": 3}
     assert undoing.agrees({**HEARD, "version": 3, "auth_pass": "", "interval": 7.0}, third)

@@ -408,6 +408,14 @@ def test_an_event_happens_on_the_interface_that_carries_the_vip():
     assert found["192.0.2.11"]["lb2"]["interface"] == "eth1"
 
 
+def test_where_vrrp_has_a_link_of_its_own_an_event_knows_both():
+    plan = planned()
+    plan["members"]["lb1"]["router"]["instances"][0].update(interface="eth1", addresses=["192.0.2.10/32 dev eth0"])
+    found = drill.rounds([plan], MEMBERS, ["host_cut"], 1)[0]["targets"]
+    assert found["lb1"] == {"engine": "native", "interface": "eth0", "vrrp_interface": "eth1"}
+    assert found["lb2"] == {"engine": "native", "interface": "eth0"}
+
+
 @pytest.mark.parametrize("preempt, members", [(True, ["lb1"]), (False, ["lb1", "lb2"])])
 def test_each_member_that_may_have_an_event_is_asked_for_it_once(preempt, members):
     asked = drill.asked(drill.rounds([planned(preempt=preempt)], MEMBERS, ["host_cut", "link_flapping"], 2))

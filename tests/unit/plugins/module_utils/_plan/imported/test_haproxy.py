@@ -226,3 +226,33 @@ def test_a_frontend_that_a_line_names_keeps_its_name(line, is_named):
     found = variables_of("frontend entry", " mode http", BIND[1], " default_backend app", *back)
     assert (found.services == []) is is_named
     assert ["line 7 (http-request): it names frontend entry" in each for each in found.raw[:1]] == [is_named]
+
+
+SECOND = ["frontend second", " mode http", " bind :8080", " default_backend app"]
+APP = ["backend app", " mode http", " server one 192.0.2.31:80 check"]
+
+
+def shared(*changes, back=tuple(APP)):
+    """Return what becomes of two frontends with one backend, of which lines of the second one are replaced."""
+    second = SECOND
+    for old, new in changes:
+        second = [line.replace(old, new) for line in second]
+    return variables_of("frontend app", " mode http", BIND[1], " default_backend app", *second, *back)
+
+
+def test_a_second_frontend_of_a_backend_uses_the_servers_of_the_first_service():
+    first, second = shared().services
+    assert first["servers"] and second == {"name": "second", "port": 8080, "mode": "http", "backend": "app"}
+
+
+@pytest.mark.parametrize(
+    "found, why",
+    [
+        (shared((" mode http", " mode tcp")), "frontend and backend differ in their mode, tcp and http"),
+        (shared(back=[*APP, " server two 192.0.2.32 check"]), "a server of app has no port, and gets the client's"),
+    ],
+    ids=["mode", "port"],
+)
+def test_a_second_frontend_that_would_differ_stays_as_it_stands(found, why):
+    assert [each["name"] for each in found.services] == ["app"]
+    assert any("frontend second" in each and why in each for each in found.raw)

@@ -11,6 +11,7 @@ from ansible_collections.onprem.lb.plugins.filter import imported
 from ansible_collections.onprem.lb.plugins.module_utils._agent.keepalived import conf
 from ansible_collections.onprem.lb.plugins.module_utils._plan.imported import keepalived
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout
+from ansible_collections.onprem.lb.plugins.module_utils._shared.membership import carriers
 from support import rendering
 from support.inventories import Inventory
 
@@ -57,7 +58,7 @@ def planned(name, tmp_path):
     file = tmp_path / "inventory.yml"
     file.write_text(made["text"])
     inventory = Inventory(file)
-    interface = conf.instances(given["lb1"])[0]["interface"]
+    interface = next(iter(carriers(conf.instances(given["lb1"])[0]).values()))
     names = inventory.hosts("pair")
     members = []
     for member in names:
@@ -79,6 +80,9 @@ def test_each_vip_is_where_it_was(name, tmp_path):
             assert vip.order == order, address
             on = {member: router_of(plan, member, vip) for member in given}
             assert {each["interface"] for each in on.values()} == {instance["interface"]}
+            every = [*instance["addresses"], *instance["excluded_addresses"]]
+            carrier = carriers({**instance, "addresses": every})[vip.address]
+            assert {carriers(each)[vip.address] for each in on.values()} == {carrier}
             ranks = [on[member]["priority"] for member in order]
             assert ranks == sorted(ranks, reverse=True)
             if address == instance["addresses"][0]:
@@ -111,6 +115,7 @@ def router_of(plan, member, vip):
             },
         ),
         ("group", {"pair_sync": True, "pair_multicast": True}),
+        ("link-of-vrrp", {"pair_interface": "eth0", "pair_vrrp_interface": "eth1", "pair_checks": None}),
         ("several-addresses", {"pair_sync": True, "pair_preempt_delay": 30}),
     ],
 )
@@ -146,6 +151,34 @@ def test_what_is_left_out_is_named_with_its_line_once_for_a_block():
         "    }",
         "}",
     ]
+
+
+def test_a_link_of_vrrp_loses_neither_the_lines_that_name_it_nor_their_interface():
+    found = keepalived.convert([keepalived.Member("lb1", "", texts("link-of-vrrp")["lb1"])])
+    assert found.variables["pair_vips"] == [{"address": "192.0.2.10/24", "vrid": 51}]
+    (lost,) = found.lost
+    assert lost.startswith("lb1: keepalived.conf, line 19 (192.0.2.10/24): brd is left out")
+    alone = texts("link-of-vrrp")["lb1"].replace(" dev eth0", "")
+    assert "line 7 (dont_track_primary)" in keepalived.convert([keepalived.Member("lb1", "", alone)]).lost[0]
+
+
+def test_members_whose_interfaces_have_other_names_have_them_as_their_own():
+    two = texts("link-of-vrrp")
+    two["lb2"] = two["lb2"].replace("eth1", "ens7").replace("dev eth0", "dev ens3")
+    found = keepalived.convert([keepalived.Member(name, "", text) for name, text in two.items()])
+    keys = ("pair_interface", "pair_vrrp_interface")
+    assert not {*keys} & {*found.variables}
+    names = {name: [found.hosts[name][key] for key in keys] for name in found.hosts}
+    assert names == {"lb1": ["eth0", "eth1"], "lb2": ["ens3", "ens7"]}
+
+
+def test_instances_that_advertise_on_several_links_are_named():
+    second = (
+        texts("two-vips")["lb1"].replace("vrrp_instance web", "vrrp_instance own").replace("192.0.2.10", "192.0.2.11")
+    )
+    found = keepalived.convert([keepalived.Member("lb1", "", texts("link-of-vrrp")["lb1"] + second)])
+    assert any("pair_vrrp_interface is that of the first one" in note for note in found.notes)
+    assert found.variables["pair_vrrp_interface"] == "eth1"
 
 
 @pytest.mark.parametrize(

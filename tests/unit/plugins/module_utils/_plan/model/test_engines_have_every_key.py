@@ -37,6 +37,7 @@ OF_SERVICE = {
     "accept_proxy": ["192.0.2.128/25"],
     "sticky": {"sticky": {"by": "source"}},
     "rate_limit": {"rate_limit": {"connections": 100}},
+    "backend": {"servers": [], "backend": "another"},
     "frontend_name": "web-in",
     "frontend_lines": ["option forwardfor"],
     "backend_lines": ["retries 7"],
@@ -117,7 +118,7 @@ def changed(part, key):
 
 
 def of_haproxy(service):
-    return [], haproxy([service])
+    return [], haproxy([service, {**SERVICE, "name": "another", "port": 90}])
 
 
 def of_agent(service):
