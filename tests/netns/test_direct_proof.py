@@ -221,3 +221,17 @@ def test_a_server_whose_table_is_flushed_is_named_by_its_balancers_and_serves_on
     cluster.give_second_chances(cluster.servers(*cluster.hosts), [first])
     until(lambda: given() == dict.fromkeys(names(*cluster.hosts), True), lambda: f"{given()} {plane.log}")
     assert lasting.lost() == {}
+
+
+@families
+def test_a_balancer_with_a_smaller_mtu_than_the_servers_says_so(plane, cluster):
+    holder = cluster.balancers[0]
+    assert plane.report()["mtu_fault"] is None
+    holder.ip("link", "set", "eth0", "mtu", "1400")
+    try:
+        until(lambda: plane.report()["mtu_fault"], lambda: plane.log)
+        said = "eth0 has an MTU of 1400, and servers take packets of 1500 bytes"
+        assert said in plane.report()["mtu_fault"]
+    finally:
+        holder.ip("link", "set", "eth0", "mtu", "1500")
+    until(lambda: plane.report()["mtu_fault"] is None, lambda: plane.log)

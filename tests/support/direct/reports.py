@@ -34,6 +34,7 @@ REPORT = {
     "config_fault": None,
     "limits": [],
     "interface": "eth0",
+    "mtu_fault": None,
     "up": True,
     "table": {
         "in_force": True,

@@ -82,6 +82,7 @@ DERIVED = {
     "last_one_silent": of_member(RECORDED["haproxy_stopped"], "lb2:9100"),
     "writer_hangs": HEALTHY,
     "direct": reported(direct.prometheus(DIRECT)),
+    "direct_mtu": reported(direct.prometheus({**DIRECT, "mtu_fault": "eth0 has an MTU of 1400"})),
     "direct_server_flushed": reported(direct.prometheus(FLUSHED)),
     "direct_flushed": reported(direct.prometheus({**DIRECT, "table": {**DIRECT["table"], "in_force": False}})),
 }
@@ -146,6 +147,7 @@ EXPECTED = {
     "bgp_one_silent": {"MetricsAbsent": [LB1]},
     "bgp_all_silent": {"NotAnnounced": [FRONT], "MetricsAbsent": [LB1, LB2]},
     "direct": {"FewServers": FEW},
+    "direct_mtu": {"FewServers": FEW, "Mtu": [LB1]},
     "direct_server_flushed": {"NoSecondChances": [{"service": "api", "server": "a", **LB1}]},
     "direct_flushed": {"FewServers": FEW, "Direct": [LB1]},
 }

@@ -23,7 +23,9 @@ def faults(report: Report) -> List[str]:
         for each in service["servers"]
         if not each["owner"]
     ]
-    return [*missing, *([f"these servers get no new connections: {', '.join(idle)}."] if idle else []), *paths(report)]
+    mtu = [report["mtu_fault"]] if report.get("mtu_fault") else []  # a plane that runs may be an older one
+    without = [f"these servers get no new connections: {', '.join(idle)}."] if idle else []
+    return [*missing, *mtu, *without, *paths(report)]
 
 
 def paths(report: Report) -> List[str]:

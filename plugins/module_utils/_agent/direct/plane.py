@@ -125,6 +125,10 @@ class Plane:
         sentences = (proofs.sentence(path, key, server.name, self.settings.interface) for key, path in found)
         return next(filter(None, sentences), "")
 
+    def mtu_fault(self) -> str:
+        """Return what is wrong with the interface's MTU; '' if nothing is known to be."""
+        return proofs.too_small(self.prober.mtu(), self.settings.interface, self.prober.paths)
+
     def gives_chances(self, service: proxy.Service, server: proxy.Server) -> Optional[bool]:
         """Whether a server gives second chances for each VIP of its service; None if that is not known."""
         found = [self.prober.chances.given(key) for key in self._paths(service, server)]
@@ -185,6 +189,11 @@ class Plane:
             self._log.fault("mac", f"Nobody answers for {where}: are these servers on its link?")
         else:
             self._log.cured("mac", "The MAC address of each server is known.")
+        too_small = self.mtu_fault()
+        if too_small:
+            self._log.fault("mtu", too_small)
+        else:
+            self._log.cured("mtu", f"{self.settings.interface} takes what the servers take.")
         for service in self.settings.services:
             self._report_paths(service.balanced)
         for name, found in self.owners.items():

@@ -71,6 +71,10 @@ class Prober:
         if self._probes and not self._timer:
             self._wait()
 
+    def mtu(self) -> int:
+        """Return the MTU of the link, 0 if it is not known."""
+        return int(self._wire.mtu())
+
     def close(self) -> None:
         if self._timer:
             self._timer.cancel()
@@ -113,18 +117,18 @@ class Prober:
         for segment, mac in self._wire.receive():
             key = self._keys.get(segment.acknowledged)
             if key and key[0] == segment.ends.source:
-                self._take(key, outcome_of(segment, mac, self._probes[key].target), mac)
+                self._take(key, outcome_of(segment, mac, self._probes[key].target), mac, segment.mss)
             elif not key:
                 self.chances.take(segment)
         self._tell()
 
-    def _take(self, key: Key, outcome: str, mac: str) -> None:
+    def _take(self, key: Key, outcome: str, mac: str, mss: int) -> None:
         """Take an answer. One that comes too late counts for nothing."""
         if not outcome:
             return
         self._reset(self._probes[key], mac)
         if self._sent.pop(key, None) is not None:
-            self._judge(key, outcome)
+            self._judge(key, outcome, mss)
         if outcome == ANSWERED:  # and the connection is reset, so what follows is of none
             self._news |= self.chances.ask(key, self._probes[key].ends, mac)
 
@@ -149,9 +153,9 @@ class Prober:
         self._due = self._loop.now() + INTERVAL
         self._timer = self._loop.at(self._due, self._tick)
 
-    def _judge(self, key: Key, outcome: str) -> None:
+    def _judge(self, key: Key, outcome: str, mss: int = 0) -> None:
         before = self.paths[key]
-        after = self.paths[key] = judge(before, self._probes[key].target.mac, outcome)
+        after = self.paths[key] = judge(before, self._probes[key].target.mac, outcome, mss)
         self._news |= after._replace(failures=0) != before._replace(failures=0)
 
     def _tell(self) -> None:

@@ -9,7 +9,7 @@ comes back from there. A server without the VIP drops that SYN, and would drop t
 from __future__ import annotations
 
 import ipaddress
-from typing import Collection, Iterable, NamedTuple, Tuple
+from typing import Collection, Iterable, Mapping, NamedTuple, Tuple
 
 from ..net import segments
 from ..net.netlink import Address
@@ -21,6 +21,7 @@ FALL = 2  # so many probes in a row without an answer: one packet may be lost
 TRAFFIC_CLASS = int(SECOND_CHANCE, 16) << 2
 ECN = 0b11  # the bits of it that are ECN's; all of them are CE, as of a packet that is returned
 
+HEADERS = {False: 40, True: 60}  # bytes of IP and TCP, by whether it is IPv6
 ESTABLISHING = segments.SYN | segments.ACK
 
 Key = Tuple[str, int, str]  # VIP, port, server's address
@@ -55,25 +56,27 @@ class Path(NamedTuple):
     :ivar mac: by which it was judged last; '' before that
     :ivar outcome: of the last probe; '' before that
     :ivar failures: how many probes in a row have failed
+    :ivar mss: the longest segment that the server takes; 0 if it has not said
     """
 
     mac: str = ""
     outcome: str = ""
     failures: int = 0
     proven: bool = False
+    mss: int = 0
 
     @property
     def judged(self) -> bool:
         return bool(self.outcome)
 
 
-def judge(path: Path, mac: str, outcome: str) -> Path:
+def judge(path: Path, mac: str, outcome: str, mss: int = 0) -> Path:
     """Return a path after a probe. Nothing of an old MAC address counts for a new one."""
     if outcome == ANSWERED:
-        return Path(mac, outcome, 0, True)
+        return Path(mac, outcome, 0, True, mss)
     same = mac == path.mac
     failures = path.failures + 1 if same else 1
-    return Path(mac, outcome, failures, path.proven and same and failures < FALL)
+    return Path(mac, outcome, failures, path.proven and same and failures < FALL, path.mss if same else 0)
 
 
 def sentence(path: Path, key: Key, server: str, interface: str) -> str:
@@ -88,6 +91,23 @@ def without_chances(key: Key, server: str) -> str:
     return (
         f"{server} hands nothing on for {text.place(*key[:2])}, so connections whose server changes are lost: run the "
         "role direct_server on it."
+    )
+
+
+def too_small(mtu: int, interface: str, paths: Mapping[Key, Path]) -> str:
+    """Return what is wrong with an interface that takes shorter packets than clients send; '' if nothing is.
+
+    Clients send segments as long as the server takes. Nobody tells them that they are too long for the balancer: what
+    is too long for an interface that receives it is gone.
+
+    :param mtu: of the interface; 0 if it is not known
+    """
+    wanted = max((each.mss + HEADERS[":" in key[2]] for key, each in paths.items() if each.mss), default=0)
+    if not mtu or mtu >= wanted:
+        return ""
+    return (
+        f"{interface} has an MTU of {mtu}, and servers take packets of {wanted} bytes, which never arrive here: give "
+        "balancers and servers the same MTU."
     )
 
 

@@ -23,6 +23,7 @@ def build(plane: Plane, packets: Packets, up: bool) -> Report:
     writer = plane.writer
     return {
         "interface": plane.settings.interface,
+        "mtu_fault": plane.mtu_fault() or None,
         "up": up,
         "table": {
             "in_force": plane.in_force is not None,

@@ -9,7 +9,9 @@ them, because they come from an address that it has itself. Both are as good: th
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import socket
+import struct
 from typing import Dict, List, Optional, Tuple
 
 from ..net import bpf, segments
@@ -19,6 +21,7 @@ from ..net.netlink import Link
 
 VERSIONS = {IPV4: 4, IPV6: 6}
 PACKET_SIZE = 256  # a segment without data, with options
+SIOCGIFMTU = 0x8921  # netdevice(7)
 BATCH = 256  # packets read in one callback
 
 Answer = Tuple[segments.Segment, str]  # with the MAC address from which it came
@@ -49,6 +52,15 @@ class Wire:
         for protocol, opened in self._sockets.items():
             with contextlib.suppress(OSError):
                 opened.bind((link.name, protocol))
+
+    def mtu(self) -> int:
+        """Return the MTU of the link, 0 if it is gone."""
+        name = self._link.name.encode() if self._link else b""
+        try:
+            found = fcntl.ioctl(self._reserved, SIOCGIFMTU, struct.pack("16si12x", name, 0))
+        except OSError:
+            return 0
+        return int(struct.unpack("16si12x", found)[1])
 
     def send(self, packet: bytes, mac: str) -> None:
         """Send a packet. One that cannot be sent is lost, as on any link."""

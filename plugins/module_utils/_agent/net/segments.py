@@ -20,6 +20,7 @@ from .bpf import (
 )
 
 SYN, RST, ACK = 0x02, 0x04, 0x10
+NO_OPERATION, MSS = 1, 2  # options
 HOPS = 64
 DO_NOT_FRAGMENT = 0x4000
 WINDOW = 65535
@@ -46,6 +47,7 @@ class Segment(NamedTuple):
     acknowledged: int
     sequence: int = 0
     traffic_class: int = 0
+    mss: int = 0  # the longest segment that its sender takes; 0 if it does not say
 
 
 def write(ends: Ends, flags: int, sequence: int, traffic_class: int, acknowledged: int = 0) -> bytes:
@@ -73,10 +75,24 @@ def read(packet: bytes) -> Optional[Segment]:
         return None
     if len(packet) < start + _TCP.size:
         return None
-    source_port, destination_port, sequence, acknowledged, _offset, flags = _TCP.unpack_from(packet, start)[:6]
+    source_port, destination_port, sequence, acknowledged, offset, flags = _TCP.unpack_from(packet, start)[:6]
     source, destination = (socket.inet_ntop(family, address) for address in addresses)
     ends = Ends(source, source_port, destination, destination_port)
-    return Segment(ends, flags, acknowledged, sequence, traffic_class)
+    options = packet[start + _TCP.size : start + (offset >> 4) * 4]
+    return Segment(ends, flags, acknowledged, sequence, traffic_class, _mss(options))
+
+
+def _mss(options: bytes) -> int:
+    """Return the Maximum Segment Size among the options (RFC 9293, 3.2), 0 if there is none."""
+    at = 0
+    while at + 1 < len(options) and options[at]:
+        kind, length = options[at], 1 if options[at] == NO_OPERATION else options[at + 1]
+        if kind == MSS and length == 4 and at + length <= len(options):
+            return int.from_bytes(options[at + 2 : at + 4], "big")
+        if not length:
+            return 0
+        at += length
+    return 0
 
 
 def to_port(version: int, port: int) -> List[Step]:

@@ -50,6 +50,7 @@ class Prober:
     def __init__(self):
         self.paths, self.outcomes, self.targets = {}, {}, {}
         self.chances, self.given = self, (lambda key: self.gives.get(key[2]))
+        self.mtu = lambda: 1500
         self.gives = {}  # by the server's address: whether it gives second chances
 
     def want(self, _link, targets):
@@ -290,6 +291,20 @@ def test_a_server_without_second_chances_is_named_until_it_gives_them_and_serves
     judged.prober.gives[B] = True
     judged.plane.update()
     assert "api/b second chances" not in judged.faults
+
+
+def test_an_interface_with_a_smaller_mtu_than_the_servers_is_named_until_it_has_theirs(judged):
+    path = judged.prober.paths["192.0.2.100", 6443, B]
+    judged.prober.paths["192.0.2.100", 6443, B] = path._replace(mss=1460)
+    judged.prober.outcomes[B] = ""
+    judged.prober.mtu = lambda: 1400
+    judged.plane.update()
+    said = "eth0 has an MTU of 1400, and servers take packets of 1500 bytes, which never arrive here: "
+    assert judged.faults["mtu"].startswith(said) and judged.owners() == {A, B, C}
+    assert report.build(judged.plane, Packets(), True)["mtu_fault"].startswith(said)
+    judged.prober.mtu = lambda: 1500
+    judged.plane.update()
+    assert "mtu" not in judged.faults
 
 
 def test_who_is_asked_and_from_where(judged):

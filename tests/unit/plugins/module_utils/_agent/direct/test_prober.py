@@ -51,6 +51,9 @@ class Case(Time):
     def descriptors(self):
         return [7]
 
+    def mtu(self):
+        return 1500
+
     def use(self, link):
         self.links.append(link)
 

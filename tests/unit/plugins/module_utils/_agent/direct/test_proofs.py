@@ -20,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.proofs imp
     outcome_of,
     sentence,
     source_of,
+    too_small,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Address
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.segments import ACK, RST, SYN, Ends, Segment
@@ -110,3 +111,28 @@ def test_without_an_address_of_its_family_there_is_no_source():
     assert (
         source_of("192.0.2.1", [Address(2, "fe80::9", 64, True), Address(2, "192.0.2.100", 24, True)], {KEY[0]}) == ""
     )
+
+
+@pytest.mark.parametrize(
+    "mtu, mss, said",
+    [
+        (1500, 1460, False),
+        (1400, 1460, True),
+        (9000, 1460, False),
+        (1500, 8960, True),
+        (0, 1460, False),
+        (1400, 0, False),
+    ],
+)
+def test_an_interface_that_takes_less_than_the_servers_is_a_fault(mtu, mss, said):
+    assert bool(too_small(mtu, "eth0", {KEY: Path(mss=mss)})) == said
+
+
+def test_the_headers_of_each_family_count():
+    assert "packets of 1500 bytes" in too_small(1400, "eth0", {KEY6: Path(mss=1440)})
+    assert too_small(1500, "eth0", {KEY6: Path(mss=1440), KEY: Path(mss=1460)}) == ""
+
+
+def test_what_a_server_takes_is_of_its_last_answer():
+    known = judge(Path(), MAC, ANSWERED, 1460)
+    assert (known.mss, judge(known, MAC, SILENT).mss, judge(known, OTHER, SILENT).mss) == (1460, 1460, 0)

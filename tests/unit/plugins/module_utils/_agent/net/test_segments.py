@@ -91,3 +91,24 @@ def test_the_filter_accepts_tcp_alone(family):
 def test_the_filter_finds_the_port_behind_options():
     whole = packet(4)
     assert run(segments.to_port(4, 6443), bytes([0x46]) + whole[1:20] + bytes(4) + whole[20:])
+
+
+@families
+@pytest.mark.parametrize(
+    "options, mss",
+    [
+        ("020405b4", 1460),
+        ("0101020405b4", 1460),  # after two that say nothing
+        ("030307020405b4", 1460),  # after another one
+        ("0003", 0),  # the end of the list
+        ("0204", 0),  # cut off
+        ("02", 0),
+        ("0300020405b4", 0),  # of no length
+        ("", 0),
+    ],
+)
+def test_the_longest_segment_is_among_the_options(family, options, mss):
+    given = bytes.fromhex(options)
+    whole = bytearray(packet(family) + given + bytes(-len(given) % 4))
+    whole[HEADER[family] + 12] = (len(whole) - HEADER[family]) // 4 << 4
+    assert segments.read(bytes(whole)).mss == mss
