@@ -29,7 +29,7 @@ MAY_IMPORT = {
     # And so do a run and the resolver's keeper.
     "_plan.dns": (
         *("_agent.config.schema", "_agent.follow.hosts", "_agent.resolver.keeper", "_agent.resolver.resolv_conf"),
-        *("_shared", "_plan.model.destinations"),
+        *("_shared", "_plan.model.destinations", "_plan.model.resolver"),
     ),
     "_plan.drill": (
         *("_shared", "_agent.VERSION", "_plan.model.bind_line", "_plan.model.drill_records", "_plan.model.services"),
@@ -94,7 +94,7 @@ MAY_IMPORT = {
         *("_agent.checks.settings", "_agent.config.schema"),
         *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
         *("_agent.proxy.config", "_agent.proxy.names", "_agent.proxy.rules", "_agent.proxy.settings"),
-        *("_agent.follow.config", "_agent.follow.settings"),
+        *("_agent.follow.config", "_agent.follow.settings", "_agent.direct.config"),
     ),
     "_host": ("_shared", "_agent.config.schema"),  # what both those that read and those that write need
     "_host.read": (

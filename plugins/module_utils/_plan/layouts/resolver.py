@@ -14,6 +14,7 @@ from ..dns import resolver as dns_resolver
 from ..members import loops
 from ..members.hosts import Member
 from ..members.subnets import Placement
+from ..model.resolver import TTL
 
 SETTINGS = {"dns": Field(boolean, False), "domain": Field(text, "")}
 OF_PAIR = {"subdomain": Field(text, "apps")}
@@ -81,7 +82,7 @@ def of_pair(
 
 def _resolver(layout: Dict[str, Any], addresses: Addresses, faults: Faults) -> Optional[Resolver]:
     wrong: Faults = []
-    found = dns_resolver.names_of(layout, dns_resolver.TTL, wrong)
+    found = dns_resolver.names_of(layout, TTL, wrong)
     faults += [_in_words_of(layout, fault) for fault in wrong]
     return None if wrong else Resolver(layout, addresses, found)
 
