@@ -171,8 +171,8 @@ def check(change: Change, candidate: str, find: Find, run: Run) -> Optional[List
         return None
     verdict = CHECKS[change.check](program, candidate, run)
     refusal, *warnings = (
-        masking.hidden((line or "").replace(candidate, change.path), change.after)
-        for line in (verdict.refusal, *verdict.warnings)
+        masking.hidden(said.replace(candidate, change.path), change.after, loaded_files.named_in(said, candidate))
+        for said in (verdict.refusal or "", *verdict.warnings)
     )
     if verdict.refusal is not None:
         raise Refused(f"{change.check} refuses {new}, so nothing was changed. It says: {refusal}")
@@ -195,7 +195,9 @@ def _keepalived_test(program: str, candidate: str, run: Run) -> Verdict:
     _code, out, err = run([program, "--version"])
     found = keepalived_test.version(out + err)
     code, out, err = run([program, "-t", "-f", candidate])
-    return Verdict(keepalived_test.refusal(found, code % 256, err + out), keepalived_test.complaints(err + out))
+    said = err + out
+    refusal = keepalived_test.refusal(found, code % 256, said, candidate)
+    return Verdict(refusal, keepalived_test.complaints(said, candidate))
 
 
 def _nft(program: str, candidate: str, run: Run) -> Verdict:
