@@ -140,7 +140,7 @@ MAY_IMPORT = {
     "_host.states": (
         *("_host", "_host.read", "_host.deploy", "_host.firewall", "_host.link", "_shared"),
         *("_agent.keepalived.conf", "_agent.net.netlink", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
-        "_agent.config.schema",
+        *("_agent.config.records", "_agent.config.schema"),
         "_agent.metrics.sessions",  # the words of BGP
     ),
     "_shared": (
@@ -188,7 +188,7 @@ MAY_IMPORT = {
     ),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),
-    "_agent.runtime": (),
+    "_agent.runtime": ("_agent.config.reports",),  # what its reports have
     "_agent.config": (),
 }
 

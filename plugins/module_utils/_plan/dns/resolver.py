@@ -23,7 +23,7 @@ from ..._agent.resolver import resolv_conf as texts
 from ..._agent.resolver.keeper import FILE, NETWORK_MANAGER, RESOLVED, Settings
 from ..._shared import mark, paths, resolver_records
 from ..._shared.resolver_records import Answering
-from ..model.resolver import SETTINGS, TTL, unheard
+from ..model.resolver import SETTINGS, unheard
 from . import corefile, layouts, resolv_conf, resolved, searched
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf

@@ -34,7 +34,7 @@ class Contents(NamedTuple):
 def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
     """Return the backup of all pairs and clusters of a play.
 
-    :param given: the hosts of the play as `members` describes them, each with what `member_state` exported as ``state``,
+    :param given: the hosts of the play as `members` describes them, each with what `member_state` exported, ``state``,
         and what `member_lock` returned of those that it locks, ``locks``
     :param backup: its ID
     :param file: where it is about to be written
@@ -51,7 +51,7 @@ def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
 
 
 def _why(host: Mapping[str, Any]) -> str:
-    """Say why a host has no state. Why it does not answer its lock says, because Ansible hides what an export returns."""
+    """Say why a host has no state. Ansible hides why an export failed; why it does not answer, its lock says."""
     name, state = host["name"], host["state"]
     silent = [lock["msg"] for lock in host["locks"] if lock["item"] == name and "msg" in lock and is_silent(lock)]
     if silent:

@@ -113,10 +113,11 @@ def test_no_password_is_in_a_refusal(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ['tcp-check send "AUTH secret88\\r\\n"', "tcp-check send AUTH\\ secret88\\r\\n", "tcp-check send 'AUTH secret88'"]
+    "line",
+    ['tcp-check send "AUTH secret88\\r\\n"', "tcp-check send AUTH\\ secret88\\r\\n", "tcp-check send 'AUTH secret88'"],
 )
 def test_what_a_check_logs_in_with_is_no_part_of_a_difference(tmp_path, line):
-    given = {"files": [{"path": str(tmp_path / "a.cfg"), "content": f"backend a\n    {line}\n"}]}
+    given = {"files": [{"path": str(tmp_path / "a.cfg"), "content": f"backend a\n    tcp-check {line}\n"}]}
     (diff,) = run(config_files, given)["diff"]
     assert "secret88" not in diff["after"] and "AUTH" in diff["after"]
 
