@@ -55,7 +55,7 @@ MAY_IMPORT = {
             "_agent.follow.haproxy_file",
             "_agent.follow.haproxy_words",
         ),
-        *("_agent.keepalived.conf", "_agent.keepalived.unread"),
+        *("_agent.keepalived.conf", "_agent.keepalived.unread", "_agent.checks.settings", "_agent.proxy.settings"),
     ),
     "_plan.bgp": ("_plan.members", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.ipi": (

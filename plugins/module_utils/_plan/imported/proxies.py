@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from . import binds, servers
+from . import binds, checks, servers
 from .sections import Inexpressible, Line, Section
 
 HTTP, TCP = "http", "tcp"
@@ -172,7 +172,7 @@ def _back(proxy: Proxy, found: Dict[str, Any], more_ports: bool) -> List[Line]:
         raise Inexpressible("it has no server")
     if more_ports and any(server.port is None for server in each):
         raise Inexpressible("it listens on several ports, and a server without one gets the client's")
-    check, left, told = servers.shared_check(each, [line for line in lines if _is_of_check(line)])
+    check, left, told = checks.shared_check(each, [line for line in lines if _is_of_check(line)])
     if each and all("send-proxy-v2" in server.options for server in each):
         found["send_proxy"] = True
         told = [*told, "send-proxy-v2"]

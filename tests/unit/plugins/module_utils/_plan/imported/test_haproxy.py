@@ -226,3 +226,48 @@ def test_a_frontend_that_a_line_names_keeps_its_name(line, is_named):
     found = variables_of("frontend entry", " mode http", BIND[1], " default_backend app", *back)
     assert (found.services == []) is is_named
     assert ["line 7 (http-request): it names frontend entry" in each for each in found.raw[:1]] == [is_named]
+
+
+AGENT = {"port": 7001, "interval": 5}
+LISTEN = ("defaults", " timeout connect 1s", " timeout client 1s", " timeout server 1s", "listen a", " bind :80")
+
+
+@pytest.mark.parametrize(
+    "line, options, keys",
+    [
+        ("option mysql-check user haproxy", "check", {"type": "mysql", "user": "haproxy"}),
+        ("option mysql-check user haproxy post-41", "check", {"type": "mysql", "user": "haproxy"}),
+        ("option pgsql-check user haproxy", "check", {"type": "pgsql", "user": "haproxy"}),
+        ("option redis-check", "check", {"type": "redis"}),
+        ("option ldap-check", "check", {"type": "ldap"}),
+        ("option smtpchk EHLO mx.example.com", "check", {"type": "smtp", "host": "mx.example.com"}),
+        ("option httpchk", "check", {"type": "http", "method": "OPTIONS", "path": "/"}),
+        ("option httpchk /alive", "check", {"type": "http", "method": "OPTIONS", "path": "/alive"}),
+        ("option httpchk HEAD /alive", "check", {"type": "http", "method": "HEAD", "path": "/alive"}),
+        (
+            "",
+            "check agent-check agent-port 7001 agent-inter 5s",
+            {"type": "tcp", "agent": {"port": 7001, "interval": 5}},
+        ),
+        ("", "agent-check agent-port 7001", {"type": "none", "agent": {"port": 7001}}),
+        ("", "check check-ssl verify none", {"type": "tcp"}),
+    ],
+)
+def test_a_check_that_has_a_name_is_a_key(line, options, keys):
+    found = variables_of(*LISTEN, f" {line}", f" server one 192.0.2.31:80 {options}")
+    (service,) = found.services
+    usual = {"interval": 2, "fall": 3, "rise": 2} if keys["type"] != "none" else {}
+    assert service["check"] == {**usual, **keys} and "backend_lines" not in service and found.raw == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("option mysql-check", "option mysql-check user haproxy pre-41", "option smtpchk", "option smtpchk HELO a"),
+        *("option httpchk POST /x", "option ssl-hello-chk", "option tcp-check", "option pgsql-check user 'a b'"),
+    ],
+)
+def test_a_check_without_a_name_stays_a_raw_line_and_is_named(line):
+    found = variables_of(*LISTEN, f" {line}", " server one 192.0.2.31:80 check")
+    assert found.services[0]["backend_lines"] == [line] and found.services[0]["check"]["type"] == "tcp"
+    assert [f"line 7 ({' '.join(line.split()[:2])}) is a raw line of service a."] == found.raw

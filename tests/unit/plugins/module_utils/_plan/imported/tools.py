@@ -107,13 +107,15 @@ def _check(body):
     found = [" ".join(words) for words in body if CHECKS.match(" ".join(words))]
     asked = next((words[2:] for words in body if words[:2] == ["option", "httpchk"]), None)
     if asked is None:
-        return found
+        return [line.replace(" post-41", "") for line in found]  # as it is without that
     sent = next((words for words in body if words[:2] == ["http-check", "send"]), None)
     if sent:
         values = dict(zip(sent[2::2], sent[3::2]))
         asked = [values.get("meth"), values.get("uri")] + (
             ["Host", sent[sent.index("Host") + 1]] if "Host" in sent else []
         )
+    elif len(asked) < 2:
+        asked = ["OPTIONS", *(asked or ["/"])]
     asked = [word for word in asked if word != "HTTP/1.0"]
     return [asked, [line for line in found if "expect" in line]]
 
@@ -127,10 +129,12 @@ def _server(words, body, port):
             options[name] = "yes" if name in FLAGS or name.startswith("no-") else given.pop(0)
     if "check" not in options and "agent-check" not in options:
         options = {name: value for name, value in options.items() if name not in ("inter", "fall", "rise")}
+    if "agent-check" in options:
+        options.setdefault("agent-inter", "2s")
     if options.get("resolvers") == "haproxy_resolvers":  # the role resolves names while it runs
         options = {name: value for name, value in options.items() if name not in OF_NAMES}
     for name in options:
-        if name in ("inter", "fastinter", "downinter", "slowstart"):
+        if name in ("inter", "fastinter", "downinter", "slowstart", "agent-inter"):
             options[name] = _time(options[name])
     address = words[2] if re.search(r":\d+$|\]:\d+$", words[2]) else f"{words[2]}:{port}"
     return words[1], address, sorted(options.items())
