@@ -132,7 +132,9 @@ def _express(section: Section, work: _Work) -> None:
         line for line in front_usual if line.keyword == "maxconn"
     ]
     said = tuple(line for line in usual if proxies.is_said_by_services(line))
-    service, raw = proxies.service(proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0]), work.bases)
+    taken = frozenset(each.name for each in work.sections)
+    proxy = proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0], taken, frozenset(work.named))
+    service, raw = proxies.service(proxy, work.bases)
     _found, faults = services_of.read_services([service], "")
     if faults:
         raise Inexpressible(re.sub(r"^\[[^\]]*\]\.?( \([^)]*\))?\.?", "", faults[0]).rstrip("."))
@@ -291,6 +293,9 @@ def _differences(work: _Work) -> None:
     named = services_of.resolved_names(work.services_read())
     if named:
         work.notes.append(f"{', '.join(named)}: the role resolves names while HAProxy runs, and not only as it starts.")
+    shared = [each["name"] for each in work.services if "sticky" in each]
+    if shared:
+        work.notes.append(f"{', '.join(shared)}: the members tell each other their stick tables.")
     taken = _taken(STATS_PORT, work)
     if taken is not None:
         work.variables["haproxy_stats_enabled"] = False

@@ -8,9 +8,9 @@ What a service has no key for becomes raw lines of it. What it cannot have at al
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Sequence, Tuple
 
-from . import binds, checks, servers
+from . import binds, checks, servers, sticking
 from .sections import Inexpressible, Line, Section
 
 HTTP, TCP = "http", "tcp"
@@ -96,6 +96,8 @@ class Proxy(NamedTuple):
     back: Tuple[Line, ...]
     usual: Tuple[Line, ...]
     mode: str
+    taken: FrozenSet[str]  # the names of all sections
+    named: FrozenSet[str]  # the tables and frontends that lines name
 
 
 def halves(section: Section) -> Tuple[List[Line], List[Line]]:
@@ -176,13 +178,17 @@ def _back(proxy: Proxy, found: Dict[str, Any], more_ports: bool) -> List[Line]:
     if each and all("send-proxy-v2" in server.options for server in each):
         found["send_proxy"] = True
         told = [*told, "send-proxy-v2"]
+    table, sticks = sticking.sticky(lines, each, proxy.name, found.get("bind", ()), proxy.taken)
+    found.update({"sticky": table} if table and proxy.name not in proxy.named else {})
+    sticks = sticks if "sticky" in found else []
     found["check"] = check
     found["servers"] = [servers.described(server, check, told, found["port"]) for server in each]
     said = ("mode", "balance", "server", "default-server")
     return [
         line
         for line in lines
-        if (line in left if _is_of_check(line) else line.keyword not in said and not _is_rendered(line, proxy.mode))
+        if line not in sticks
+        and (line in left if _is_of_check(line) else line.keyword not in said and not _is_rendered(line, proxy.mode))
     ]
 
 

@@ -271,3 +271,48 @@ def test_a_check_without_a_name_stays_a_raw_line_and_is_named(line):
     found = variables_of(*LISTEN, f" {line}", " server one 192.0.2.31:80 check")
     assert found.services[0]["backend_lines"] == [line] and found.services[0]["check"]["type"] == "tcp"
     assert [f"line 7 ({' '.join(line.split()[:2])}) is a raw line of service a."] == found.raw
+
+
+STICKING = [" stick-table type ip size 200k expire 30m", " stick on src", " server one 192.0.2.31:80 check"]
+
+
+@pytest.mark.parametrize(
+    "lines, sticky",
+    [
+        (STICKING, {"by": "source", "size": "200k", "expire": "30m"}),
+        (
+            [" stick-table type string len 40 size 1m expire 1h", " stick on hdr(X-User)", STICKING[2]],
+            {"by": "hdr(X-User)", "size": "1m", "expire": "1h", "len": 40},
+        ),
+        (
+            [
+                *(" stick-table type string size 1m expire 1h", " stick on req.cook(SID)"),
+                *(" stick store-response res.cook(SID)", STICKING[2]),
+            ],
+            {"by": "req.cook(SID)", "size": "1m", "expire": "1h", "len": 32},
+        ),
+    ],
+)
+def test_a_stick_table_is_a_key_where_that_does_the_same(lines, sticky):
+    found = variables_of(LISTEN[0], " mode http", *LISTEN[1:], *lines)
+    assert found.services[0]["sticky"] == sticky and "backend_lines" not in found.services[0]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [STICKING[0].replace(" expire 30m", ""), *STICKING[1:]],
+        [f"{STICKING[0]} store conn_cur", *STICKING[1:]],
+        [f"{STICKING[0]} peers mates", *STICKING[1:]],
+        [STICKING[0], " stick on src if { path_beg /a }", STICKING[2]],
+        [STICKING[0], " stick match src", STICKING[2]],
+        [*STICKING, " server two 192.0.2.32:80 backup"],
+        [" stick-table type string size 1m expire 1h", " stick on req.cook(SID)", STICKING[2]],
+        [*STICKING, " http-request deny if { src,table_conn_cnt(a) gt 9 }"],
+        [*STICKING, "backend a-sticky", " server x 192.0.2.33:80"],
+    ],
+    ids=range(9),
+)
+def test_a_stick_table_that_does_something_else_stays_raw_lines(lines):
+    found = variables_of(LISTEN[0], " mode http", *LISTEN[1:], *lines)
+    assert "sticky" not in found.services[0] and lines[0].strip() in found.services[0]["backend_lines"]

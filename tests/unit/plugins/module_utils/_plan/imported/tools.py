@@ -11,6 +11,7 @@ import shlex
 MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 HEADS = ("global", "defaults", "frontend", "backend", "listen", "userlist", "resolvers", "peers", "ring")
 CHECKS = re.compile(r"option (\w+-check|httpchk|smtpchk)|http-check|tcp-check")
+OF_ROLE = " peers haproxy_peers"  # which tell each other the same tables
 OF_NAMES = ("resolvers", "init-addr", "resolve-prefer")
 FLAGS = ("check", "backup", "ssl", "check-ssl", "send-proxy", "send-proxy-v2", "disabled", "agent-check")
 
@@ -67,12 +68,14 @@ def _of_front(kind, name, body, bind, sections):
         for words in body
         if re.match(r"(http|tcp)-request|acl|capture|maxconn|log-format|unique-id|compression", words[0])
     ]
-    tables = [words for words in body + (backs.get(default) or []) if words[0] == "stick-table"]
+    own = body + (backs.get(default) or [])
+    used = [words[words.index("table") + 1] for words in own if "table" in words[:-1]]
+    tables = [words for words in own + [w for name in used for w in backs.get(name, [])] if words[0] == "stick-table"]
     options = sorted(word for word in bind[2:] if word not in ("v6only", "v4v6") and not word.endswith(".pem"))
     return {
         "mode": mode,
         "options": options,
-        "tables": sorted(set(map(" ".join, tables))),
+        "tables": sorted({" ".join(words).replace("type ipv6", "type ip").replace(OF_ROLE, "") for words in tables}),
         "default": _of_back(backs.get(default), port) if _servers(backs.get(default) or []) else None,
         "routes": routed,
         "rules": sorted(map(" ".join, rules)),
@@ -86,7 +89,7 @@ def _of_back(body, port):
     last = {}
     for words in body:
         if words[0] in ("cookie", "stick", "persist", "http-reuse") or words[0].startswith("http-response"):
-            last[" ".join(words)] = 1
+            last[" ".join(words[: words.index("table")] if words[0] == "stick" and "table" in words else words)] = 1
     timeouts = {words[1]: _time(words[2]) for words in body if words[0] == "timeout"}
     return {
         "balance": _last(body, "balance", "roundrobin"),
