@@ -17,7 +17,7 @@ from ..._shared import mark
 from ..model import haproxy as model
 from ..model import services as services_of
 from ..model import values
-from . import proxies, servers
+from . import answers, proxies, servers
 from .sections import Inexpressible, Line, Section, is_conditional, lineage, read
 
 # What the role writes itself, by how it begins.
@@ -84,14 +84,17 @@ def convert(text: str) -> Found:
     if faults:
         return Found(faults=faults)
     work = _Work(sections)
+    reasons: List[Tuple[Section, str]] = []
     for section in work.of("listen", "frontend"):
         try:
             _express(section, work)
         except Inexpressible as why:
-            reason = str(why).rstrip(".")
-            work.raw.append(
-                f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands: {reason}."
-            )
+            reasons.append((section, str(why).rstrip(".")))
+    work.raw[:0] = [
+        f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands: {reason}."
+        for section, reason in reasons
+        if not _is_redirect(section, work)
+    ]
     _global(work)
     _defaults(work)
     _extra(work)
@@ -111,8 +114,44 @@ def _main_defaults(sections: List[Section]) -> List[Line]:
     return max(found, key=found.count, default=[])
 
 
+def _is_redirect(section: Section, work: _Work) -> bool:
+    """Whether a frontend is that of a service with TLS to which it leads. Makes it one."""
+    try:
+        usual = _usual(section, work)
+    except Inexpressible:
+        return False
+    mode = _mode(section, usual)
+    lines = [line for line in section.lines if not proxies.is_rendered(line, mode)]
+    found = answers.redirected(section, lines, work.services, work.bases) if mode == proxies.HTTP else None
+    name = f"{found['service']['name']}-redirect" if found else ""
+    if not found or is_conditional(section) or section.name in work.named or name in [s.name for s in work.sections]:
+        return False
+    found["service"]["tls"]["redirect"] = found["port"]
+    work.expressed.append(section)
+    work.notes.append(f"{section.title} is called {name} in logs and metrics.")
+    return True
+
+
+def _express_answer(section: Section, work: _Work) -> bool:
+    """Add a service that HAProxy answers itself; return whether a section is one. Raises Inexpressible."""
+    found = answers.answer(section.lines)
+    others = [each for each in work.sections if each.name == section.name and each is not section]
+    if not found or others or is_conditional(section) or (section.kind == "listen" and proxies.halves(section)[1]):
+        return False
+    usual = _usual(section, work)
+    lines = [*_own_timeouts(usual, list(section.lines), work, True), *section.lines]
+    said = tuple(line for line in usual if line.keyword == "maxconn")
+    taken = frozenset(each.name for each in work.sections)
+    proxy = proxies.Proxy(section.name, tuple(lines), (), said, _mode(section, usual), taken, frozenset(work.named))
+    service, raw = proxies.answering(proxy, work.bases, *found)
+    _add(service, raw, [section], work)
+    return True
+
+
 def _express(section: Section, work: _Work) -> None:
     """Add a service. Raises Inexpressible."""
+    if _express_answer(section, work):
+        return
     back = section if section.kind == "listen" else _backend_of(section, work)
     for each in (section, back):
         if is_conditional(each):
@@ -135,14 +174,19 @@ def _express(section: Section, work: _Work) -> None:
     taken = frozenset(each.name for each in work.sections)
     proxy = proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0], taken, frozenset(work.named))
     service, raw = proxies.service(proxy, work.bases)
+    _add(service, raw, [section, back], work)
+    if section.name != back.name:
+        work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
+
+
+def _add(service: Dict[str, Any], raw: Sequence[Line], sections: Sequence[Section], work: _Work) -> None:
+    """Add a service that sections have become. Raises Inexpressible."""
     _found, faults = services_of.read_services([service], "")
     if faults:
         raise Inexpressible(re.sub(r"^\[[^\]]*\]\.?( \([^)]*\))?\.?", "", faults[0]).rstrip("."))
     work.services.append(service)
-    work.expressed += [section, back]
+    work.expressed += sections
     work.raw += [f"line {line.number} ({line.shown}) is a raw line of service {service['name']}." for line in raw]
-    if section.name != back.name:
-        work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
 
 
 def _backend_of(section: Section, work: _Work) -> Section:
@@ -264,7 +308,7 @@ def _is_setting(line: Line, work: _Work) -> bool:
 
 def _limit_of_checks(work: _Work) -> None:
     """HAProxy without ``timeout check`` gives a check as long as its interval."""
-    intervals = [each["check"]["interval"] for each in work.services if each["check"]["type"] != "none"]
+    intervals = [each["check"]["interval"] for each in work.services if "interval" in each.get("check", {})]
     if "haproxy_timeout_check" not in work.variables and intervals:
         work.variables["haproxy_timeout_check"] = f"{round(1000 * max(intervals))}ms"
 

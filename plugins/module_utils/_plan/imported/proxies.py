@@ -85,6 +85,7 @@ BOTH_OPTIONS = frozenset(("splice-auto", "splice-request", "splice-response", "t
 FRONT_TIMEOUTS = ("client", "client-fin", "client-hs", "http-request", "http-keep-alive")
 CONDITION = re.compile(r"\s(if|unless)\s")
 COUNTED = re.compile(r"\b(track-sc\d|s[cr]c?\d?_\w+)")
+NOWHERE = "it listens nowhere, or at an address that is no IPv4 or IPv6 address with one port"
 NO_KEY = {"server-template": "its servers come from DNS", "dispatch": "it names one address for all"}
 
 
@@ -139,7 +140,7 @@ def service(proxy: Proxy, bases: Dict[str, str]) -> Tuple[Dict[str, Any], List[L
     """
     listening = binds.read([line for line in proxy.front if line.keyword == "bind"], bases)
     if listening is None:
-        raise Inexpressible("it listens nowhere, or at an address that is no IPv4 or IPv6 address with one port")
+        raise Inexpressible(NOWHERE)
     found: Dict[str, Any] = {"name": proxy.name, **listening.keys, "mode": proxy.mode}
     front = _front(proxy, found, listening.lines)
     back = _back(proxy, found, more_ports=bool(listening.lines))
@@ -150,6 +151,19 @@ def service(proxy: Proxy, bases: Dict[str, str]) -> Tuple[Dict[str, Any], List[L
     return found, [*front, *back]
 
 
+def answering(
+    proxy: Proxy, bases: Dict[str, str], answer: Dict[str, Any], rule: Line
+) -> Tuple[Dict[str, Any], List[Line]]:
+    """Return a service that answers itself, by one of its frontend's rules, and its raw lines. Raises Inexpressible."""
+    listening = binds.read([line for line in proxy.front if line.keyword == "bind"], bases)
+    if listening is None:
+        raise Inexpressible(NOWHERE)
+    found: Dict[str, Any] = {"name": proxy.name, **listening.keys, "mode": proxy.mode, "return": answer}
+    front = [line for line in _front(proxy, found, listening.lines) if line != rule]
+    found.update({"frontend_lines": [line.text for line in front]} if front else {})
+    return found, front
+
+
 def _front(proxy: Proxy, found: Dict[str, Any], raw_binds: Sequence[Line]) -> List[Line]:
     left = []
     for line in (*[each for each in proxy.usual if each.keyword == "maxconn"], *proxy.front):
@@ -157,7 +171,7 @@ def _front(proxy: Proxy, found: Dict[str, Any], raw_binds: Sequence[Line]) -> Li
             found["maxconn"] = int(line.words[1])
         elif line.keyword == "bind":
             left += [line] if line in raw_binds else []
-        elif line.keyword not in ("mode", "default_backend") and not _is_rendered(line, proxy.mode):
+        elif line.keyword not in ("mode", "default_backend") and not is_rendered(line, proxy.mode):
             left.append(line)
     return left
 
@@ -188,7 +202,7 @@ def _back(proxy: Proxy, found: Dict[str, Any], more_ports: bool) -> List[Line]:
         line
         for line in lines
         if line not in sticks
-        and (line in left if _is_of_check(line) else line.keyword not in said and not _is_rendered(line, proxy.mode))
+        and (line in left if _is_of_check(line) else line.keyword not in said and not is_rendered(line, proxy.mode))
     ]
 
 
@@ -209,7 +223,7 @@ def _kinds(line: Line) -> List[str]:
     return [] if line.keyword == "default-server" else [line.keyword]
 
 
-def _is_rendered(line: Line, mode: str) -> bool:
+def is_rendered(line: Line, mode: str) -> bool:
     """Return whether the role writes a line anyway."""
     return line.words in (
         ("log", "global"),

@@ -316,3 +316,49 @@ def test_a_stick_table_is_a_key_where_that_does_the_same(lines, sticky):
 def test_a_stick_table_that_does_something_else_stays_raw_lines(lines):
     found = variables_of(LISTEN[0], " mode http", *LISTEN[1:], *lines)
     assert "sticky" not in found.services[0] and lines[0].strip() in found.services[0]["backend_lines"]
+
+
+ANSWERING = (LISTEN[0], " mode http", *LISTEN[1:4], "frontend a", " bind :80")
+
+
+@pytest.mark.parametrize(
+    "rule, answer",
+    [
+        ("redirect location https://www.example.com/", {"status": 302, "location": "https://www.example.com/"}),
+        ("redirect prefix https://www.example.com code 301", {"status": 301, "prefix": "https://www.example.com"}),
+        ("return status 404", {"status": 404}),
+        (
+            "return status 200 content-type text/plain string 'I am here'",
+            {"status": 200, "content_type": "text/plain", "content": "I am here"},
+        ),
+    ],
+)
+def test_a_frontend_that_answers_every_request_itself_is_a_service(rule, answer):
+    (service,) = variables_of(*ANSWERING, " http-request set-header X-A b", f" http-request {rule}").services
+    assert service["return"] == answer and service["frontend_lines"] == ["http-request set-header X-A b"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [" http-request redirect location https://a.example if { path_beg /a }"],
+        [" http-request redirect location https://a.example%[path]"],
+        [" http-request return status 200 content-type text/plain lf-string %[src]"],
+        [" http-request return status 200 content-type text/plain file /etc/hosts"],
+        [" http-request return status 404 hdr X-A b"],
+        [" http-request deny"],
+        [" http-request return status 404", " use_backend b if { path_beg /b }", "backend b", " server x 192.0.2.1:80"],
+        [" stats enable", " http-request return status 404"],
+    ],
+    ids=range(8),
+)
+def test_another_answer_stays_as_it_stands(lines):
+    found = variables_of(*ANSWERING, *lines)
+    assert found.services == [] and all(line in "\n".join(found.variables["haproxy_extra_lines"]) for line in lines)
+
+
+def test_the_redirect_to_a_service_with_tls_is_one_of_its_own(files):
+    found = haproxy.convert(given("answers", files))
+    assert found.services[0]["tls"]["redirect"] == 80
+    assert "frontend to_https is called shops-redirect in logs and metrics." in found.notes
+    assert not [each for each in found.raw if "to_https" in each]

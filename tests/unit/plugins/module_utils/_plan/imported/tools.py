@@ -12,6 +12,8 @@ MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_
 HEADS = ("global", "defaults", "frontend", "backend", "listen", "userlist", "resolvers", "peers", "ring")
 CHECKS = re.compile(r"option (\w+-check|httpchk|smtpchk)|http-check|tcp-check")
 OF_ROLE = " peers haproxy_peers"  # which tell each other the same tables
+# A frontend without TLS leads every request there.
+TO_HTTPS = re.compile(r"^(?:http-request )?(redirect scheme https code 301)(?: if !\{ ssl_fc \})?$")
 OF_NAMES = ("resolvers", "init-addr", "resolve-prefer")
 FLAGS = ("check", "backup", "ssl", "check-ssl", "send-proxy", "send-proxy-v2", "disabled", "agent-check")
 
@@ -63,10 +65,11 @@ def _of_front(kind, name, body, bind, sections):
     backs = {n: b for k, n, b in sections if k in ("backend", "listen")}
     port = next(iter(re.findall(r"\d+$", bind[1])), "")
     routed = [(tuple(words[2:]), _of_back(backs.get(words[1]), port)) for words in taken]
+    answered = [] if _servers(backs.get(default) or []) else backs.get(default) or []
     rules = [
         words
-        for words in body
-        if re.match(r"(http|tcp)-request|acl|capture|maxconn|log-format|unique-id|compression", words[0])
+        for words in [*body, *(each for each in answered if kind == "frontend" and each[0] == "http-request")]
+        if re.match(r"(http|tcp)-request|redirect|acl|capture|maxconn|log-format|unique-id|compression", words[0])
     ]
     own = body + (backs.get(default) or [])
     used = [words[words.index("table") + 1] for words in own if "table" in words[:-1]]
@@ -78,7 +81,7 @@ def _of_front(kind, name, body, bind, sections):
         "tables": sorted({" ".join(words).replace("type ipv6", "type ip").replace(OF_ROLE, "") for words in tables}),
         "default": _of_back(backs.get(default), port) if _servers(backs.get(default) or []) else None,
         "routes": routed,
-        "rules": sorted(map(" ".join, rules)),
+        "rules": sorted(TO_HTTPS.sub(r"http-request \1", " ".join(words)) for words in rules),
         "timeout": _time(_last([words[1:] for words in body if words[0] == "timeout"], "client", "")),
     }
 
