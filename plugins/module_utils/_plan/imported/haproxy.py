@@ -17,12 +17,12 @@ from ..._shared import mark
 from ..model import haproxy as model
 from ..model import services as services_of
 from ..model import values
-from . import answers, proxies, servers
+from . import answers, proxies, routes, servers
 from .sections import Inexpressible, Line, Section, is_conditional, lineage, read
+from .work import Work
 
 # What the role writes itself, by how it begins.
 OF_ROLE = ("user", "group", "chroot", "daemon", "master-worker", "pidfile", "nbproc", "uid", "gid", "quiet")
-BASES = ("ca-base", "crt-base")
 TIMEOUTS = ("connect", "client", "server", "queue", "check", "http-request", "http-keep-alive", "tunnel")
 WRITTEN = {
     ("log", "global"),
@@ -30,16 +30,9 @@ WRITTEN = {
     ("option", "redispatch", "1"),
 }
 # How a line names a frontend or a backend: the table of one, or the argument of what counts its connections.
-REFERENCE = re.compile(r"(?:\btable\s+|[(,]\s*)([\w.:-]+)(?=[\s,)]|$)")
 STATS_NAME = "haproxy_stats"
 STATS_PORT = model.STATS["port"].default
 # Words behind which stands a secret.
-SECRET = re.compile(
-    r"\b(stats\s+auth|(insecure-)?password|setenv|presetenv|AUTH|secret|http_auth_bearer|Authorization|[\w-]*token[\w-]*"
-    r"|[\w-]*api-?key[\w-]*)\b",
-    re.IGNORECASE,
-)
-PASSWORDS = ("pair_auth_pass",)
 
 
 class Found(NamedTuple):
@@ -53,29 +46,6 @@ class Found(NamedTuple):
     notes: List[str] = []  # sentences: what differs nevertheless
 
 
-class _Work:
-    """The sections, and what has become of each."""
-
-    def __init__(self, sections: List[Section]) -> None:
-        self.sections = sections
-        self.services: List[Dict[str, Any]] = []
-        self.expressed: List[Section] = []
-        self.raw: List[str] = []
-        self.lost: List[str] = []
-        self.notes: List[str] = []
-        self.variables: Dict[str, Any] = {}
-        self.bases = {key: value for key in BASES for section in self.of("global") for value in section.values(key)}
-        self.main = _main_defaults(sections)
-        lines = [line for section in sections for line in section.lines]
-        self.named = {name: line for line in reversed(lines) for name in REFERENCE.findall(line.text)}
-
-    def services_read(self) -> List[Dict[str, Any]]:
-        return services_of.read_services(self.services, "")[0]
-
-    def of(self, *kinds: str) -> List[Section]:
-        return [section for section in self.sections if section.kind in kinds]
-
-
 def convert(text: str) -> Found:
     """Return the variables of the role that have the effect of a text."""
     sections, faults = read(text)
@@ -83,7 +53,7 @@ def convert(text: str) -> Found:
         faults = ["this collection has written it: use the inventory that it is from."]
     if faults:
         return Found(faults=faults)
-    work = _Work(sections)
+    work = Work(sections)
     reasons: List[Tuple[Section, str]] = []
     for section in work.of("listen", "frontend"):
         try:
@@ -102,19 +72,7 @@ def convert(text: str) -> Found:
     return Found([], work.services, work.variables, list(dict.fromkeys(work.raw)), work.lost, work.notes)
 
 
-def _main_defaults(sections: List[Section]) -> List[Line]:
-    """Return the lines of the defaults that count for most of what listens."""
-    found: List[List[Line]] = []
-    for section in sections:
-        if section.kind in ("listen", "frontend", "backend"):
-            try:
-                found.append(lineage(sections, section))
-            except Inexpressible:
-                continue  # it is said where the section is converted
-    return max(found, key=found.count, default=[])
-
-
-def _is_redirect(section: Section, work: _Work) -> bool:
+def _is_redirect(section: Section, work: Work) -> bool:
     """Whether a frontend is that of a service with TLS to which it leads. Makes it one."""
     try:
         usual = _usual(section, work)
@@ -132,7 +90,7 @@ def _is_redirect(section: Section, work: _Work) -> bool:
     return True
 
 
-def _express_answer(section: Section, work: _Work) -> bool:
+def _express_answer(section: Section, work: Work) -> bool:
     """Add a service that HAProxy answers itself; return whether a section is one. Raises Inexpressible."""
     found = answers.answer(section.lines)
     others = [each for each in work.sections if each.name == section.name and each is not section]
@@ -148,7 +106,7 @@ def _express_answer(section: Section, work: _Work) -> bool:
     return True
 
 
-def _express(section: Section, work: _Work) -> None:
+def _express(section: Section, work: Work) -> None:
     """Add a service. Raises Inexpressible."""
     if _express_answer(section, work):
         return
@@ -173,13 +131,69 @@ def _express(section: Section, work: _Work) -> None:
     said = tuple(line for line in usual if proxies.is_said_by_services(line))
     taken = frozenset(each.name for each in work.sections)
     proxy = proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0], taken, frozenset(work.named))
-    service, raw = proxies.service(proxy, work.bases)
-    _add(service, raw, [section, back], work)
+    routed = _routed(section, proxy, work) if section.kind == "frontend" and proxy.mode == proxies.HTTP else None
+    service, raw, behind = routed or (*proxies.service(proxy, work.bases), [])
+    _add(service, raw, [section, back, *behind], work)
     if section.name != back.name:
         work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
 
 
-def _add(service: Dict[str, Any], raw: Sequence[Line], sections: Sequence[Section], work: _Work) -> None:
+def _routed(
+    section: Section, proxy: proxies.Proxy, work: Work
+) -> Optional[Tuple[Dict[str, Any], List[Line], List[Section]]]:
+    """Return a service with routes, its raw lines, and the sections behind the routes; None where lines stay raw."""
+    read_routes = routes.read(proxy.front)
+    if not read_routes:
+        return None
+    try:
+        front = tuple(routes.left(proxy.front, read_routes))
+        service, raw = proxies.service(proxy._replace(front=front), work.bases)
+        has_more = any(line.keyword == "bind" for line in raw)
+        is_usual = not has_more and service["port"] == (443 if "tls" in service else 80)
+        if any(route.with_port for route in read_routes) and not is_usual:
+            return None
+        behind = [_behind(route.backend, section, work) for route in read_routes]
+        described = []
+        for route, back in zip(read_routes, behind):
+            lines, said = _of_backend(back, proxy.mode, work)
+            own = proxy._replace(name=back.name, front=(), back=lines, usual=said)
+            found, more = proxies.route(own, route.asked, service, has_more)
+            described.append(found)
+            raw += more
+    except Inexpressible:
+        return None
+    service["routes"] = described
+    if services_of.read_services([service], "")[1]:
+        return None
+    if any(route.with_port for route in read_routes):
+        work.notes.append(f"The routes of {service['name']} take a host with a port behind it, too.")
+    return service, raw, behind
+
+
+def _behind(name: str, section: Section, work: Work) -> Section:
+    """Return the backend of a route, which nobody else has. Raises Inexpressible."""
+    users = [each for each in work.sections for line in each.lines if line.words[1:2] == (name,) and _leads(line)]
+    found = [each for each in work.of("backend", "listen") if each.name == name]
+    is_own = users == [section] and len(found) == 1 and found[0].kind == "backend"
+    if not is_own or found[0] in work.expressed or is_conditional(found[0]):
+        raise Inexpressible("its backend is that of others, too")
+    return found[0]
+
+
+def _leads(line: Line) -> bool:
+    return line.keyword in ("use_backend", "default_backend")
+
+
+def _of_backend(back: Section, mode: str, work: Work) -> Tuple[Tuple[Line, ...], Tuple[Line, ...]]:
+    """Return the lines of a backend, and those of its defaults that it says. Raises Inexpressible."""
+    usual = _usual(back, work)
+    if _mode(back, usual) != mode:
+        raise Inexpressible("its mode is another one")
+    lines = (*_own_timeouts(usual, back.lines, work, False), *back.lines)
+    return lines, tuple(line for line in usual if line.keyword != "maxconn" and proxies.is_said_by_services(line))
+
+
+def _add(service: Dict[str, Any], raw: Sequence[Line], sections: Sequence[Section], work: Work) -> None:
     """Add a service that sections have become. Raises Inexpressible."""
     _found, faults = services_of.read_services([service], "")
     if faults:
@@ -189,7 +203,7 @@ def _add(service: Dict[str, Any], raw: Sequence[Line], sections: Sequence[Sectio
     work.raw += [f"line {line.number} ({line.shown}) is a raw line of service {service['name']}." for line in raw]
 
 
-def _backend_of(section: Section, work: _Work) -> Section:
+def _backend_of(section: Section, work: Work) -> Section:
     names = section.values("default_backend")
     if len(names) != 1:
         raise Inexpressible("it has no backend for all requests, and a service has servers of its own")
@@ -201,7 +215,7 @@ def _backend_of(section: Section, work: _Work) -> Section:
     return found[0]
 
 
-def _require_one_name(front: Section, back: Section, work: _Work) -> None:
+def _require_one_name(front: Section, back: Section, work: Work) -> None:
     """Refuse what would mistake the frontend for another one, as it gets the name of its backend."""
     others = [each for each in work.of("frontend", "listen") if each.name == back.name and each != front]
     if others:
@@ -211,7 +225,7 @@ def _require_one_name(front: Section, back: Section, work: _Work) -> None:
         raise work.named[front.name].refused(why)
 
 
-def _usual(section: Section, work: _Work) -> List[Line]:
+def _usual(section: Section, work: Work) -> List[Line]:
     """Return the lines of its defaults. Raises Inexpressible where those of the other services are different."""
     found = lineage(work.sections, section)
     theirs, ours = ({line.text for line in lines if _is_of_defaults(line)} for lines in (found, work.main))
@@ -234,7 +248,7 @@ def _mode(section: Section, usual: Sequence[Line]) -> str:
     return mode
 
 
-def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: _Work, is_front: bool) -> List[Line]:
+def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: Work, is_front: bool) -> List[Line]:
     """Return the timeouts of other defaults than those of most services, unless the section has its own."""
     main = {line.words for line in work.main if line.keyword == "timeout"}
     said = {line.words[:2] for line in own}
@@ -246,7 +260,7 @@ def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: _Work, is_fr
     ]
 
 
-def _global(work: _Work) -> None:
+def _global(work: Work) -> None:
     """Turn the section global into variables."""
     lines = [line for section in work.of("global") for line in section.lines]
     kept: List[str] = []
@@ -271,7 +285,7 @@ def _is_a_file(line: Line) -> bool:
     return bool(line.words[2:]) and line.words[2].startswith(("/", "unix@"))
 
 
-def _defaults(work: _Work) -> None:
+def _defaults(work: Work) -> None:
     """Turn the defaults of most services into variables."""
     if not work.services:
         return
@@ -296,7 +310,7 @@ def _defaults(work: _Work) -> None:
         work.notes.append("The role sets option redispatch: a client whose server cannot be reached gets another one.")
 
 
-def _is_setting(line: Line, work: _Work) -> bool:
+def _is_setting(line: Line, work: Work) -> bool:
     if line.keyword == "retries" and line.words[1:] and line.words[1].isdecimal():
         work.variables["haproxy_retries"] = int(line.words[1])
         return True
@@ -306,14 +320,14 @@ def _is_setting(line: Line, work: _Work) -> bool:
     return False
 
 
-def _limit_of_checks(work: _Work) -> None:
+def _limit_of_checks(work: Work) -> None:
     """HAProxy without ``timeout check`` gives a check as long as its interval."""
     intervals = [each["check"]["interval"] for each in work.services if "interval" in each.get("check", {})]
     if "haproxy_timeout_check" not in work.variables and intervals:
         work.variables["haproxy_timeout_check"] = f"{round(1000 * max(intervals))}ms"
 
 
-def _extra(work: _Work) -> None:
+def _extra(work: Work) -> None:
     """Carry over each section that is in no service, with the defaults that count for it, in the file's order."""
     left = [each for each in work.sections if each.kind != "global" and each not in work.expressed]
     is_needed = any(each.kind in ("frontend", "backend", "listen") for each in left)
@@ -328,7 +342,7 @@ def _extra(work: _Work) -> None:
     work.variables.update({"haproxy_extra_lines": lines} if lines else {})
 
 
-def _differences(work: _Work) -> None:
+def _differences(work: Work) -> None:
     """Say what is not as it was, and what a run would refuse."""
     left = [each for each in work.sections if each not in work.expressed and each.kind != "global"]
     gone = [each for each in work.sections if each not in left or each.kind == "defaults"]
@@ -351,7 +365,7 @@ def _differences(work: _Work) -> None:
     work.notes += [f"A run refuses this: {fault}" for fault in model.model(settings, [], "")["faults"]]
 
 
-def _taken(port: int, work: _Work) -> Optional[int]:
+def _taken(port: int, work: Work) -> Optional[int]:
     """Return the line that listens on the port of the statistics page, or has its name."""
     named = next((each.number for each in work.sections if each.name.startswith(STATS_NAME)), None)
     if named is not None:
@@ -360,20 +374,3 @@ def _taken(port: int, work: _Work) -> Optional[int]:
     return next(
         (line.number for each in work.sections for line in each.having("bind") if pattern.search(line.text)), None
     )
-
-
-def secrets(variables: Dict[str, Any]) -> List[str]:
-    """Return the names of the variables in which secrets are."""
-    return [
-        name
-        for name, value in variables.items()
-        if name in PASSWORDS or any(SECRET.search(text) for text in _texts(value))
-    ]
-
-
-def _texts(value: Any) -> Tuple[str, ...]:
-    if isinstance(value, dict):
-        return tuple(text for each in value.values() for text in _texts(each))
-    if isinstance(value, list):
-        return tuple(text for each in value for text in _texts(each))
-    return (value,) if isinstance(value, str) else ()

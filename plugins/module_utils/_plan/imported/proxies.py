@@ -151,6 +151,18 @@ def service(proxy: Proxy, bases: Dict[str, str]) -> Tuple[Dict[str, Any], List[L
     return found, [*front, *back]
 
 
+def route(
+    proxy: Proxy, asked: Dict[str, List[str]], service: Dict[str, Any], more_ports: bool
+) -> Tuple[Dict[str, Any], List[Line]]:
+    """Return a route of a service, and its raw lines. Raises Inexpressible."""
+    found: Dict[str, Any] = {"name": proxy.name, **asked}
+    where = {key: service[key] for key in ("bind", "port") if key in service}
+    found.update(where)
+    back = _back(proxy, found, more_ports)
+    found.update({"backend_lines": [line.text for line in back]} if back else {})
+    return {key: value for key, value in found.items() if key not in where}, back
+
+
 def answering(
     proxy: Proxy, bases: Dict[str, str], answer: Dict[str, Any], rule: Line
 ) -> Tuple[Dict[str, Any], List[Line]]:

@@ -200,7 +200,8 @@ def test_each_line_is_a_key_or_a_raw_line_or_is_named(name, files):
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split("#")[0].split()
         if words and words[0] not in OTHERWISE:
-            assert words[-1].strip("\"'") in made or f"line {number} " in named or f"line {number}," in named, line
+            said = words[1] if words[0] == "use_backend" else words[-1].strip("\"'")  # a condition may have a name
+            assert said in made or f"line {number} " in named or f"line {number}," in named, line
 
 
 def test_two_thousand_lines_are_converted():
@@ -362,3 +363,65 @@ def test_the_redirect_to_a_service_with_tls_is_one_of_its_own(files):
     assert found.services[0]["tls"]["redirect"] == 80
     assert "frontend to_https is called shops-redirect in logs and metrics." in found.notes
     assert not [each for each in found.raw if "to_https" in each]
+
+
+FRONT = ("frontend web", " bind :80")
+BACKS = ("backend other", " server o 192.0.2.33:8080 check", "backend main", " server m 192.0.2.34:80 check")
+ROUTED = (LISTEN[0], " mode http", *LISTEN[1:4], *FRONT)
+
+
+@pytest.mark.parametrize(
+    "lines, asked",
+    [
+        ([" use_backend other if { path_beg /api /v2 }"], {"paths": ["/api", "/v2"]}),
+        ([" acl a path_beg /api", " acl a path -m beg /v2", " use_backend other if a"], {"paths": ["/api", "/v2"]}),
+        ([" use_backend other if { hdr(host) -i a.example b.example }"], {"hosts": ["a.example", "b.example"]}),
+        ([" use_backend other if { hdr_end(host) -i .example }"], {"hosts": ["*.example"]}),
+        (
+            [" acl a req.hdr(host),field(1,:) -i a.example", " use_backend other if a { path_beg /x }"],
+            {"hosts": ["a.example"], "paths": ["/x"]},
+        ),
+    ],
+)
+def test_a_backend_by_hosts_or_paths_is_a_route(lines, asked):
+    (service,) = variables_of(*ROUTED, *lines, " default_backend main", *BACKS).services
+    (route,) = service["routes"]
+    assert {key: route[key] for key in ("hosts", "paths") if key in route} == asked
+    assert (route["name"], route["servers"]) == ("other", [{"name": "o", "address": "192.0.2.33", "port": 8080}])
+    assert "frontend_lines" not in service
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [" use_backend other unless { path_beg /api }"],
+        [" use_backend other if !{ path_beg /api }"],
+        [" use_backend other if { path_beg -i /api }"],
+        [" use_backend other if { path_reg /api }"],
+        [" use_backend other if { path_beg /api } or { path_beg /v2 }"],
+        [" use_backend other if { hdr(host) a.example }"],
+        [" use_backend other if { hdr_end(host) -i example }"],
+        [" use_backend other if { path_beg /api }", " use_backend other if { path_beg /v2 }"],
+        [" use_backend other if { path_beg /api }", " use_backend main if { src 192.0.2.0/24 }"],
+        [" acl a path_beg /x", " acl a src 192.0.2.0/24", " use_backend other if a"],
+        [" bind :8080", " use_backend other if { hdr(host) -i a.example }"],
+        [" use_backend %[req.hdr(host)] if { path_beg /api }"],
+        [" use_backend other if undefined"],
+        [" use_backend other"],
+    ],
+    ids=range(14),
+)
+def test_another_condition_stays_a_raw_line_in_its_order(lines):
+    found = variables_of(*ROUTED, *lines, " default_backend main", *BACKS)
+    raw = found.services[0]["frontend_lines"] if found.services else found.variables["haproxy_extra_lines"]
+    assert [line.strip() for line in raw if "use_backend" in line] == [
+        line.strip() for line in lines if "use_backend" in line
+    ]
+    assert not [each for each in found.services if "routes" in each]
+
+
+def test_an_acl_stays_where_another_line_has_its_name():
+    acls = [" acl api path_beg /api", " acl old path_beg /old", " http-request deny if old !api"]
+    found = variables_of(*ROUTED, *acls, " use_backend other if api", " default_backend main", *BACKS)
+    assert found.services[0]["frontend_lines"] == [line.strip() for line in acls]
+    assert found.services[0]["routes"][0]["paths"] == ["/api"]

@@ -64,8 +64,11 @@ def _of_front(kind, name, body, bind, sections):
     default = name if kind == "listen" else _last(body, "default_backend", "")
     backs = {n: b for k, n, b in sections if k in ("backend", "listen")}
     port = next(iter(re.findall(r"\d+$", bind[1])), "")
-    routed = [(tuple(words[2:]), _of_back(backs.get(words[1]), port)) for words in taken]
+    acls = {words[1]: " ".join(words[2:]) for words in body if words[0] == "acl"}
+    routed = [(_condition(words[3:], acls), _of_back(backs.get(words[1]), port)) for words in taken]
     answered = [] if _servers(backs.get(default) or []) else backs.get(default) or []
+    named = {word.lstrip("!") for words in body if words[0] not in ("acl", "use_backend") for word in words}
+    body = [words for words in body if words[0] != "acl" or words[1] in named]
     rules = [
         words
         for words in [*body, *(each for each in answered if kind == "frontend" and each[0] == "http-request")]
@@ -84,6 +87,14 @@ def _of_front(kind, name, body, bind, sections):
         "rules": sorted(TO_HTTPS.sub(r"http-request \1", " ".join(words)) for words in rules),
         "timeout": _time(_last([words[1:] for words in body if words[0] == "timeout"], "client", "")),
     }
+
+
+def _condition(words, acls):
+    """Return the parts of a condition in one order, without names; the port in a host is none of it at usual ports."""
+    text = " ".join(f"{{ {acls[word]} }}" if word in acls else word for word in words)
+    text = re.sub(r"(?<!\.)\bhdr\(host\)", "req.hdr(host)", text).replace("req.hdr(host) ", "req.hdr(host),field(1,:) ")
+    text = re.sub(r"path -m beg", "path_beg", text)
+    return sorted(re.findall(r"\{.*?\}", text)) or text
 
 
 def _of_back(body, port):
