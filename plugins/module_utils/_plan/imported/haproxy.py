@@ -9,7 +9,7 @@ stands, in haproxy_extra_lines, behind the defaults that count for it.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._agent.follow.haproxy_file import CONDITIONS
@@ -99,8 +99,8 @@ def _express_answer(section: Section, work: Work) -> bool:
     usual = _usual(section, work)
     lines = [*_own_timeouts(usual, list(section.lines), work, True), *section.lines]
     said = tuple(line for line in usual if line.keyword == "maxconn")
-    taken = frozenset(each.name for each in work.sections)
-    proxy = proxies.Proxy(section.name, tuple(lines), (), said, _mode(section, usual), taken, frozenset(work.named))
+    mode, names = _mode(section, usual), _names(section, section, work)
+    proxy = proxies.Proxy(section.name, tuple(lines), (), said, mode, *names)
     service, raw = proxies.answering(proxy, work.bases, *found)
     _add(service, raw, [section], work)
     return True
@@ -129,13 +129,19 @@ def _express(section: Section, work: Work) -> None:
         line for line in front_usual if line.keyword == "maxconn"
     ]
     said = tuple(line for line in usual if proxies.is_said_by_services(line))
-    taken = frozenset(each.name for each in work.sections)
-    proxy = proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0], taken, frozenset(work.named))
+    names = _names(section, back, work)
+    proxy = proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0], *names)
     routed = _routed(section, proxy, work) if section.kind == "frontend" and proxy.mode == proxies.HTTP else None
     service, raw, behind = routed or (*proxies.service(proxy, work.bases), [])
     _add(service, raw, [section, back, *behind], work)
     if section.name != back.name:
         work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
+
+
+def _names(front: Section, back: Section, work: Work) -> Tuple[FrozenSet[str], ...]:
+    """Return the names of all sections, those that lines refer to, and those of a frontend and its backend."""
+    of_all = (each.name for each in work.sections)
+    return frozenset(of_all), frozenset(work.named), frozenset((front.name, back.name))
 
 
 def _routed(
@@ -351,9 +357,13 @@ def _differences(work: Work) -> None:
     named = services_of.resolved_names(work.services_read())
     if named:
         work.notes.append(f"{', '.join(named)}: the role resolves names while HAProxy runs, and not only as it starts.")
-    shared = [each["name"] for each in work.services if "sticky" in each]
+    shared = [each["name"] for each in work.services if {"sticky", "rate_limit"} & {*each}]
     if shared:
         work.notes.append(f"{', '.join(shared)}: the members tell each other their stick tables.")
+    limited = [each["name"] for each in work.services if "rate_limit" in each]
+    if limited:
+        who = "the host itself is not limited, and neither are the members of a pair"
+        work.notes.append(f"{', '.join(limited)}: {who}.")
     taken = _taken(STATS_PORT, work)
     if taken is not None:
         work.variables["haproxy_stats_enabled"] = False

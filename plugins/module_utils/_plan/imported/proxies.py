@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Sequence, Tuple
 
-from . import binds, checks, servers, sticking
+from . import binds, checks, limits, servers, sticking
 from .sections import Inexpressible, Line, Section
 
 HTTP, TCP = "http", "tcp"
@@ -99,6 +99,7 @@ class Proxy(NamedTuple):
     mode: str
     taken: FrozenSet[str]  # the names of all sections
     named: FrozenSet[str]  # the tables and frontends that lines name
+    called: FrozenSet[str]  # the names of its frontend and its backend
 
 
 def halves(section: Section) -> Tuple[List[Line], List[Line]]:
@@ -156,7 +157,7 @@ def route(
 ) -> Tuple[Dict[str, Any], List[Line]]:
     """Return a route of a service, and its raw lines. Raises Inexpressible."""
     found: Dict[str, Any] = {"name": proxy.name, **asked}
-    where = {key: service[key] for key in ("bind", "port") if key in service}
+    where: Dict[str, Any] = {key: service[key] for key in ("bind", "port") if key in service}
     found.update(where)
     back = _back(proxy, found, more_ports)
     found.update({"backend_lines": [line.text for line in back]} if back else {})
@@ -178,7 +179,11 @@ def answering(
 
 def _front(proxy: Proxy, found: Dict[str, Any], raw_binds: Sequence[Line]) -> List[Line]:
     left = []
-    for line in (*[each for each in proxy.usual if each.keyword == "maxconn"], *proxy.front):
+    limit, said = limits.limit(proxy.front, proxy.name, found.get("bind", ()), proxy.taken)
+    said = said if limit and proxy.mode == HTTP and not raw_binds and proxy.named.isdisjoint(proxy.called) else []
+    found.update({"rate_limit": limit} if said else {})
+    own = [line for line in proxy.front if line not in said]
+    for line in (*[each for each in proxy.usual if each.keyword == "maxconn"], *own):
         if line.keyword == "maxconn" and line.words[1:] and line.words[1].isdecimal():
             found["maxconn"] = int(line.words[1])
         elif line.keyword == "bind":

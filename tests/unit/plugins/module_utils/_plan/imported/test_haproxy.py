@@ -425,3 +425,42 @@ def test_an_acl_stays_where_another_line_has_its_name():
     found = variables_of(*ROUTED, *acls, " use_backend other if api", " default_backend main", *BACKS)
     assert found.services[0]["frontend_lines"] == [line.strip() for line in acls]
     assert found.services[0]["routes"][0]["paths"] == ["/api"]
+
+
+LIMITED = (
+    " stick-table type ip size 100k expire 30s store http_req_rate(10s)",
+    " http-request track-sc1 src",
+    " http-request deny deny_status 429 if { sc1_http_req_rate gt 100 }",
+)
+LIMITING = (*ROUTED, *LIMITED, " default_backend main", *BACKS[2:])
+
+
+def test_the_usual_limit_of_requests_is_a_key_and_what_differs_is_said():
+    found = variables_of(*LIMITING)
+    assert found.services[0]["rate_limit"] == {"requests": 100, "period": "10s", "size": "100k"}
+    assert "frontend_lines" not in found.services[0]
+    assert any("the host itself is not limited" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("deny_status 429 ", ""),
+        (" if { sc1", " if { path_beg /a } { sc1"),
+        ("sc1_http_req_rate gt", "sc0_http_req_rate gt"),
+        ("track-sc1 src", "track-sc1 hdr(X-Real-IP)"),
+        ("http_req_rate(10s)", "http_req_rate(10s),conn_cur"),
+        ("expire 30s", "expire 5s"),
+        (" http-request track", " http-request deny if { path /x }\n http-request track"),
+        (" default_backend", " http-request set-header X-Rate %[sc_http_req_rate(1)]\n default_backend"),
+        (" default_backend", " http-request deny if { src,table_http_req_rate(web) gt 900 }\n default_backend"),
+        ("bind :80", "bind :::80"),
+    ],
+)
+def test_another_limit_stays_raw_lines(old, new):
+    text = "\n".join(LIMITING)
+    assert old in text
+    found = haproxy.convert(text.replace(old, new))
+    assert not [each for each in found.services if "rate_limit" in each]
+    raw = found.services[0]["frontend_lines"] if found.services else found.variables["haproxy_extra_lines"]
+    assert any("stick-table" in line for line in raw)

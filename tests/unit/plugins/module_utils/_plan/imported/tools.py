@@ -81,12 +81,27 @@ def _of_front(kind, name, body, bind, sections):
     return {
         "mode": mode,
         "options": options,
-        "tables": sorted({" ".join(words).replace("type ipv6", "type ip").replace(OF_ROLE, "") for words in tables}),
+        "tables": sorted({_table(words) for words in tables}),
         "default": _of_back(backs.get(default), port) if _servers(backs.get(default) or []) else None,
         "routes": routed,
-        "rules": sorted(TO_HTTPS.sub(r"http-request \1", " ".join(words)) for words in rules),
+        "rules": sorted(_rule(words) for words in rules),
         "timeout": _time(_last([words[1:] for words in body if words[0] == "timeout"], "client", "")),
     }
+
+
+def _table(words):
+    """Return a table without what only says how long a client is known that is counted no more."""
+    text = " ".join(words).replace("type ipv6", "type ip").replace(OF_ROLE, "")
+    return re.sub(r" expire \w+(?= store http_req_rate)", "", text)
+
+
+def _rule(words):
+    """Return a rule without the number of its counter, and its table where it is exempt from nothing but the host."""
+    text = TO_HTTPS.sub(r"http-request \1", " ".join(words))
+    text = re.sub(r"(track-sc)\d src table \S+-rate unless \{ src 127.0.0.0/8 ::1 \}", r"\1 src", text)
+    return re.sub(
+        r"sc\d_http_req_rate|sc_http_req_rate\(\d\)", "http_req_rate", re.sub(r"track-sc\d src$", "track-sc src", text)
+    )
 
 
 def _condition(words, acls):
