@@ -46,6 +46,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     wanted,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.resolver import TTL
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets as pair_presets
 from ansible_collections.onprem.lb.plugins.module_utils._shared import paths, pods, resolver_records
@@ -174,7 +175,7 @@ def _names(resolvers):
     :param resolvers: what each member's is given; nothing where it has none
     """
     layout = next((each["layout"] for each in resolvers if each), {})
-    return dns_resolver.names_of(layout, dns_resolver.TTL, []).hosts if layout else {}
+    return dns_resolver.names_of(layout, TTL, []).hosts if layout else {}
 
 
 def _read(given):

@@ -83,6 +83,7 @@ class LookupModule(LookupBase):
                 "options": json.dumps({key: settings[key] for key in settings if key != "services"}, default=str),
                 "role_variables": of_components,
                 "timeouts": {name: self._value(raw[name]) for name in TIMEOUTS if name in raw},
+                "resolver_listen": self._value(raw.get("resolver_listen", [])),  # which has its own address, or none
                 "faults": self._unknown(raw, prefix, known) + handed.overruled_variables(of_components, known, prefix),
                 "name_faults": identity.of_names(names, raw["groups"]["all"], host, prefix),
                 "host": None,

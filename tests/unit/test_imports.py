@@ -29,7 +29,7 @@ MAY_IMPORT = {
     # And so do a run and the resolver's keeper.
     "_plan.dns": (
         *("_agent.config.schema", "_agent.follow.hosts", "_agent.resolver.keeper", "_agent.resolver.resolv_conf"),
-        *("_shared", "_plan.model.destinations"),
+        *("_shared", "_plan.model.destinations", "_plan.model.resolver"),
     ),
     "_plan.drill": (
         *("_shared", "_agent.VERSION", "_plan.model.bind_line", "_plan.model.drill_records", "_plan.model.services"),
@@ -55,7 +55,7 @@ MAY_IMPORT = {
             "_agent.follow.haproxy_file",
             "_agent.follow.haproxy_words",
         ),
-        *("_agent.keepalived.conf", "_agent.keepalived.unread"),
+        *("_agent.keepalived.conf", "_agent.keepalived.unread", "_agent.checks.settings", "_agent.proxy.settings"),
     ),
     "_plan.bgp": ("_plan.members", "_plan.model", "_shared", "_agent.config.schema"),
     "_plan.ipi": (
@@ -94,7 +94,7 @@ MAY_IMPORT = {
         *("_agent.checks.settings", "_agent.config.schema", "_agent.config.certificates"),
         *("_agent.vrrp.config", "_agent.vrrp.notation", "_agent.vrrp.rules"),
         *("_agent.proxy.config", "_agent.proxy.names", "_agent.proxy.rules", "_agent.proxy.settings"),
-        *("_agent.follow.config", "_agent.follow.settings"),
+        *("_agent.follow.config", "_agent.follow.settings", "_agent.direct.config"),
     ),
     "_host": ("_shared", "_agent.config.schema"),  # what both those that read and those that write need
     "_host.read": (
@@ -140,7 +140,7 @@ MAY_IMPORT = {
     "_host.states": (
         *("_host", "_host.read", "_host.deploy", "_host.firewall", "_host.link", "_shared"),
         *("_agent.keepalived.conf", "_agent.net.netlink", "_agent.runtime.sd_notify", "_agent.vrrp.core.packet"),
-        "_agent.config.schema",
+        *("_agent.config.records", "_agent.config.schema"),
         "_agent.metrics.sessions",  # the words of BGP
     ),
     "_shared": (
@@ -188,7 +188,7 @@ MAY_IMPORT = {
     ),
     "_agent.checks": ("_agent.net", "_agent.runtime", "_agent.config"),
     "_agent.net": ("_agent.vrrp.core.packet",),
-    "_agent.runtime": (),
+    "_agent.runtime": ("_agent.config.reports",),  # what its reports have
     "_agent.config": (),
 }
 

@@ -16,7 +16,15 @@ NAME = re.compile(r"(?<![\w./%{<-])[a-z]+(?:_[a-z0-9]+)+(?![\w/(\[]|\.[a-z])")
 SENTENCE = re.compile(r"\w \w+ \w+ \w")
 # Those of other programs, and of what a sentence is not for its user.
 OTHERS = {
-    "haproxy": ["check_post", "deny_status", "url_param", "use_backend", "use_domain_only"],
+    "haproxy": [
+        "check_post",
+        "deny_status",
+        "sc_http_req_rate",
+        "ssl_fc",
+        "url_param",
+        "use_backend",
+        "use_domain_only",
+    ],
     "keepalived": ["auth_type", "vrrp_instance", "vrrp_notify_fifo", "vrrp_sync_group"],
     "nft": ["inet_service"],
     "SELinux": ["haproxy_connect_any", "keepalived_connect_any"],

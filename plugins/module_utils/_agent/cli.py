@@ -215,6 +215,7 @@ def _status(options: Any) -> int:
     import os
 
     from .anycast.settings import STATUS_SOCKET as ANYCAST
+    from .config import reports
     from .direct.settings import STATUS_SOCKET as DIRECT
     from .follow.settings import STATUS_SOCKET as FOLLOW
     from .proxy.settings import Settings as Proxy
@@ -229,6 +230,8 @@ def _status(options: Any) -> int:
             _print(_formatted(status_socket.fetch(path), options.format))
         except status_socket.Refused as refused:
             exit_code = _refuse(str(refused))
+        except reports.STRANGE:
+            exit_code = _refuse(f"{path}: the agent there is another version than {VERSION}: use --format json.")
     return exit_code
 
 

@@ -28,10 +28,13 @@ QUOTES = (
 MASK = "********"
 # A word of haproxy.cfg or keepalived.conf, parts of which may be in quotes.
 WORD = r"""(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*"|\\.|[^\s'"\\]|['"])+"""
-# A header that a raw line of haproxy.cfg sends with a password or a token.
-HEADER = r"(?:hdr|(?:set|add)-header)[ \t]+(?i:authorization)"
+# A header that a raw line of haproxy.cfg sends with a password or a token, by its name.
+HEADER = r"(?:hdr|(?:set|add|replace)-header)[ \t]+(?i:[\w-]*(?:auth|cookie|key|passw|secret|session|token)[\w-]*)"
+# What an environment has, and what a check logs in with.
+OF_PROGRAMS = r"(?:pre)?setenv[ \t]+\w+|send[ \t]+[\"']?AUTH"
 # What precedes a password there, and in the agent's JSON.
-PASSWORD = re.compile(rf"\b(auth_pass|insecure-password|password|stats[ \t]+auth|{HEADER})([ \t]+)({WORD})")
+BEFORE = rf"auth_pass|insecure-password|password|stats[ \t]+auth|{HEADER}|{OF_PROGRAMS}"
+PASSWORD = re.compile(rf"\b({BEFORE})([ \t]+|\\ )({WORD})")
 JSON_PASSWORD = re.compile(r'("auth_pass":\s*)("(?:[^"\\]|\\.)+")')
 # What any text is made of, whatever its format: a program may quote a part of a line.
 PIECE = re.compile(r"""[^\s'"\\=?&,;@<>|()\[\]{}]+""")
@@ -125,9 +128,15 @@ def _edge(sign: str, looks: str) -> str:
     return rf"(?{looks}\w)" if re.match(r"\w", sign) else ""
 
 
-def hidden(output: str, text: str) -> str:
-    """Return what a program printed about a file without the passwords that are in the file."""
-    return masked(Masks([], [text]).text(output))
+def hidden(output: str, text: str, others: Iterable[str] = ()) -> str:
+    """Return what a program printed about a file without the passwords that are in the file, nor a word of others.
+
+    :param others: the texts of the other files that the program names, of which nobody knows what is secret
+    """
+    familiar = {*pieces(text)}
+    strange = {word for word in pieces(output) if not (word in familiar or len(word) < SHORTEST or is_harmless(word))}
+    quoted = [word for each in others for word in strange if word in each]
+    return masked(Masks(quoted, [text]).text(output))
 
 
 def of_before(before: str, after: str) -> str:

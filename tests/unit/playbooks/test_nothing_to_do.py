@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from support.playbooks import play
+from support.paths import ROOT
+from support.playbooks import PAIR, play
 
 MISSPELT = "[pairs]\nlb1\nlb2\n[backends]\nnode1\n"
 
@@ -55,3 +56,47 @@ def test_a_survey_of_hosts_that_there_are_not_is_refused(tmp_path):
     code, said = play(tmp_path, MISSPELT, "onprem.lb.survey", "-e", "survey_hosts=pair")
     assert code == 2
     assert "no host of it is in pair, so nothing would be done" in said
+
+
+# What each playbook that connects to hosts needs beside them; the others connect to none.
+CONNECTS = {
+    "backup": ("backup_folder=~/backups",),
+    "drill": (),
+    "forecast": ("forecast_transition=true",),
+    "import": ("import_hosts=pair", "import_output=~/imported"),
+    "maintenance": ("maintenance_pause=1",),
+    "pair": (),
+    "remove": ("confirm=true",),
+    "restore": ("restore_file=~/backup.json",),
+    "rollback": ("rollback_list=true",),
+    "site": (),
+    "status": (),
+    "survey": ("survey_hosts=pair",),
+    "switchover": (),
+}
+CONNECTS_TO_NONE = {"dns", "pods"}
+OF_CLUSTER = {"ipi"}  # the same stages as those of `pair`
+
+
+def test_the_table_has_each_playbook():
+    assert {file.stem for file in (ROOT / "playbooks").glob("*.yml")} == {*CONNECTS, *CONNECTS_TO_NONE, *OF_CLUSTER}
+
+
+@pytest.fixture
+def silent(tmp_path):
+    """A pair of which one member does not answer, and the other one cannot be asked."""
+    program = tmp_path / "ssh"
+    program.write_text("#!/bin/sh\necho 'No route to host' >&2\nexit 255\n")
+    program.chmod(0o755)
+    (tmp_path / "backup.json").write_text('{"backup": "20260131T120000Z", "members": {"lb1": {}, "lb2": {}}}')
+    return PAIR.replace("lb1 ", f"lb1 ansible_ssh_executable={program} ") + "\n[probe]\nlb1\n"
+
+
+@pytest.mark.parametrize("playbook", CONNECTS)
+def test_a_run_that_has_read_no_host_fails_and_says_why(tmp_path, silent, playbook):
+    given = [word for each in CONNECTS[playbook] for word in ("-e", each)]
+    code, said = play(tmp_path, silent, f"onprem.lb.{playbook}", *given)
+    end = " ".join(said.split("PLAY RECAP")[-1].split())
+    assert code in (2, 4), said
+    assert "No route to host" in end and "there_is_none" in end
+    assert "censored" not in end and "has been hidden" not in end

@@ -9,6 +9,7 @@ port is the same in front and behind, and nobody reads or limits what they say.
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..config import fields, file
@@ -96,6 +97,8 @@ CHECK = {
     "late_timeout": Field(_not_here, 0),
 }
 SCHEMAS = proxy.Schemas(SERVICE, SERVER, CHECK)
+# What a sentence begins with that is about a key.
+KEY = re.compile(rf"^(?:{file.WHOLE}\.)?({'|'.join(CONFIGURATION)})(?=[\[ ])")
 
 
 class Parts(NamedTuple):
@@ -192,6 +195,11 @@ def notes(found: settings.Settings, has_interface: Callable[[str], bool]) -> Lis
     """Say what is odd about a configuration, and no fault."""
     until = f"this host has no interface {found.interface} now; until it has, there is no table."
     return [] if has_interface(found.interface) else [until]
+
+
+def as_variable(fault: str, prefix: str) -> str:
+    """Return a fault about a key in the words of one who sets it as a variable of a role."""
+    return KEY.sub(rf"{prefix}_\1", fault)
 
 
 FORMAT = file.Format(_read, _host_answers, _settings)

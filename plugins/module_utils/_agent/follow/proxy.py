@@ -55,7 +55,7 @@ class Balancer:
     def answering(self) -> List[Tuple[str, bool]]:
         """Return whether each server that is checked answers, by its address. Raises Refused."""
         followed = {target.name for target in self._about.services}
-        services = [each for each in self._ask()["services"] if each["name"] in followed]
+        services = [each for each in self._services() if each["name"] in followed]
         known = [server for each in services for server in each["servers"] if server.get("check")]
         return [(changes.canonical(each["address"]), each["state"] != DOWN) for each in known]
 
@@ -63,16 +63,22 @@ class Balancer:
         """Whether the proxy has other servers than its file, because a reload has failed."""
         text = files.load(self._about.config)
         found, _faults = config.parse(text)
-        report = self._ask()
+        services = self._services()
         if found is None:
             return False
-        known = {each["name"]: {(s["name"], s["address"]) for s in each["servers"]} for each in report["services"]}
+        known = {each["name"]: {(s["name"], s["address"]) for s in each["servers"]} for each in services}
         followed = {target.name for target in self._about.services}
         return any(
             known.get(service.name) != {(server.name, server.address) for server in service.servers}
             for service in found.services
             if service.name in followed
         )
+
+    def _services(self) -> List[Dict[str, Any]]:
+        report = self._ask()
+        if "services" not in report:
+            raise Refused(f"the proxy keeps the servers that it had: at {self._about.socket} answers another daemon.")
+        return list(report["services"])
 
     def _reload(self) -> None:
         answer = self._ask(json.dumps({"order": "reload"}).encode())

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Optional
 
+from ..config import reports
 from ..runtime.prometheus import Metric, Report, Sample, exposition, of_report
 from ..vrrp import show
 from ..vrrp.core import machine
@@ -25,7 +26,10 @@ def text(host: Report, router: Optional[Report], others: str = "") -> str:
 
 
 def _of(router: Report) -> str:
-    return show.prometheus(router) if "agent" in router else show.prometheus_of_router(router)
+    try:
+        return show.prometheus(router) if "agent" in router else show.prometheus_of_router(router)
+    except reports.STRANGE:  # it is of another version, which reports something else
+        return ""
 
 
 def silent(last: Optional[Report]) -> Optional[Report]:

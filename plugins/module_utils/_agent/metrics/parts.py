@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ..anycast import settings as anycast_settings
 from ..anycast import show as anycast
+from ..config import reports
 from ..direct import settings as direct_settings
 from ..direct import show as direct
 from ..follow import settings as follow_settings
@@ -51,7 +52,7 @@ def daemon(socket: str, metrics: Callable[[Dict[str, Any]], str]) -> Callable[[s
             return None
         try:
             return metrics(report)
-        except (LookupError, TypeError):  # it is of another version, which reports something else
+        except reports.STRANGE:  # it is of another version, which reports something else
             return ""
 
     return ask

@@ -14,11 +14,13 @@ import socket
 import stat
 from typing import Any, Callable, Dict, List, Optional
 
+from ..config import reports
 from .loop import Loop
 from .request_server import Answer, RequestServer
 
 MODE = 0o660
 BACKLOG = 32
+LARGEST = 1 << 26  # bytes of a report; ten thousand servers take some megabytes
 
 Report = Callable[[], Dict[str, Any]]
 
@@ -120,21 +122,31 @@ def fetch(path: str, timeout: float = 5.0, request: bytes = b"") -> Dict[str, An
             client.shutdown(socket.SHUT_WR)
             while not received or received[-1]:
                 received.append(client.recv(65536))
-            report = json.loads(b"".join(received))
-            if not isinstance(report, dict):
-                raise ValueError("a report is a mapping")
-            return report
+                if sum(map(len, received)) > LARGEST:
+                    raise ValueError("no report is that long")
+            return _judged(b"".join(received), path)
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise Refused(f"no agent answers at {path}: is it running?") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Refused(f"what answers at {path} is not an agent, or is a busy one: it gave no report.") from error
         except OSError as error:
             raise Refused(f"the agent at {path} cannot be asked: {error.strerror or error}.") from error
 
 
-def report_at(path: str) -> Dict[str, Any]:
-    """Return the report of the agent that answers at a socket; an empty one if none does."""
+def _judged(answer: bytes, path: str) -> Dict[str, Any]:
+    """Return an answer. Raises ValueError where it is none, and Refused where its parts are others than a report's."""
+    report = json.loads(answer)
+    if not isinstance(report, dict):
+        raise ValueError("a report is a mapping")
+    for fault in reports.faults(report):
+        raise Refused(f"what answers at {path} is an agent of another version, or none: {fault}")
+    return report
+
+
+def report_at(path: str, daemon: str) -> Dict[str, Any]:
+    """Return the report of a daemon of the agent that answers at a socket; an empty one if none of that kind does."""
     try:
-        return fetch(path)
+        report = fetch(path)
     except Refused:
         return {}
+    return report if reports.KEYS[daemon] in report else {}

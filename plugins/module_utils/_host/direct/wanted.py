@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..._agent.config import file
 from ..._agent.config.schema import Faults
 from ..._agent.direct import config
 from ..._agent.direct.server import command
@@ -18,8 +16,6 @@ from .server import obstacles
 
 NO_NFT = "This host has no nft(8): install the package nftables."
 NO_ROUTE = "interface is empty, and this host has no default route whose interface could be meant: name one."
-# What a sentence begins with that is about a variable.
-KEY = re.compile(rf"^({'|'.join(config.CONFIGURATION)})(?=[\[ ])")
 NEEDS = "The table needs `socket wildcard`, of Linux 5.9 and nftables 0.9.7, or later ones."
 
 
@@ -40,7 +36,7 @@ def of_server(given: Mapping[str, Any], host: Host) -> Found:
     text, settings, faults = read(given, host)
     faults = obstacles(settings, host) if settings else faults
     if faults or not settings:
-        return Found([KEY.sub(r"direct_server_\1", fault) for fault in faults])
+        return Found([config.as_variable(fault, "direct_server") for fault in faults])
     try:
         command.check(settings)
         return Found([], text, command.differences(settings))
@@ -57,4 +53,4 @@ def read(given: Mapping[str, Any], host: Host) -> Tuple[str, Optional[Settings],
     missing = [sentence for sentence, there in ((NO_NFT, host.nft), (NO_ROUTE, interface)) if not there]
     text = json.dumps({**given, "interface": interface, "nft": host.nft}, indent=2) + "\n"
     settings, faults = (None, missing) if missing else config.parse(text)
-    return text, settings, [fault.replace(f"{file.WHOLE}.", "", 1) for fault in faults]
+    return text, settings, faults

@@ -67,8 +67,7 @@ def of_statistics(text: str, config: str = "") -> List[Server]:
 
     :param config: haproxy.cfg, which names the fallbacks
     """
-    rows = csv.DictReader(text.lstrip("# ").splitlines())
-    states = {(row["pxname"], row["svname"]): _state_of(row) for row in rows}
+    states = {(row["pxname"], row["svname"]): _state_of(row) for row in _rows(text)}
     fallbacks = {service: fallback for fallback, service in FALLBACK.findall(config)}
 
     def state(service: str, name: str) -> str:
@@ -81,10 +80,19 @@ def of_statistics(text: str, config: str = "") -> List[Server]:
     return [(service, name, state(service, name)) for service, name in every]
 
 
+def _rows(text: str) -> List[Dict[str, str]]:
+    """Return the rows that have all that is asked for: something else than haproxy may answer."""
+    try:
+        found = list(csv.DictReader(text.lstrip("# ").splitlines()))
+    except csv.Error:
+        return []
+    return [row for row in found if all((row.get(key) or "").strip() for key in ("pxname", "svname", "status"))]
+
+
 def _state_of(row: Mapping[str, str]) -> str:
     state = STATUSES.get(row["status"].split()[0], DOWN)
     # With a star, while the first check is under way.
-    return NEW if state == UP and row.get("check_status", "").endswith("INI") else state
+    return NEW if state == UP and (row.get("check_status") or "").endswith("INI") else state
 
 
 def of_report(report: Dict[str, Any]) -> List[Server]:

@@ -204,7 +204,7 @@ def _keepalived_in_fault(reader: Reader, first: pods.First) -> Dict[str, str]:
 
 def report_of(daemon: Daemon) -> Dict[str, Any]:
     """Return the report of a daemon of the agent; an empty one if it does not answer."""
-    return status_socket.report_at(daemon.status_socket)
+    return status_socket.report_at(daemon.status_socket, daemon.name)
 
 
 def _agent_daemon(reader: Reader, daemon: Daemon) -> Tuple[InForce, Dict[str, Any]]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 # The meaning of its exit codes (keepalived's lib/bitops and main).
 MEANINGS = {
@@ -19,6 +19,9 @@ MEANINGS = {
 
 # Printed at every start without a log socket, as in a container; not about the configuration.
 NOISE = re.compile(r"failed to connect to syslog|^Terminated$")
+
+PLACE = re.compile(r"\((?P<file>[^()]+): Line \d+\)")
+NOT_REPEATED = "it does not take this line, which is not repeated, because the file is another one"
 
 # What an insecure script is, which it does not say.
 INSECURE = re.compile(r" due to insecure$")
@@ -36,19 +39,31 @@ def version(output: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in found.groups()) if found else ()
 
 
-def complaints(output: str) -> List[str]:
-    """Return the lines of its output that are about the configuration."""
+def complaints(output: str, path: str) -> List[str]:
+    """Return the lines of its output that are about the configuration.
+
+    It quotes the lines of the files that the configuration includes, too: of each of these the first place is named.
+
+    :param path: the configuration's own
+    """
     lines = [line.strip() for line in output.splitlines()]
-    return [line for line in lines if line and not NOISE.search(line)]
+    found: Dict[str, str] = {}
+    for line in lines:
+        place = PLACE.match(line)
+        if place and place["file"] != path:
+            found.setdefault(place["file"], f"{place.group()} {NOT_REPEATED}")
+        elif line and not NOISE.search(line):
+            found.setdefault(f"{len(found)}", line)
+    return list(found.values())
 
 
-def refusal(installed: Tuple[int, ...], code: int, output: str) -> Optional[str]:
+def refusal(installed: Tuple[int, ...], code: int, output: str, path: str) -> Optional[str]:
     """Return why ``keepalived -t`` refuses the file, or None if the file is good.
 
     Before 2.2.8 the test ends its own process group with SIGTERM if a script runs as another user than root: the code
     is 143 although nothing is wrong. Its complaints come before that, so they decide.
     """
-    errors = complaints(output)
+    errors = complaints(output, path)
     if code == TERMINATED and installed < (2, 2, 8) and not errors:
         return None
     if code == 0:

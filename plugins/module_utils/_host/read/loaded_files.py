@@ -21,6 +21,7 @@ from ..._shared.load_records import NAMED
 from ..._shared.loaded_files import CERTIFICATE, KEYS, LIST, PATTERN, Named
 
 OF_LIST = re.compile(r"^\s*([^\s#]+)", re.MULTILINE)
+NAME = re.compile(r"/[^\s'\"():,;\[\]]+")  # of a file, in what a program says
 SHOWN = 3  # of the files that have changed
 
 
@@ -70,6 +71,13 @@ def _paths(named: Named) -> List[str]:
 def _certificate(path: str) -> List[str]:
     every = [path, *(path + key for key in KEYS)]
     return [*every, *(each + beside for each in every for beside in BESIDE)]
+
+
+def named_in(said: str, config: str) -> Iterator[str]:
+    """Yield the text of each file that a program names in what it says of a configuration: it may quote them."""
+    for path in dict.fromkeys(NAME.findall(said)):
+        if path != config and os.path.isfile(path):
+            yield text(path)
 
 
 def in_words(paths: List[str]) -> str:

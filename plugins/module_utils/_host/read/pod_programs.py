@@ -62,7 +62,7 @@ def report(first: Optional[First], program: str) -> Dict[str, Any]:
     """Return the report of a program of the agent; an empty one of others, and where it does not run or answer."""
     if not first or program not in AGENT_FILES:
         return {}
-    return status_socket.report_at(first.path(Daemon(program).status_socket))
+    return status_socket.report_at(first.path(Daemon(program).status_socket), program)
 
 
 def instances(reader: Reader) -> List[Dict[str, Any]]:

@@ -48,7 +48,7 @@ def _agent(unit: str) -> Callable[[Reader], Optional[str]]:
 def _said(lines: List[str], path: str) -> str:
     """Return what a program says, in one sentence, without what may be secret in its configuration."""
     text = " ".join(line.strip() for line in lines)
-    return masking.hidden(text, loaded_files.text(path)) or f"it refuses {path}."
+    return masking.hidden(text, loaded_files.text(path), loaded_files.named_in(text, path)) or f"it refuses {path}."
 
 
 TESTS: Dict[str, Callable[[Reader], Optional[str]]] = {

@@ -11,12 +11,12 @@ import base64
 import binascii
 import ipaddress
 import os
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping
 
+from ..._agent.config.records import Checked, by_name, each, exactly, flag, number, text, whole
 from ..._agent.config.schema import Faults, Field, read, repeated
 from .snapshot import OPENING, File, Snapshot, Unit
 
-Checked = Tuple[Any, Optional[str]]
 LARGEST_ID = 2**32 - 2  # of a user or a group
 ANYWHERE = "anywhere"
 
@@ -55,29 +55,6 @@ def _part(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) ->
     return read(schema, data, place, faults)
 
 
-def _exactly(wanted: type, what: str, fits: Callable[[Any], bool] = lambda _value: True) -> Callable[[Any], Checked]:
-    """A value of one type as JSON has it: what stands for another one would be restored as something else."""
-
-    def check(value: Any) -> Checked:
-        is_one = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))  # a bool is an int, too
-        return (value, None) if is_one and fits(value) else (None, f"{what} is required.")
-
-    return check
-
-
-def _whole(low: int, high: int) -> Callable[[Any], Checked]:
-    return _exactly(int, f"a whole number from {low} to {high}", lambda value: low <= value <= high)
-
-
-def _each(check: Callable[[Any], Checked], what: str) -> Callable[[Any], Checked]:
-    return _exactly(list, f"a list of {what}", lambda value: not any(check(item)[1] for item in value))
-
-
-def _interval(value: Any) -> Checked:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return (value, None) if is_number else (None, "a number is required.")
-
-
 def _is_path(value: str) -> bool:
     try:
         return b"\0" not in os.fsencode(value)
@@ -106,39 +83,33 @@ def _encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _by_name(check: Callable[[Any], Checked], what: str) -> Callable[[Any], Checked]:
-    return _exactly(dict, f"a mapping of {what}", lambda value: not any(check(item)[1] for item in value.values()))
-
-
-_text = _exactly(str, "a text")
-_path = _exactly(str, "a path", _is_path)
-_flag = _exactly(bool, "true or false")
-_words = _each(_exactly(str, "a word", lambda value: value.split() == [value]), "words")
-_number = _exactly(int, "a whole number")  # of any size, as others may have written it
+_path = exactly(str, "a path", _is_path)
+_words = each(exactly(str, "a word", lambda value: value.split() == [value]), "words")
+_number = exactly(int, "a whole number")  # of any size, as others may have written it
 SNAPSHOT: Mapping[str, Field] = {
-    "configs": Field(_by_name(_path, "paths"), {}, required=True),
-    "files": Field(_exactly(list, "a list"), [], required=True),
-    "units": Field(_exactly(dict, "a mapping"), {}, required=True),
-    "instances": Field(_exactly(list, "a list"), [], required=True),
-    "openings": Field(_each(_exactly(str, "an opening", _is_opening), "openings"), []),
+    "configs": Field(by_name(_path, "paths"), {}, required=True),
+    "files": Field(exactly(list, "a list"), [], required=True),
+    "units": Field(exactly(dict, "a mapping"), {}, required=True),
+    "instances": Field(exactly(list, "a list"), [], required=True),
+    "openings": Field(each(exactly(str, "an opening", _is_opening), "openings"), []),
     "interfaces": Field(_words, []),
     "served": Field(_words, []),
 }
 FILE: Mapping[str, Field] = {
-    "mode": Field(_whole(0, 0o7777), required=True),
-    **dict.fromkeys(("uid", "gid"), Field(_whole(0, LARGEST_ID), required=True)),
+    "mode": Field(whole(0, 0o7777), required=True),
+    **dict.fromkeys(("uid", "gid"), Field(whole(0, LARGEST_ID), required=True)),
     **dict.fromkeys(("path", "target"), Field(_path, required=True)),
     **dict.fromkeys(("content", "label"), Field(_decoded, required=True, secret=True)),
 }
-UNIT: Mapping[str, Field] = dict.fromkeys(("active", "enabled"), Field(_flag, required=True))
+UNIT: Mapping[str, Field] = dict.fromkeys(("active", "enabled"), Field(flag, required=True))
 # As `facts.INSTANCE`, of any numbers: a configuration of others may have them. One of before lacks some.
 INSTANCE: Mapping[str, Field] = {
-    **dict.fromkeys(("name", "interface", "source"), Field(_text, required=True)),
+    **dict.fromkeys(("name", "interface", "source"), Field(text, required=True)),
     **dict.fromkeys(("vrid", "version", "priority"), Field(_number, required=True)),
-    "preempt": Field(_flag, required=True),
-    "advert_interval": Field(_interval, required=True),
-    "auth_pass": Field(_text, required=True, secret=True),
-    "multicast": Field(_flag),
-    **dict.fromkeys(("addresses", "peers"), Field(_each(_text, "addresses"), required=True)),
-    "excluded_addresses": Field(_each(_text, "addresses")),
+    "preempt": Field(flag, required=True),
+    "advert_interval": Field(number, required=True),
+    "auth_pass": Field(text, required=True, secret=True),
+    "multicast": Field(flag),
+    **dict.fromkeys(("addresses", "peers"), Field(each(text, "addresses"), required=True)),
+    "excluded_addresses": Field(each(text, "addresses")),
 }

@@ -174,7 +174,8 @@ def check(
         verdict = CHECKS[change.check](program, tested, run)
     places = {tested: change.path, candidate: change.path, **{new: path for path, new in others.items()}}
     refusal, *warnings = (
-        masking.hidden(_replaced(line or "", places), change.after) for line in (verdict.refusal, *verdict.warnings)
+        masking.hidden(_replaced(said, places), change.after, loaded_files.named_in(said, tested))
+        for said in (verdict.refusal or "", *verdict.warnings)
     )
     if verdict.refusal is not None:
         raise Refused(f"{change.check} refuses {new}, so nothing was changed. It says: {refusal}")

@@ -37,7 +37,9 @@ def _keepalived_test(program: str, candidate: str, run: Run) -> Verdict:
     _code, out, err = run([program, "--version"])
     found = keepalived_test.version(out + err)
     code, out, err = run([program, "-t", "-f", candidate])
-    return Verdict(keepalived_test.refusal(found, code % 256, err + out), keepalived_test.complaints(err + out))
+    said = err + out
+    refusal = keepalived_test.refusal(found, code % 256, said, candidate)
+    return Verdict(refusal, keepalived_test.complaints(said, candidate))
 
 
 def _nft(program: str, candidate: str, run: Run) -> Verdict:

@@ -17,17 +17,17 @@ import ipaddress
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ..._agent.config.schema import Faults, Field, address, anything, boolean, integer, list_of, read
+from ..._agent.config.schema import Faults, read
 from ..._agent.follow import hosts as node_names
 from ..._agent.resolver import resolv_conf as texts
 from ..._agent.resolver.keeper import FILE, NETWORK_MANAGER, RESOLVED, Settings
 from ..._shared import mark, paths, resolver_records
 from ..._shared.resolver_records import Answering
+from ..model.resolver import SETTINGS, unheard
 from . import corefile, layouts, resolv_conf, resolved, searched
 from .records import Hosts, Record, addresses
 from .resolv_conf import ResolvConf
 
-TTL = 30  # seconds: how long a client may still have the answer of before
 FOLDER = "/etc/onprem-lb-resolver"
 CONFIG, NAMES = resolver_records.PATHS
 HOSTS, LOCAL = f"{FOLDER}/hosts", f"{FOLDER}/local"  # of the nodes
@@ -44,14 +44,6 @@ MARK = f"{mark.MARK}.resolver."
 CACHE = 1000  # names
 PORT = 53
 LOOPBACK = ("127.0.0.1", "::1", texts.STUB)
-
-SETTINGS = {
-    "layout": Field(anything, {}),
-    "ttl": Field(integer(0, 86400, "a number of seconds"), TTL),
-    "listen": Field(list_of(address), []),
-    "address": Field(lambda value: ("", None) if value == "" else address(value), ""),
-    "follows": Field(boolean, False),
-}
 
 
 class Resolver(NamedTuple):
@@ -88,7 +80,7 @@ def plan(settings: Mapping[str, Any], host: Mapping[str, Any]) -> Resolver:
     faults: Faults = []
     given = read(SETTINGS, dict(settings), "resolver", faults)
     layout = given["layout"]
-    if not isinstance(layout, dict) or not layout:
+    if not layout and not faults:
         faults.append("resolver_layout is empty: describe the cluster or the pair whose names are answered.")
     names = names_of(layout, given["ttl"], faults) if not faults else Names()
     here = ResolvConf(**host["resolv_conf"])
@@ -239,8 +231,7 @@ def _own_address(given: Mapping[str, Any], host: Mapping[str, Any], faults: Faul
     own = given["address"] or next(iter(given["listen"]), "") or host["source"] or next(iter(host["addresses"]), "")
     if not own:
         faults.append("This host has no address at which its pods reach it: give it one, or set resolver_address.")
-    if given["listen"] and own not in given["listen"]:
-        faults.append(f"resolver_address is {own}, which resolver_listen lacks: add it there.")
+    faults += unheard(own, given["listen"])
     return str(own)
 
 

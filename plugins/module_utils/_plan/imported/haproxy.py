@@ -9,37 +9,25 @@ stands, in haproxy_extra_lines, behind the defaults that count for it.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..._agent.follow.haproxy_file import CONDITIONS
 from ..._shared import mark
-from ..model import haproxy as model
 from ..model import services as services_of
 from ..model import values
-from . import proxies, servers
+from . import answers, differences, proxies, routes, servers
 from .sections import Inexpressible, Line, Section, is_conditional, lineage, read
+from .work import Work
 
 # What the role writes itself, by how it begins.
 OF_ROLE = ("user", "group", "chroot", "daemon", "master-worker", "pidfile", "nbproc", "uid", "gid", "quiet")
-BASES = ("ca-base", "crt-base")
 TIMEOUTS = ("connect", "client", "server", "queue", "check", "http-request", "http-keep-alive", "tunnel")
 WRITTEN = {
     ("log", "global"),
     *(("option", option) for option in ("httplog", "tcplog", "dontlognull", "redispatch")),
     ("option", "redispatch", "1"),
 }
-# How a line names a frontend or a backend: the table of one, or the argument of what counts its connections.
-REFERENCE = re.compile(r"(?:\btable\s+|[(,]\s*)([\w.:-]+)(?=[\s,)]|$)")
-STATS_NAME = "haproxy_stats"
-STATS_PORT = model.STATS["port"].default
-# Words behind which stands a secret.
-SECRET = re.compile(
-    r"\b(stats\s+auth|(insecure-)?password|setenv|presetenv|AUTH|secret|http_auth_bearer|Authorization|[\w-]*token[\w-]*"
-    r"|[\w-]*api-?key[\w-]*)\b",
-    re.IGNORECASE,
-)
-PASSWORDS = ("pair_auth_pass",)
 
 
 class Found(NamedTuple):
@@ -53,29 +41,6 @@ class Found(NamedTuple):
     notes: List[str] = []  # sentences: what differs nevertheless
 
 
-class _Work:
-    """The sections, and what has become of each."""
-
-    def __init__(self, sections: List[Section]) -> None:
-        self.sections = sections
-        self.services: List[Dict[str, Any]] = []
-        self.expressed: List[Section] = []
-        self.raw: List[str] = []
-        self.lost: List[str] = []
-        self.notes: List[str] = []
-        self.variables: Dict[str, Any] = {}
-        self.bases = {key: value for key in BASES for section in self.of("global") for value in section.values(key)}
-        self.main = _main_defaults(sections)
-        lines = [line for section in sections for line in section.lines]
-        self.named = {name: line for line in reversed(lines) for name in REFERENCE.findall(line.text)}
-
-    def services_read(self) -> List[Dict[str, Any]]:
-        return services_of.read_services(self.services, "")[0]
-
-    def of(self, *kinds: str) -> List[Section]:
-        return [section for section in self.sections if section.kind in kinds]
-
-
 def convert(text: str) -> Found:
     """Return the variables of the role that have the effect of a text."""
     sections, faults = read(text)
@@ -83,37 +48,64 @@ def convert(text: str) -> Found:
         faults = ["this collection has written it: use the inventory that it is from."]
     if faults:
         return Found(faults=faults)
-    work = _Work(sections)
+    work = Work(sections)
+    reasons: List[Tuple[Section, str]] = []
     for section in work.of("listen", "frontend"):
         try:
             earlier = _earlier(section, work)
             _share(section, earlier, work) if earlier else _express(section, work)
         except Inexpressible as why:
-            reason = str(why).rstrip(".")
-            work.raw.append(
-                f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands: {reason}."
-            )
+            reasons.append((section, str(why).rstrip(".")))
+    work.raw[:0] = [
+        f"{section.title}, line {section.number}, is in haproxy_extra_lines as it stands: {reason}."
+        for section, reason in reasons
+        if not _is_redirect(section, work)
+    ]
     _global(work)
     _defaults(work)
     _extra(work)
-    _differences(work)
+    differences.note(work)
     return Found([], work.services, work.variables, list(dict.fromkeys(work.raw)), work.lost, work.notes)
 
 
-def _main_defaults(sections: List[Section]) -> List[Line]:
-    """Return the lines of the defaults that count for most of what listens."""
-    found: List[List[Line]] = []
-    for section in sections:
-        if section.kind in ("listen", "frontend", "backend"):
-            try:
-                found.append(lineage(sections, section))
-            except Inexpressible:
-                continue  # it is said where the section is converted
-    return max(found, key=found.count, default=[])
+def _is_redirect(section: Section, work: Work) -> bool:
+    """Whether a frontend is that of a service with TLS to which it leads. Makes it one."""
+    try:
+        usual = _usual(section, work)
+    except Inexpressible:
+        return False
+    mode = _mode(section, usual)
+    lines = [line for line in section.lines if not proxies.is_rendered(line, mode)]
+    found = answers.redirected(section, lines, work.services, work.bases) if mode == proxies.HTTP else None
+    name = f"{found['service']['name']}-redirect" if found else ""
+    if not found or is_conditional(section) or section.name in work.named or name in [s.name for s in work.sections]:
+        return False
+    found["service"]["tls"]["redirect"] = found["port"]
+    work.expressed.append(section)
+    work.notes.append(f"{section.title} is called {name} in logs and metrics.")
+    return True
 
 
-def _express(section: Section, work: _Work) -> None:
+def _express_answer(section: Section, work: Work) -> bool:
+    """Add a service that HAProxy answers itself; return whether a section is one. Raises Inexpressible."""
+    found = answers.answer(section.lines)
+    others = [each for each in work.sections if each.name == section.name and each is not section]
+    if not found or others or is_conditional(section) or (section.kind == "listen" and proxies.halves(section)[1]):
+        return False
+    usual = _usual(section, work)
+    lines = [*_own_timeouts(usual, list(section.lines), work, True), *section.lines]
+    said = tuple(line for line in usual if line.keyword == "maxconn")
+    mode, names = _mode(section, usual), _names(section, section, work)
+    proxy = proxies.Proxy(section.name, tuple(lines), (), said, mode, *names)
+    service, raw = proxies.answering(proxy, work.bases, *found)
+    _add(service, raw, [section], work)
+    return True
+
+
+def _express(section: Section, work: Work) -> None:
     """Add a service. Raises Inexpressible."""
+    if _express_answer(section, work):
+        return
     back = section if section.kind == "listen" else _backend_of(section, work)
     for each in (section, back):
         if is_conditional(each):
@@ -133,32 +125,96 @@ def _express(section: Section, work: _Work) -> None:
         line for line in front_usual if line.keyword == "maxconn"
     ]
     said = tuple(line for line in usual if proxies.is_said_by_services(line))
-    service, raw = proxies.service(proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0]), work.bases)
-    _add(service, raw, [section, back], work)
+    names = _names(section, back, work)
+    proxy = proxies.Proxy(back.name, tuple(fronts), tuple(backs), said, modes[0], *names)
+    routed = _routed(section, proxy, work) if section.kind == "frontend" and proxy.mode == proxies.HTTP else None
+    service, raw, behind = routed or (*proxies.service(proxy, work.bases), [])
+    _add(service, raw, [section, back, *behind], work)
     if section.name != back.name:
         work.notes.append(f"frontend {section.name} is called {back.name}, like its backend, in logs and metrics.")
+
+
+def _names(front: Section, back: Section, work: Work) -> Tuple[FrozenSet[str], ...]:
+    """Return the names of all sections, those that lines refer to, and those of a frontend and its backend."""
+    of_all = (each.name for each in work.sections)
+    return frozenset(of_all), frozenset(work.named), frozenset((front.name, back.name))
+
+
+def _routed(
+    section: Section, proxy: proxies.Proxy, work: Work
+) -> Optional[Tuple[Dict[str, Any], List[Line], List[Section]]]:
+    """Return a service with routes, its raw lines, and the sections behind the routes; None where lines stay raw."""
+    read_routes = routes.read(proxy.front)
+    if not read_routes:
+        return None
+    try:
+        front = tuple(routes.left(proxy.front, read_routes))
+        service, raw = proxies.service(proxy._replace(front=front), work.bases)
+        has_more = any(line.keyword == "bind" for line in raw)
+        is_usual = not has_more and service["port"] == (443 if "tls" in service else 80)
+        if any(route.with_port for route in read_routes) and not is_usual:
+            return None
+        behind = [_behind(route.backend, section, work) for route in read_routes]
+        described = []
+        for route, back in zip(read_routes, behind):
+            lines, said = _of_backend(back, proxy.mode, work)
+            own = proxy._replace(name=back.name, front=(), back=lines, usual=said)
+            found, more = proxies.route(own, route.asked, service, has_more)
+            described.append(found)
+            raw += more
+    except Inexpressible:
+        return None
+    service["routes"] = described
+    if services_of.read_services([service], "")[1]:
+        return None
+    if any(route.with_port for route in read_routes):
+        work.notes.append(f"The routes of {service['name']} take a host with a port behind it, too.")
+    return service, raw, behind
+
+
+def _behind(name: str, section: Section, work: Work) -> Section:
+    """Return the backend of a route, which nobody else has. Raises Inexpressible."""
+    users = [each for each in work.sections for line in each.lines if line.words[1:2] == (name,) and _leads(line)]
+    found = [each for each in work.of("backend", "listen") if each.name == name]
+    is_own = users == [section] and len(found) == 1 and found[0].kind == "backend"
+    if not is_own or found[0] in work.expressed or is_conditional(found[0]):
+        raise Inexpressible("its backend is that of others, too")
+    return found[0]
+
+
+def _leads(line: Line) -> bool:
+    return line.keyword in ("use_backend", "default_backend")
+
+
+def _of_backend(back: Section, mode: str, work: Work) -> Tuple[Tuple[Line, ...], Tuple[Line, ...]]:
+    """Return the lines of a backend, and those of its defaults that it says. Raises Inexpressible."""
+    usual = _usual(back, work)
+    if _mode(back, usual) != mode:
+        raise Inexpressible("its mode is another one")
+    lines = (*_own_timeouts(usual, back.lines, work, False), *back.lines)
+    return lines, tuple(line for line in usual if line.keyword != "maxconn" and proxies.is_said_by_services(line))
 
 
 def _add(
     service: Dict[str, Any],
     raw: Sequence[Line],
-    expressed: Sequence[Section],
-    work: _Work,
+    sections: Sequence[Section],
+    work: Work,
     others: Sequence[Dict[str, Any]] = (),
 ) -> None:
-    """Add a service. Raises Inexpressible where it is refused.
+    """Add a service that sections have become. Raises Inexpressible where it is refused.
 
-    :param others: those that it names
+    :param others: the services that it names
     """
     _found, faults = services_of.read_services([service, *others], "")
     if faults:
         raise Inexpressible(re.sub(r"^\[[^\]]*\]\.?( \([^)]*\))?\.?", "", faults[0]).rstrip("."))
     work.services.append(service)
-    work.expressed += expressed
+    work.expressed += sections
     work.raw += [f"line {line.number} ({line.shown}) is a raw line of service {service['name']}." for line in raw]
 
 
-def _backend_of(section: Section, work: _Work) -> Section:
+def _backend_of(section: Section, work: Work) -> Section:
     names = section.values("default_backend")
     if len(names) != 1:
         raise Inexpressible("it has no backend for all requests, and a service has servers of its own")
@@ -168,13 +224,13 @@ def _backend_of(section: Section, work: _Work) -> Section:
     return found[0]
 
 
-def _earlier(section: Section, work: _Work) -> Optional[Section]:
+def _earlier(section: Section, work: Work) -> Optional[Section]:
     """Return the backend of a frontend that is already one of a service; None if it is not."""
     back = _backend_of(section, work) if section.kind == "frontend" else None
     return back if back in work.expressed else None
 
 
-def _share(section: Section, back: Section, work: _Work) -> None:
+def _share(section: Section, back: Section, work: Work) -> None:
     """Add a service that uses the servers of an earlier one. Raises Inexpressible."""
     if is_conditional(section):
         raise Inexpressible(f"{section.title} has lines for which HAProxy judges a condition")
@@ -187,13 +243,13 @@ def _share(section: Section, back: Section, work: _Work) -> None:
         raise Inexpressible(f"a server of {back.name} has no port, and gets the client's")
     lines = [*_own_timeouts(usual, section.lines, work, True), *section.lines]
     said = tuple(line for line in usual if line.keyword == "maxconn")
-    proxy = proxies.Proxy(section.name, tuple(lines), (), said, mode)
+    proxy = proxies.Proxy(section.name, tuple(lines), (), said, mode, *_names(section, back, work))
     if section.name in [each["name"] for each in work.services]:
         raise Inexpressible(f"service {section.name} has its name")
     _add(*proxies.sharing(proxy, back.name, work.bases), [section], work, [other])
 
 
-def _require_one_name(front: Section, back: Section, work: _Work) -> None:
+def _require_one_name(front: Section, back: Section, work: Work) -> None:
     """Refuse what would mistake the frontend for another one, as it gets the name of its backend."""
     others = [each for each in work.of("frontend", "listen") if each.name == back.name and each != front]
     if others:
@@ -203,7 +259,7 @@ def _require_one_name(front: Section, back: Section, work: _Work) -> None:
         raise work.named[front.name].refused(why)
 
 
-def _usual(section: Section, work: _Work) -> List[Line]:
+def _usual(section: Section, work: Work) -> List[Line]:
     """Return the lines of its defaults. Raises Inexpressible where those of the other services are different."""
     found = lineage(work.sections, section)
     theirs, ours = ({line.text for line in lines if _is_of_defaults(line)} for lines in (found, work.main))
@@ -226,7 +282,7 @@ def _mode(section: Section, usual: Sequence[Line]) -> str:
     return mode
 
 
-def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: _Work, is_front: bool) -> List[Line]:
+def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: Work, is_front: bool) -> List[Line]:
     """Return the timeouts of other defaults than those of most services, unless the section has its own."""
     main = {line.words for line in work.main if line.keyword == "timeout"}
     said = {line.words[:2] for line in own}
@@ -238,7 +294,7 @@ def _own_timeouts(usual: Sequence[Line], own: Sequence[Line], work: _Work, is_fr
     ]
 
 
-def _global(work: _Work) -> None:
+def _global(work: Work) -> None:
     """Turn the section global into variables."""
     lines = [line for section in work.of("global") for line in section.lines]
     kept: List[str] = []
@@ -263,7 +319,7 @@ def _is_a_file(line: Line) -> bool:
     return bool(line.words[2:]) and line.words[2].startswith(("/", "unix@"))
 
 
-def _defaults(work: _Work) -> None:
+def _defaults(work: Work) -> None:
     """Turn the defaults of most services into variables."""
     if not work.services:
         return
@@ -288,7 +344,7 @@ def _defaults(work: _Work) -> None:
         work.notes.append("The role sets option redispatch: a client whose server cannot be reached gets another one.")
 
 
-def _is_setting(line: Line, work: _Work) -> bool:
+def _is_setting(line: Line, work: Work) -> bool:
     if line.keyword == "retries" and line.words[1:] and line.words[1].isdecimal():
         work.variables["haproxy_retries"] = int(line.words[1])
         return True
@@ -298,15 +354,15 @@ def _is_setting(line: Line, work: _Work) -> bool:
     return False
 
 
-def _limit_of_checks(work: _Work) -> None:
+def _limit_of_checks(work: Work) -> None:
     """HAProxy without ``timeout check`` gives a check as long as its interval."""
-    checks = [each["check"] for each in work.services if "check" in each]
+    checks = [each["check"] for each in work.services if "interval" in each.get("check", {})]
     intervals = [check["interval"] for check in checks if check["type"] != "none"]
     if "haproxy_timeout_check" not in work.variables and intervals:
         work.variables["haproxy_timeout_check"] = f"{round(1000 * max(intervals))}ms"
 
 
-def _extra(work: _Work) -> None:
+def _extra(work: Work) -> None:
     """Carry over each section that is in no service, with the defaults that count for it, in the file's order."""
     left = [each for each in work.sections if each.kind != "global" and each not in work.expressed]
     is_needed = any(each.kind in ("frontend", "backend", "listen") for each in left)
@@ -319,51 +375,3 @@ def _extra(work: _Work) -> None:
     # Those of the role would count for a section that has none before it.
     lines = lines if first == "defaults" else ["defaults", *lines]
     work.variables.update({"haproxy_extra_lines": lines} if lines else {})
-
-
-def _differences(work: _Work) -> None:
-    """Say what is not as it was, and what a run would refuse."""
-    left = [each for each in work.sections if each not in work.expressed and each.kind != "global"]
-    gone = [each for each in work.sections if each not in left or each.kind == "defaults"]
-    if any("#" in text for each in gone for text in each.texts):
-        work.notes.append("Comments are left out where lines became keys.")
-    named = services_of.resolved_names(work.services_read())
-    if named:
-        work.notes.append(f"{', '.join(named)}: the role resolves names while HAProxy runs, and not only as it starts.")
-    taken = _taken(STATS_PORT, work)
-    if taken is not None:
-        work.variables["haproxy_stats_enabled"] = False
-        work.notes.append(f"line {taken} is in the way of the role's own statistics page, which is switched off.")
-    for section in work.of("peers"):
-        work.notes.append(f"line {section.number}: the names of peers must be the members' host names.")
-    given = {name[len("haproxy_") :]: value for name, value in work.variables.items()}
-    settings = model.settings_of({**given, "services": work.services})
-    work.notes += [f"A run refuses this: {fault}" for fault in model.model(settings, [], "")["faults"]]
-
-
-def _taken(port: int, work: _Work) -> Optional[int]:
-    """Return the line that listens on the port of the statistics page, or has its name."""
-    named = next((each.number for each in work.sections if each.name.startswith(STATS_NAME)), None)
-    if named is not None:
-        return named
-    pattern = re.compile(rf"\bbind\b.*:{port}\b")
-    return next(
-        (line.number for each in work.sections for line in each.having("bind") if pattern.search(line.text)), None
-    )
-
-
-def secrets(variables: Dict[str, Any]) -> List[str]:
-    """Return the names of the variables in which secrets are."""
-    return [
-        name
-        for name, value in variables.items()
-        if name in PASSWORDS or any(SECRET.search(text) for text in _texts(value))
-    ]
-
-
-def _texts(value: Any) -> Tuple[str, ...]:
-    if isinstance(value, dict):
-        return tuple(text for each in value.values() for text in _texts(each))
-    if isinstance(value, list):
-        return tuple(text for each in value for text in _texts(each))
-    return (value,) if isinstance(value, str) else ()

@@ -12,7 +12,7 @@ import binascii
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..._agent.config.schema import Faults
-from . import haproxy, keepalived
+from . import haproxy, keepalived, secrets
 
 PAIR, ALONE = "pair", "haproxy"
 
@@ -67,9 +67,9 @@ def write(given: Sequence[Dict[str, Any]], adopts: bool) -> Written:
     variables = _variables(balancer, router, is_pair=bool(routers), adopts=adopts, has_balancer=bool(balancers))
     members = router.hosts or {host.name: {"ansible_host": host.address} if host.address else {} for host in hosts}
     inventory = {PAIR if routers else ALONE: {"hosts": members, "vars": variables}}
-    secrets = haproxy.secrets(variables)
+    found = secrets.names(variables)
     notes = [*balancer.notes, *router.notes, *_differences(balancers)]
-    return Written([], inventory, _comments(secrets), _lines(balancer, router, notes, secrets, variables))
+    return Written([], inventory, _comments(found), _lines(balancer, router, notes, found, variables))
 
 
 def _text(name: str, read: Dict[str, Any], faults: Faults) -> Optional[str]:
@@ -108,10 +108,10 @@ def _differences(balancers: Sequence[Host]) -> List[str]:
     ]
 
 
-def _comments(secrets: Sequence[str]) -> List[str]:
+def _comments(names: Sequence[str]) -> List[str]:
     return [
         "Read it, and run onprem.lb.forecast with it before anything else.",
-        *(f"{name} has a secret, which belongs in a vault: ansible-vault encrypt_string." for name in secrets),
+        *(f"{name} has a secret, which belongs in a vault: ansible-vault encrypt_string." for name in names),
     ]
 
 
@@ -119,7 +119,7 @@ def _lines(
     balancer: haproxy.Found,
     router: keepalived.Found,
     notes: Sequence[str],
-    secrets: Sequence[str],
+    names: Sequence[str],
     variables: Dict[str, Any],
 ) -> List[str]:
     """Return what a user has to know: what is raw, what is lost, and what differs."""
@@ -133,7 +133,7 @@ def _lines(
         ),
         ("Left out:", [*(f"haproxy.cfg, {sentence}" for sentence in balancer.lost), *router.lost]),
         ("Different, or yours to decide:", notes),
-        ("Secrets, which belong in a vault:", secrets),
+        ("Secrets, which belong in a vault:", names),
     ):
         found += [title, *(f"  {sentence}" for sentence in sentences)] if sentences else []
     if "pair_services" in variables and not services:

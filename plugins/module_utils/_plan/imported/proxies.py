@@ -8,9 +8,9 @@ What a service has no key for becomes raw lines of it. What it cannot have at al
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Sequence, Tuple
 
-from . import binds, servers
+from . import binds, checks, limits, servers, sticking
 from .sections import Inexpressible, Line, Section
 
 HTTP, TCP = "http", "tcp"
@@ -85,6 +85,7 @@ BOTH_OPTIONS = frozenset(("splice-auto", "splice-request", "splice-response", "t
 FRONT_TIMEOUTS = ("client", "client-fin", "client-hs", "http-request", "http-keep-alive")
 CONDITION = re.compile(r"\s(if|unless)\s")
 COUNTED = re.compile(r"\b(track-sc\d|s[cr]c?\d?_\w+)")
+NOWHERE = "it listens nowhere, or at an address that is no IPv4 or IPv6 address with one port"
 NO_KEY = {"server-template": "its servers come from DNS", "dispatch": "it names one address for all"}
 
 
@@ -96,6 +97,9 @@ class Proxy(NamedTuple):
     back: Tuple[Line, ...]
     usual: Tuple[Line, ...]
     mode: str
+    taken: FrozenSet[str]  # the names of all sections
+    named: FrozenSet[str]  # the tables and frontends that lines name
+    called: FrozenSet[str]  # the names of its frontend and its backend
 
 
 def halves(section: Section) -> Tuple[List[Line], List[Line]]:
@@ -159,21 +163,48 @@ def sharing(proxy: Proxy, backend: str, bases: Dict[str, str]) -> Tuple[Dict[str
     return found, front
 
 
+def route(
+    proxy: Proxy, asked: Dict[str, List[str]], service: Dict[str, Any], more_ports: bool
+) -> Tuple[Dict[str, Any], List[Line]]:
+    """Return a route of a service, and its raw lines. Raises Inexpressible."""
+    found: Dict[str, Any] = {"name": proxy.name, **asked}
+    where: Dict[str, Any] = {key: service[key] for key in ("bind", "port") if key in service}
+    found.update(where)
+    back = _back(proxy, found, more_ports)
+    found.update({"backend_lines": [line.text for line in back]} if back else {})
+    return {key: value for key, value in found.items() if key not in where}, back
+
+
+def answering(
+    proxy: Proxy, bases: Dict[str, str], answer: Dict[str, Any], rule: Line
+) -> Tuple[Dict[str, Any], List[Line]]:
+    """Return a service that answers itself, by one of its frontend's rules, and its raw lines. Raises Inexpressible."""
+    listening = _listening(proxy, bases)
+    found: Dict[str, Any] = {"name": proxy.name, **listening.keys, "mode": proxy.mode, "return": answer}
+    front = [line for line in _front(proxy, found, listening.lines) if line != rule]
+    found.update({"frontend_lines": [line.text for line in front]} if front else {})
+    return found, front
+
+
 def _listening(proxy: Proxy, bases: Dict[str, str]) -> binds.Listening:
     found = binds.read([line for line in proxy.front if line.keyword == "bind"], bases)
     if found is None:
-        raise Inexpressible("it listens nowhere, or at an address that is no IPv4 or IPv6 address with one port")
+        raise Inexpressible(NOWHERE)
     return found
 
 
 def _front(proxy: Proxy, found: Dict[str, Any], raw_binds: Sequence[Line]) -> List[Line]:
     left = []
-    for line in (*[each for each in proxy.usual if each.keyword == "maxconn"], *proxy.front):
+    limit, said = limits.limit(proxy.front, proxy.name, found.get("bind", ()), proxy.taken)
+    said = said if limit and proxy.mode == HTTP and not raw_binds and proxy.named.isdisjoint(proxy.called) else []
+    found.update({"rate_limit": limit} if said else {})
+    own = [line for line in proxy.front if line not in said]
+    for line in (*[each for each in proxy.usual if each.keyword == "maxconn"], *own):
         if line.keyword == "maxconn" and line.words[1:] and line.words[1].isdecimal():
             found["maxconn"] = int(line.words[1])
         elif line.keyword == "bind":
             left += [line] if line in raw_binds else []
-        elif line.keyword not in ("mode", "default_backend") and not _is_rendered(line, proxy.mode):
+        elif line.keyword not in ("mode", "default_backend") and not is_rendered(line, proxy.mode):
             left.append(line)
     return left
 
@@ -190,17 +221,21 @@ def _back(proxy: Proxy, found: Dict[str, Any], more_ports: bool) -> List[Line]:
         raise Inexpressible("it has no server")
     if more_ports and any(server.port is None for server in each):
         raise Inexpressible("it listens on several ports, and a server without one gets the client's")
-    check, left, told = servers.shared_check(each, [line for line in lines if _is_of_check(line)])
+    check, left, told = checks.shared_check(each, [line for line in lines if _is_of_check(line)])
     if each and all("send-proxy-v2" in server.options for server in each):
         found["send_proxy"] = True
         told = [*told, "send-proxy-v2"]
+    table, sticks = sticking.sticky(lines, each, proxy.name, found.get("bind", ()), proxy.taken)
+    found.update({"sticky": table} if table and proxy.name not in proxy.named else {})
+    sticks = sticks if "sticky" in found else []
     found["check"] = check
     found["servers"] = [servers.described(server, check, told, found["port"]) for server in each]
     said = ("mode", "balance", "server", "default-server")
     return [
         line
         for line in lines
-        if (line in left if _is_of_check(line) else line.keyword not in said and not _is_rendered(line, proxy.mode))
+        if line not in sticks
+        and (line in left if _is_of_check(line) else line.keyword not in said and not is_rendered(line, proxy.mode))
     ]
 
 
@@ -221,7 +256,7 @@ def _kinds(line: Line) -> List[str]:
     return [] if line.keyword == "default-server" else [line.keyword]
 
 
-def _is_rendered(line: Line, mode: str) -> bool:
+def is_rendered(line: Line, mode: str) -> bool:
     """Return whether the role writes a line anyway."""
     return line.words in (
         ("log", "global"),

@@ -23,12 +23,8 @@ FLAGS = frozenset(
 OF_NAMES = ("resolvers", "init-addr", "resolve-prefer", "resolve-net", "resolve-opts")
 REST = ("source", "usesrc")  # with arguments up to the end of the line
 OF_ALL = {"inter": "2s", "fall": "3", "rise": "2"}  # HAProxy's defaults
-# What a service says once, if it is the same for all of its servers.
-SHARED = {"port": "port", "fastinter": "fast_interval", "slowstart": "slow_start"}
-TIMES = ("inter", "fastinter", "slowstart")
+TIMES = ("inter", "fastinter", "slowstart", "agent-inter")
 ADDRESS = re.compile(r"\[?(?P<address>[0-9A-Za-z.:_-]+?)\]?(?::(?P<port>\d{1,5}))?", re.ASCII)
-GOOD = re.compile(r"\d{3}(-\d{3})?(,\d{3}(-\d{3})?)*")
-HOST = re.compile(r"HTTP/1\.1\r\nhost: *([A-Za-z0-9.:_-]+)(\r\n)?(connection: *close(\r\n)?)?", re.IGNORECASE)
 
 Options = Dict[str, Tuple[str, ...]]  # their arguments, by name
 
@@ -89,34 +85,7 @@ def _options(line: Line, begin: int) -> Options:
     return found
 
 
-def shared_check(servers: Sequence[Server], lines: Sequence[Line]) -> Tuple[Dict[str, Any], List[Line], List[str]]:
-    """Return the check of a service, its lines that no key of it has, and the options that keys say in their place.
-
-    :param lines: those of the backend about checks
-    """
-    if not all("check" in server.options for server in servers):
-        return {"type": "none"}, list(lines), []
-    names = [name for name in SHARED if len({server.argument(name) for server in servers}) == 1]
-    first = servers[0]
-    check: Dict[str, Any] = {"type": "tcp"}
-    told = ["check", *(name for name in names if first.argument(name))]
-    for name in told[1:]:
-        check[SHARED[name]] = _number(first, name)
-    if all(server.argument("on-marked-down") == "shutdown-sessions" for server in servers):
-        check["shutdown_sessions"] = True
-        told.append("on-marked-down")
-    for name, key in (("inter", "interval"), ("fall", "fall"), ("rise", "rise")):
-        check[key] = _number(first, name, OF_ALL[name])
-    asked = _asked(lines)
-    if asked is None:
-        return check, list(lines), told
-    over_tls = all("check-ssl" in each.options and "ssl" not in each.options for each in servers)
-    if over_tls and all(each.argument("verify") == "none" and "check-sni" not in each.options for each in servers):
-        return {**check, **asked, "type": "https"}, [], [*told, "check-ssl", "verify"]
-    return {**check, **asked}, [], told
-
-
-def _number(server: Server, name: str, default: str = "") -> Any:
+def number(server: Server, name: str, default: str = "") -> Any:
     text = server.argument(name) or default
     if name in TIMES:
         seconds, wrong = values.seconds(timed(text))
@@ -133,54 +102,6 @@ def timed(text: str) -> str:
     return f"{text}ms" if text.isdecimal() else text
 
 
-def _asked(lines: Sequence[Line]) -> Optional[Dict[str, Any]]:
-    """Return what a check asks by HTTP, as keys have it; None for other checks, {} for one of the connection."""
-    if not lines:
-        return {}
-    asked = [line for line in lines if line.option == "httpchk"]
-    sends = [line.words[2:] for line in lines if line.words[:2] == ("http-check", "send")]
-    expects = [line.words[2:] for line in lines if line.words[:2] == ("http-check", "expect")]
-    if len(asked) != 1 or len(sends) > 1 or len(expects) > 1 or len(asked) + len(sends) + len(expects) != len(lines):
-        return None
-    question = _sent(sends[0]) if sends else _in_one_line(asked[0].words[2:])
-    if question is None or (sends and asked[0].words[2:]):
-        return None
-    if expects:
-        words = expects[0]
-        if len(words) != 2 or words[0] != "status" or not GOOD.fullmatch(words[1]):
-            return None
-        question["status"] = words[1].split(",")
-    return {"type": "http", **question}
-
-
-def _in_one_line(words: Sequence[str]) -> Optional[Dict[str, Any]]:
-    """Read ``option httpchk GET /path``."""
-    if len(words) < 2 or words[0] != "GET" or len(words) > 3:
-        return None
-    if not words[2:] or words[2] == "HTTP/1.0":
-        return {"path": words[1]}
-    host = HOST.fullmatch(words[2])
-    return {"path": words[1], "host": host[1]} if host else None
-
-
-def _sent(words: Sequence[str]) -> Optional[Dict[str, Any]]:
-    """Read ``http-check send meth GET uri /path ver HTTP/1.1 hdr Host name``."""
-    found: Dict[str, str] = {"meth": "OPTIONS", "uri": "/"}
-    left = list(words)
-    while left:
-        name = left.pop(0)
-        if name == "hdr" and len(left) > 1 and left[0].lower() == "host" and "host" not in found:
-            found["host"] = left[1]
-            left = left[2:]
-        elif name in ("meth", "uri", "ver") and left:
-            found[name] = left.pop(0)
-        else:
-            return None
-    if found["meth"] != "GET" or (found.get("ver") == "HTTP/1.1") != ("host" in found):
-        return None
-    return {"path": found["uri"], **({"host": found["host"]} if "host" in found else {})}
-
-
 def described(server: Server, check: Mapping[str, Any], told: Sequence[str], port: int) -> Dict[str, Any]:
     """Return a server as the variable has it.
 
@@ -191,11 +112,11 @@ def described(server: Server, check: Mapping[str, Any], told: Sequence[str], por
     left = {name: arguments for name, arguments in server.options.items() if name not in told}
     for name in ("weight", "maxconn"):
         if name in left:
-            found[name] = _number(server, name)
+            found[name] = number(server, name)
             del left[name]
     found.update({"backup": True} if left.pop("backup", None) is not None else {})
     for name, key in (("inter", "interval"), ("fall", "fall"), ("rise", "rise")):
-        if key in check and _number(server, name, OF_ALL[name]) == check[key]:
+        if key in check and number(server, name, OF_ALL[name]) == check[key]:
             left.pop(name, None)
         elif key in check and name not in left:
             left[name] = (OF_ALL[name],)

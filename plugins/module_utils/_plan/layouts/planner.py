@@ -373,6 +373,7 @@ def _host_faults(
             faults += broadcast_domain.faults(members, found.vips, found.senders, f"{prefix}_vrrp_interface", {})
         faults += vrrp_conflicts(members, found.vips, found.advertising)
     faults += resolver.abandoned(found.resolver, members, [vip.address for vip in found.vips], prefix)
+    faults += resolver.unheard(found.resolver, members)
     for member in members:
         choice = choices[member["name"]]
         faults += host_faults(member, found.listeners(member["name"]), choice)

@@ -14,6 +14,7 @@ from ..dns import resolver as dns_resolver
 from ..members import loops
 from ..members.hosts import Member
 from ..members.subnets import Placement
+from ..model import resolver as model
 
 SETTINGS = {"dns": Field(boolean, False), "domain": Field(text, "")}
 OF_PAIR = {"subdomain": Field(text, "apps")}
@@ -81,7 +82,7 @@ def of_pair(
 
 def _resolver(layout: Dict[str, Any], addresses: Addresses, faults: Faults) -> Optional[Resolver]:
     wrong: Faults = []
-    found = dns_resolver.names_of(layout, dns_resolver.TTL, wrong)
+    found = dns_resolver.names_of(layout, model.TTL, wrong)
     faults += [_in_words_of(layout, fault) for fault in wrong]
     return None if wrong else Resolver(layout, addresses, found)
 
@@ -165,6 +166,19 @@ def abandoned(about: Optional[Resolver], members: List[Member], vips: Collection
     leads = f"the members' resolvers lead {', '.join(lost)} to {', '.join(addresses)}"
     mend = f"keep {prefix}_dns: true for the run that changes the VIPs, and set it to false in the next one."
     return [f"{prefix}_dns is false, and {leads}, which this run gives up: {mend}"] if lost else []
+
+
+def unheard(about: Optional[Resolver], members: List[Member]) -> Faults:
+    """Refuse a resolver that does not listen where its own host asks, as its role would once members change."""
+    if about is None:
+        return []
+    faults = []
+    for member in members:
+        name = member["name"]
+        listen, _wrong = model.SETTINGS["listen"].check(member.get("resolver_listen", []))
+        own = next(iter(about.addresses.get(name, [])), "")
+        faults += [f"{name}: {fault}" for fault in model.unheard(own, listen or [])]
+    return faults
 
 
 def answered(about: Optional[Resolver]) -> Mapping[str, Sequence[str]]:

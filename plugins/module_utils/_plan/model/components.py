@@ -8,11 +8,13 @@ to what the layout computes. So each is judged by itself there, and all of them 
 
 from __future__ import annotations
 
+import json
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
 
-from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, read_list
+from ..._agent.config.schema import Faults, Field, anything, boolean, list_of, one_of, read_list
+from ..._agent.direct import config as direct
 from ..._agent.proxy import config
-from . import agent, drill, frr, haproxy, instances, peers, values
+from . import agent, drill, frr, haproxy, instances, peers, resolver, values
 from .variables import as_role_variables, read_given
 
 Given = Dict[str, Any]  # what the user set, by the name of the variable without the role's prefix
@@ -56,6 +58,16 @@ def _agent(given: Given) -> Faults:
 def _frr(given: Given) -> Faults:
     faults: Faults = frr.model(given)["faults"]
     return faults
+
+
+def _direct_server(given: Given) -> Faults:
+    """Judge the services as a server of them does, whose interface is there."""
+    faults: Faults = []
+    read_given({"services": Field(list_of(anything))}, given, "direct_server", faults)
+    if faults or not given["services"]:
+        return faults
+    text = json.dumps({"interface": given.get("interface") or "eth0", "services": given["services"]}, default=str)
+    return [direct.as_variable(fault, "direct_server") for fault in direct.parse(text)[1]]
 
 
 MONITORS = {"monitors": config.MONITOR}
@@ -111,6 +123,20 @@ COMPONENTS = {
         },
         model=_frr,
     ),
+    "resolver": Component(
+        fields=resolver.SETTINGS,
+        lists={},
+        computed=(),
+        tasks={"state": STATE, "packages": Field(list_of(values.package), [])},
+        model=resolver.model,
+    ),
+    "direct_server": Component(
+        fields={"interface": Field(values.optional(values.interface), "")},
+        lists={},
+        computed=("services",),
+        tasks={"state": STATE},
+        model=_direct_server,
+    ),
     "drill": Component(fields=drill.SETTINGS, lists={}, computed=(), tasks={}, model=drill.model),
 }
 
@@ -120,7 +146,7 @@ def faults(given: Dict[str, Any]) -> Faults:
     layout_goes = any(given.get(f"{layout}_state") == ABSENT for layout in ("pair", "ipi"))
     found: Faults = []
     for role, component in COMPONENTS.items():
-        own = {name[len(role) + 1 :]: given[name] for name in given if knows(name) and name.startswith(f"{role}_")}
+        own = {_key(name): given[name] for name in given if knows(name) and _role(name) == role}
         goes = layout_goes or own.get("state") == ABSENT
         found += [as_role_variables(fault, role) for fault in _faults(component, own, role, goes)]
     return list(dict.fromkeys(found))
@@ -128,8 +154,17 @@ def faults(given: Dict[str, Any]) -> Faults:
 
 def knows(name: str) -> bool:
     """Return whether a variable is one of a component role."""
-    role, _underscore, key = name.partition("_")
-    return role in COMPONENTS and COMPONENTS[role].knows(key)
+    role = _role(name)
+    return role in COMPONENTS and COMPONENTS[role].knows(_key(name))
+
+
+def _role(name: str) -> str:
+    """Return the role whose prefix a variable has; none has that of another one."""
+    return next((role for role in COMPONENTS if name.startswith(f"{role}_")), "")
+
+
+def _key(name: str) -> str:
+    return name[len(_role(name)) + 1 :]
 
 
 def _faults(component: Component, given: Given, role: str, goes: bool) -> Faults:

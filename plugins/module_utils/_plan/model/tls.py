@@ -8,10 +8,12 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping
 
 from ..._agent.config.schema import Faults, Field, boolean, list_of, one_of, port, read, refused, repeated
+from ..._agent.proxy.settings import HTTP
 from ..._shared import quoting
 from . import tls_content, tls_profiles
 from .values import Checked, optional, path, protocol
 
+ALPN = ("h2", "http/1.1", "http/1.0")  # what HAProxy speaks behind TLS in mode http
 VERIFY = REQUIRED, OPTIONAL = "required", "optional"  # a client's certificate
 HTTPS_PORT = 443  # to which a redirect leads
 CIPHERS = re.compile(r"[A-Za-z0-9!@+-][A-Za-z0-9_=@!+:-]*")
@@ -89,6 +91,12 @@ def _faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
         yield (
             f"{place}.key is {tls['key']}: HAProxy reads the key from the certificate's file, or from {shown[0]}.key: "
             "rename it, or leave it out where the certificate's file has it."
+        )
+    strange = [each for each in tls["alpn"] if each not in ALPN and service["mode"] == HTTP]
+    if strange:
+        yield (
+            f"{place}.alpn has {strange[0]!r}, which HAProxy does not speak in mode http: name some of "
+            f"{', '.join(ALPN)}, or set mode to tcp."
         )
     if not tls["ca"] and (tls["crl"] or tls["verify"] != REQUIRED):
         key = "crl" if tls["crl"] else "verify"

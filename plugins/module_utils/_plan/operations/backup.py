@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._shared import sealed, versions
 from ..._shared.state_ids import ID, when
+from .locking import is_silent
 from .members import addresses_of, cause, layouts
 
 Data = Dict[str, Any]  # of one member, as `member_state` exports it
@@ -33,13 +34,14 @@ class Contents(NamedTuple):
 def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
     """Return the backup of all pairs and clusters of a play.
 
-    :param given: the hosts of the play as `members` describes them, each with what `member_state` exported as ``state``
+    :param given: the hosts of the play as `members` describes them, each with what `member_state` exported, ``state``,
+        and what `member_lock` returned of those that it locks, ``locks``
     :param backup: its ID
     :param file: where it is about to be written
     """
     states = {host["name"]: host["state"] for host in given}
     saved = {name: state["saved"] for name, state in states.items() if state.get("saved") and state["engine"]}
-    lacking = [f"{name} {_why(state)}" for name, state in states.items() if name not in saved]
+    lacking = [_why(host) for host in given if host["name"] not in saved]
     lacking += [f"{name} is outside --limit" for layout in layouts(given) for name in layout.left_out]
     if not saved:
         return Backup([f"There is nothing to back up: {'; '.join(lacking)}."])
@@ -48,10 +50,13 @@ def make(given: List[Dict[str, Any]], backup: str, file: str) -> Backup:
     return Backup([], lines, json.dumps(sealed.sealed(versions.marked({"backup": backup, "members": saved}))) + "\n")
 
 
-def _why(state: Dict[str, Any]) -> str:
-    if "engine" not in state:
-        return f"cannot be read: {cause(state)}"
-    return "has nothing of this collection"
+def _why(host: Mapping[str, Any]) -> str:
+    """Say why a host has no state. Ansible hides why an export failed; why it does not answer, its lock says."""
+    name, state = host["name"], host["state"]
+    silent = [lock["msg"] for lock in host["locks"] if lock["item"] == name and "msg" in lock and is_silent(lock)]
+    if silent:
+        return str(silent[0]).rstrip(".")
+    return f"{name} {'has nothing of this collection' if 'engine' in state else f'cannot be read: {cause(state)}'}"
 
 
 def read(text: str, file: str, names: List[str], downgrades: bool = False) -> Contents:

@@ -58,6 +58,7 @@ def test_templates_are_evaluated_and_the_rest_stays_as_it_is(read):
         "options": {"members": ["lb1", "lb2"], "vips": ["192.0.2.10"], "auth_pass": ""},
         "role_variables": [],
         "timeouts": {},
+        "resolver_listen": [],
         "faults": [],
         "name_faults": [],
         "host": None,

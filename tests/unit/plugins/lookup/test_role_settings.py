@@ -39,7 +39,7 @@ def test_what_only_tasks_read_is_not_evaluated():
 
 @pytest.mark.parametrize(
     "role, sentence",
-    [("pair", "'pair': one of haproxy, keepalived, agent, frr, drill is required"), ("haproxy", "haproxy_services")],
+    [("pair", f"'pair': one of {', '.join(COMPONENTS)} is required"), ("haproxy", "haproxy_services")],
 )
 def test_what_it_cannot_read_is_a_sentence(role, sentence):
     loader = DataLoader()

@@ -112,6 +112,35 @@ def test_no_password_is_in_a_refusal(tmp_path):
     assert result["failed"] and "auth_pass ********" in result["msg"] and "secret88" not in str(result)
 
 
+@pytest.mark.parametrize(
+    "line",
+    ['tcp-check send "AUTH secret88\\r\\n"', "tcp-check send AUTH\\ secret88\\r\\n", "tcp-check send 'AUTH secret88'"],
+)
+def test_what_a_check_logs_in_with_is_no_part_of_a_difference(tmp_path, line):
+    given = {"files": [{"path": str(tmp_path / "a.cfg"), "content": f"backend a\n    tcp-check {line}\n"}]}
+    (diff,) = run(config_files, given)["diff"]
+    assert "secret88" not in diff["after"] and "AUTH" in diff["after"]
+
+
+SAYS = {
+    "haproxy": (1, "", "[ALERT] config : parsing [{}:1] : '{}' is no address at line 1 of file '{}'.\n"),
+    "keepalived": (5, "", "({}: Line 1) Unknown keyword 'own'\n(list: Line 1) Unknown keyword '{}' in {}\n"),
+}
+
+
+@pytest.mark.parametrize("program", SAYS)
+def test_no_word_of_another_file_that_a_program_quotes_is_in_a_refusal(tmp_path, program):
+    others = tmp_path / "list"
+    others.write_text("root:$y$j9T$abcd:19000::\n")
+    path = tmp_path / "a.cfg"
+    code, out, err = SAYS[program]
+    echoes = Programs({program: (code, out, err.format(path, "root:$y$j9T$abcd:19000::", others))})
+    content = f"own -f {others}\ninclude list\n"
+    given = {"files": [{"path": str(path), "content": content, "check": program}]}
+    result = run(config_files, given, echoes)
+    assert result["failed"] and "abcd" not in str(result) and str(tmp_path) in result["msg"] and "list" in result["msg"]
+
+
 def texts(value):
     """Yield every text of a result."""
     if isinstance(value, (dict, list)):
@@ -139,7 +168,12 @@ def test_no_password_of_any_length_or_character_is_in_anything_that_the_module_s
 
 
 @pytest.mark.parametrize(
-    "directive", ["insecure-password", "stats auth", "http-check send hdr Authorization", "set-header authorization"]
+    "directive",
+    [
+        *("insecure-password", "stats auth", "http-check send hdr Authorization", "set-header authorization"),
+        *("http-request replace-header X-Api-Key", "http-request add-header Cookie", "setenv KEY", "presetenv KEY"),
+        "tcp-check send AUTH",
+    ],
 )
 def test_no_password_is_in_what_ansible_prints_even_if_it_is_not_named_as_a_secret(tmp_path, directive):
     content = f"{directive} 'it'\"'\"'s #1'\n"

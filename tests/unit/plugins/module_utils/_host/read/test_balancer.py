@@ -181,3 +181,23 @@ def test_a_service_is_unserved_if_none_of_its_servers_gets_connections(states, s
     servers = [("other", "x", "up"), *(("web", f"s{number}", state) for number, state in enumerate(states))]
     sentence = f"No server of web is up (0 of {len(states)}), so its clients get no answer."
     assert balancer.unserved(servers) == ([sentence] if says else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "Permission denied",
+        "# pxname,svname\nweb,a\n",
+        "# pxname,svname,status\nweb\n",
+        "a,b\n" + "x" * 200_000,
+    ],
+    ids=range(6),
+)
+def test_what_is_no_statistics_has_no_servers(text):
+    assert balancer.of_statistics(text) == []
+
+
+def test_a_row_without_the_state_of_its_check_is_taken_by_its_status():
+    assert balancer.of_statistics("# pxname,svname,status,check_status\nweb,a,UP\n") == [("web", "a", "up")]

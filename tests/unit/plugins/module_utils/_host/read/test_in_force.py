@@ -236,17 +236,18 @@ def test_the_scripts_that_fail_are_read_from_keepaliveds_log_also_those_that_onl
 
 def test_the_agent_says_itself_which_of_its_checks_fail(host, monkeypatch):
     checks = [{"name": "a", "up": True}, {"name": "b", "up": False, "detail": "exit code 1"}, {"name": "c", "up": None}]
-    monkeypatch.setattr(in_force.status_socket, "fetch", lambda _path: {"checks": checks})
+    monkeypatch.setattr(in_force.status_socket, "fetch", lambda _path: {"instances": [], "checks": checks})
     assert in_force.read(reader(), "onprem-lb-vrrp.service").failing == {"b": "exit code 1"}
 
 
+OTHERS = {"services": [], "balancers": [], "table": {}}
 AGENTS = [f"onprem-lb-{daemon}.service" for daemon in ("vrrp", "proxy", "follow", "direct")]
 
 
 def test_the_agents_daemons_say_themselves_what_they_have_loaded(host, monkeypatch):
     report = {"config": str(host), "config_sha256": hashlib.sha256(b"text\n").hexdigest()}
     instances = [{"name": "web", "state": "Fault", "reason": "alive failed"}, {"name": "api", "state": "Backup"}]
-    monkeypatch.setattr(in_force.status_socket, "fetch", lambda _path: {**report, "instances": instances})
+    monkeypatch.setattr(in_force.status_socket, "fetch", lambda _path: {**report, "instances": instances, **OTHERS})
     found = {unit: in_force.read(reader(), unit) for unit in AGENTS}
     assert {unit: each.in_fault for unit, each in found.items() if each.in_fault} == {
         AGENTS[0]: {"web": "alive failed"}

@@ -7,7 +7,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._host.read import keepal
 
 V12 = (2, 2, 7)
 V13 = (2, 3, 3)
-CUT = "(/etc/keepalived/keepalived.conf: Line 52) Truncating auth_pass to 8 characters"
+CONFIG = "/etc/keepalived/keepalived.conf"
+CUT = f"({CONFIG}: Line 52) Truncating auth_pass to 8 characters"
 
 
 def test_the_version_is_read_from_its_own_words():
@@ -27,7 +28,7 @@ def test_the_version_is_read_from_its_own_words():
     ],
 )
 def test_a_good_file_is_accepted(version, code, output):
-    assert keepalived_test.refusal(version, code, output) is None
+    assert keepalived_test.refusal(version, code, output, CONFIG) is None
 
 
 @pytest.mark.parametrize(
@@ -45,14 +46,21 @@ def test_a_good_file_is_accepted(version, code, output):
     ],
 )
 def test_a_bad_file_is_refused(version, code, output):
-    assert keepalived_test.refusal(version, code, output)
+    assert keepalived_test.refusal(version, code, output, CONFIG)
 
 
 def test_the_refusal_repeats_its_words_once():
-    assert keepalived_test.refusal(V12, 5, f"{CUT}\n{CUT}\n").count("Truncating") == 1
+    assert keepalived_test.refusal(V12, 5, f"{CUT}\n{CUT}\n", CONFIG).count("Truncating") == 1
 
 
 def test_a_script_that_it_takes_for_insecure_is_refused_with_what_makes_it_so():
     """keepalived 2.3 says no more than this, of a path whose folder is a link as well."""
-    refusal = keepalived_test.refusal(V13, 5, "Disabling track script storage due to insecure")
+    refusal = keepalived_test.refusal(V13, 5, "Disabling track script storage due to insecure", CONFIG)
     assert "script storage" in refusal and "only root may write" in refusal and "symbolic link" in refusal
+
+
+def test_of_a_file_that_it_includes_the_first_line_that_it_does_not_take_is_named_and_none_is_repeated():
+    shadow = [f"(/etc/shadow: Line {at}) Unknown keyword 'user{at}:secret{at}:'" for at in (1, 2)]
+    refusal = keepalived_test.refusal(V12, 5, "\n".join([CUT, *shadow, *shadow]), CONFIG)
+    assert "Line 52) Truncating" in refusal and "(/etc/shadow: Line 1) it does not take this line" in refusal
+    assert "user" not in refusal and "Line 2" not in refusal

@@ -336,7 +336,7 @@ def test_why_a_balancer_in_a_pod_does_not_follow_its_cluster(host, monkeypatch):
     running = {pod: member.pods.First(7, "", "/run/onprem-lb-follow/held")}
     monkeypatch.setattr(member.pods, "own", lambda names: [name for name in names if name == pod])
     monkeypatch.setattr(member.pods, "running", lambda: running)
-    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda path: reports.get(path, {}))
+    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda path, _daemon: reports.get(path, {}))
     assert "it is away." in host.read()["not_following"]
     reports.clear()
     assert host.read()["not_following"] == [f"{pod} does not answer."]
@@ -415,7 +415,9 @@ def test_a_member_in_pods_says_who_is_active_and_what_does_not_run(tmp_path, mon
 
 def test_a_member_whose_pods_are_the_agents_says_what_its_daemons_report(tmp_path, monkeypatch):
     host = Host(tmp_path, "agent")
-    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda path: host.reports[path.split("/")[-2]])
+    monkeypatch.setattr(
+        pod_programs.status_socket, "report_at", lambda path, _daemon: host.reports[path.split("/")[-2]]
+    )
     with Kubelet(tmp_path, monkeypatch) as kubelet:
         kubelet.starts(ROUTER, "vrrp.json")
         kubelet.writes(BALANCER, file="proxy.json")

@@ -93,14 +93,14 @@ def test_a_haproxy_that_has_refused_the_new_file_goes_on_with_the_old_one(kubele
 def test_what_a_program_of_the_agent_has_loaded_is_what_it_says(kubelet, monkeypatch, loaded, is_loaded):
     """It refuses a file with a fault, whatever the shell beside it records."""
     report = {"config_sha256": hashlib.sha256(loaded.encode()).hexdigest()} if loaded else {}
-    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda _path: report)
+    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda _path, _daemon: report)
     kubelet.starts(BALANCER, "proxy.json")
     assert (in_force.unloaded(BALANCER, read(BALANCER)) == "") == is_loaded
 
 
 def test_an_agents_router_says_which_of_its_instances_are_in_fault(kubelet, monkeypatch):
     instances = [{"name": "api", "state": "Fault", "reason": "eth0 is down"}, {"name": "ingress", "state": "Backup"}]
-    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda _path: {"instances": instances})
+    monkeypatch.setattr(pod_programs.status_socket, "report_at", lambda _path, _daemon: {"instances": instances})
     kubelet.starts(ROUTER, "vrrp.json")
     assert read(ROUTER).in_fault == {"api": "eth0 is down"}
 

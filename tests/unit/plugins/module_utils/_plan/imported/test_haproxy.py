@@ -200,7 +200,8 @@ def test_each_line_is_a_key_or_a_raw_line_or_is_named(name, files):
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split("#")[0].split()
         if words and words[0] not in OTHERWISE:
-            assert words[-1].strip("\"'") in made or f"line {number} " in named or f"line {number}," in named, line
+            said = words[1] if words[0] == "use_backend" else words[-1].strip("\"'")  # a condition may have a name
+            assert said in made or f"line {number} " in named or f"line {number}," in named, line
 
 
 def test_two_thousand_lines_are_converted():
@@ -256,3 +257,240 @@ def test_a_second_frontend_of_a_backend_uses_the_servers_of_the_first_service():
 def test_a_second_frontend_that_would_differ_stays_as_it_stands(found, why):
     assert [each["name"] for each in found.services] == ["app"]
     assert any("frontend second" in each and why in each for each in found.raw)
+
+
+AGENT = {"port": 7001, "interval": 5}
+LISTEN = ("defaults", " timeout connect 1s", " timeout client 1s", " timeout server 1s", "listen a", " bind :80")
+
+
+@pytest.mark.parametrize(
+    "line, options, keys",
+    [
+        ("option mysql-check user haproxy", "check", {"type": "mysql", "user": "haproxy"}),
+        ("option mysql-check user haproxy post-41", "check", {"type": "mysql", "user": "haproxy"}),
+        ("option pgsql-check user haproxy", "check", {"type": "pgsql", "user": "haproxy"}),
+        ("option redis-check", "check", {"type": "redis"}),
+        ("option ldap-check", "check", {"type": "ldap"}),
+        ("option smtpchk EHLO mx.example.com", "check", {"type": "smtp", "host": "mx.example.com"}),
+        ("option httpchk", "check", {"type": "http", "method": "OPTIONS", "path": "/"}),
+        ("option httpchk /alive", "check", {"type": "http", "method": "OPTIONS", "path": "/alive"}),
+        ("option httpchk HEAD /alive", "check", {"type": "http", "method": "HEAD", "path": "/alive"}),
+        (
+            "",
+            "check agent-check agent-port 7001 agent-inter 5s",
+            {"type": "tcp", "agent": {"port": 7001, "interval": 5}},
+        ),
+        ("", "agent-check agent-port 7001", {"type": "none", "agent": {"port": 7001}}),
+        ("", "check check-ssl verify none", {"type": "tcp"}),
+    ],
+)
+def test_a_check_that_has_a_name_is_a_key(line, options, keys):
+    found = variables_of(*LISTEN, f" {line}", f" server one 192.0.2.31:80 {options}")
+    (service,) = found.services
+    usual = {"interval": 2, "fall": 3, "rise": 2} if keys["type"] != "none" else {}
+    assert service["check"] == {**usual, **keys} and "backend_lines" not in service and found.raw == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("option mysql-check", "option mysql-check user haproxy pre-41", "option smtpchk", "option smtpchk HELO a"),
+        *("option httpchk POST /x", "option ssl-hello-chk", "option tcp-check", "option pgsql-check user 'a b'"),
+    ],
+)
+def test_a_check_without_a_name_stays_a_raw_line_and_is_named(line):
+    found = variables_of(*LISTEN, f" {line}", " server one 192.0.2.31:80 check")
+    assert found.services[0]["backend_lines"] == [line] and found.services[0]["check"]["type"] == "tcp"
+    assert [f"line 7 ({' '.join(line.split()[:2])}) is a raw line of service a."] == found.raw
+
+
+STICKING = [" stick-table type ip size 200k expire 30m", " stick on src", " server one 192.0.2.31:80 check"]
+
+
+@pytest.mark.parametrize(
+    "lines, sticky",
+    [
+        (STICKING, {"by": "source", "size": "200k", "expire": "30m"}),
+        (
+            [" stick-table type string len 40 size 1m expire 1h", " stick on hdr(X-User)", STICKING[2]],
+            {"by": "hdr(X-User)", "size": "1m", "expire": "1h", "len": 40},
+        ),
+        (
+            [
+                *(" stick-table type string size 1m expire 1h", " stick on req.cook(SID)"),
+                *(" stick store-response res.cook(SID)", STICKING[2]),
+            ],
+            {"by": "req.cook(SID)", "size": "1m", "expire": "1h", "len": 32},
+        ),
+    ],
+)
+def test_a_stick_table_is_a_key_where_that_does_the_same(lines, sticky):
+    found = variables_of(LISTEN[0], " mode http", *LISTEN[1:], *lines)
+    assert found.services[0]["sticky"] == sticky and "backend_lines" not in found.services[0]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [STICKING[0].replace(" expire 30m", ""), *STICKING[1:]],
+        [f"{STICKING[0]} store conn_cur", *STICKING[1:]],
+        [f"{STICKING[0]} peers mates", *STICKING[1:]],
+        [STICKING[0], " stick on src if { path_beg /a }", STICKING[2]],
+        [STICKING[0], " stick match src", STICKING[2]],
+        [*STICKING, " server two 192.0.2.32:80 backup"],
+        [" stick-table type string size 1m expire 1h", " stick on req.cook(SID)", STICKING[2]],
+        [*STICKING, " http-request deny if { src,table_conn_cnt(a) gt 9 }"],
+        [*STICKING, "backend a-sticky", " server x 192.0.2.33:80"],
+    ],
+    ids=range(9),
+)
+def test_a_stick_table_that_does_something_else_stays_raw_lines(lines):
+    found = variables_of(LISTEN[0], " mode http", *LISTEN[1:], *lines)
+    assert "sticky" not in found.services[0] and lines[0].strip() in found.services[0]["backend_lines"]
+
+
+ANSWERING = (LISTEN[0], " mode http", *LISTEN[1:4], "frontend a", " bind :80")
+
+
+@pytest.mark.parametrize(
+    "rule, answer",
+    [
+        ("redirect location https://www.example.com/", {"status": 302, "location": "https://www.example.com/"}),
+        ("redirect prefix https://www.example.com code 301", {"status": 301, "prefix": "https://www.example.com"}),
+        ("return status 404", {"status": 404}),
+        (
+            "return status 200 content-type text/plain string 'I am here'",
+            {"status": 200, "content_type": "text/plain", "content": "I am here"},
+        ),
+    ],
+)
+def test_a_frontend_that_answers_every_request_itself_is_a_service(rule, answer):
+    (service,) = variables_of(*ANSWERING, " http-request set-header X-A b", f" http-request {rule}").services
+    assert service["return"] == answer and service["frontend_lines"] == ["http-request set-header X-A b"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [" http-request redirect location https://a.example if { path_beg /a }"],
+        [" http-request redirect location https://a.example%[path]"],
+        [" http-request return status 200 content-type text/plain lf-string %[src]"],
+        [" http-request return status 200 content-type text/plain file /etc/hosts"],
+        [" http-request return status 404 hdr X-A b"],
+        [" http-request deny"],
+        [" http-request return status 404", " use_backend b if { path_beg /b }", "backend b", " server x 192.0.2.1:80"],
+        [" stats enable", " http-request return status 404"],
+    ],
+    ids=range(8),
+)
+def test_another_answer_stays_as_it_stands(lines):
+    found = variables_of(*ANSWERING, *lines)
+    assert found.services == [] and all(line in "\n".join(found.variables["haproxy_extra_lines"]) for line in lines)
+
+
+def test_the_redirect_to_a_service_with_tls_is_one_of_its_own(files):
+    found = haproxy.convert(given("answers", files))
+    assert found.services[0]["tls"]["redirect"] == 80
+    assert "frontend to_https is called shops-redirect in logs and metrics." in found.notes
+    assert not [each for each in found.raw if "to_https" in each]
+
+
+FRONT = ("frontend web", " bind :80")
+BACKS = ("backend other", " server o 192.0.2.33:8080 check", "backend main", " server m 192.0.2.34:80 check")
+ROUTED = (LISTEN[0], " mode http", *LISTEN[1:4], *FRONT)
+
+
+@pytest.mark.parametrize(
+    "lines, asked",
+    [
+        ([" use_backend other if { path_beg /api /v2 }"], {"paths": ["/api", "/v2"]}),
+        ([" acl a path_beg /api", " acl a path -m beg /v2", " use_backend other if a"], {"paths": ["/api", "/v2"]}),
+        ([" use_backend other if { hdr(host) -i a.example b.example }"], {"hosts": ["a.example", "b.example"]}),
+        ([" use_backend other if { hdr_end(host) -i .example }"], {"hosts": ["*.example"]}),
+        (
+            [" acl a req.hdr(host),field(1,:) -i a.example", " use_backend other if a { path_beg /x }"],
+            {"hosts": ["a.example"], "paths": ["/x"]},
+        ),
+    ],
+)
+def test_a_backend_by_hosts_or_paths_is_a_route(lines, asked):
+    (service,) = variables_of(*ROUTED, *lines, " default_backend main", *BACKS).services
+    (route,) = service["routes"]
+    assert {key: route[key] for key in ("hosts", "paths") if key in route} == asked
+    assert (route["name"], route["servers"]) == ("other", [{"name": "o", "address": "192.0.2.33", "port": 8080}])
+    assert "frontend_lines" not in service
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [" use_backend other unless { path_beg /api }"],
+        [" use_backend other if !{ path_beg /api }"],
+        [" use_backend other if { path_beg -i /api }"],
+        [" use_backend other if { path_reg /api }"],
+        [" use_backend other if { path_beg /api } or { path_beg /v2 }"],
+        [" use_backend other if { hdr(host) a.example }"],
+        [" use_backend other if { hdr_end(host) -i example }"],
+        [" use_backend other if { path_beg /api }", " use_backend other if { path_beg /v2 }"],
+        [" use_backend other if { path_beg /api }", " use_backend main if { src 192.0.2.0/24 }"],
+        [" acl a path_beg /x", " acl a src 192.0.2.0/24", " use_backend other if a"],
+        [" bind :8080", " use_backend other if { hdr(host) -i a.example }"],
+        [" use_backend %[req.hdr(host)] if { path_beg /api }"],
+        [" use_backend other if undefined"],
+        [" use_backend other"],
+    ],
+    ids=range(14),
+)
+def test_another_condition_stays_a_raw_line_in_its_order(lines):
+    found = variables_of(*ROUTED, *lines, " default_backend main", *BACKS)
+    raw = found.services[0]["frontend_lines"] if found.services else found.variables["haproxy_extra_lines"]
+    assert [line.strip() for line in raw if "use_backend" in line] == [
+        line.strip() for line in lines if "use_backend" in line
+    ]
+    assert not [each for each in found.services if "routes" in each]
+
+
+def test_an_acl_stays_where_another_line_has_its_name():
+    acls = [" acl api path_beg /api", " acl old path_beg /old", " http-request deny if old !api"]
+    found = variables_of(*ROUTED, *acls, " use_backend other if api", " default_backend main", *BACKS)
+    assert found.services[0]["frontend_lines"] == [line.strip() for line in acls]
+    assert found.services[0]["routes"][0]["paths"] == ["/api"]
+
+
+LIMITED = (
+    " stick-table type ip size 100k expire 30s store http_req_rate(10s)",
+    " http-request track-sc1 src",
+    " http-request deny deny_status 429 if { sc1_http_req_rate gt 100 }",
+)
+LIMITING = (*ROUTED, *LIMITED, " default_backend main", *BACKS[2:])
+
+
+def test_the_usual_limit_of_requests_is_a_key_and_what_differs_is_said():
+    found = variables_of(*LIMITING)
+    assert found.services[0]["rate_limit"] == {"requests": 100, "period": "10s", "size": "100k"}
+    assert "frontend_lines" not in found.services[0]
+    assert any("the host itself is not limited" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("deny_status 429 ", ""),
+        (" if { sc1", " if { path_beg /a } { sc1"),
+        ("sc1_http_req_rate gt", "sc0_http_req_rate gt"),
+        ("track-sc1 src", "track-sc1 hdr(X-Real-IP)"),
+        ("http_req_rate(10s)", "http_req_rate(10s),conn_cur"),
+        ("expire 30s", "expire 5s"),
+        (" http-request track", " http-request deny if { path /x }\n http-request track"),
+        (" default_backend", " http-request set-header X-Rate %[sc_http_req_rate(1)]\n default_backend"),
+        (" default_backend", " http-request deny if { src,table_http_req_rate(web) gt 900 }\n default_backend"),
+        ("bind :80", "bind :::80"),
+    ],
+)
+def test_another_limit_stays_raw_lines(old, new):
+    text = "\n".join(LIMITING)
+    assert old in text
+    found = haproxy.convert(text.replace(old, new))
+    assert not [each for each in found.services if "rate_limit" in each]
+    raw = found.services[0]["frontend_lines"] if found.services else found.variables["haproxy_extra_lines"]
+    assert any("stick-table" in line for line in raw)

@@ -11,6 +11,9 @@ import shlex
 MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 HEADS = ("global", "defaults", "frontend", "backend", "listen", "userlist", "resolvers", "peers", "ring")
 CHECKS = re.compile(r"option (\w+-check|httpchk|smtpchk)|http-check|tcp-check")
+OF_ROLE = " peers haproxy_peers"  # which tell each other the same tables
+# A frontend without TLS leads every request there.
+TO_HTTPS = re.compile(r"^(?:http-request )?(redirect scheme https code 301)(?: if !\{ ssl_fc \})?$")
 OF_NAMES = ("resolvers", "init-addr", "resolve-prefer")
 FLAGS = ("check", "backup", "ssl", "check-ssl", "send-proxy", "send-proxy-v2", "disabled", "agent-check")
 
@@ -61,23 +64,52 @@ def _of_front(kind, name, body, bind, sections):
     default = name if kind == "listen" else _last(body, "default_backend", "")
     backs = {n: b for k, n, b in sections if k in ("backend", "listen")}
     port = next(iter(re.findall(r"\d+$", bind[1])), "")
-    routed = [(tuple(words[2:]), _of_back(backs.get(words[1]), port)) for words in taken]
+    acls = {words[1]: " ".join(words[2:]) for words in body if words[0] == "acl"}
+    routed = [(_condition(words[3:], acls), _of_back(backs.get(words[1]), port)) for words in taken]
+    answered = [] if _servers(backs.get(default) or []) else backs.get(default) or []
+    named = {word.lstrip("!") for words in body if words[0] not in ("acl", "use_backend") for word in words}
+    body = [words for words in body if words[0] != "acl" or words[1] in named]
     rules = [
         words
-        for words in body
-        if re.match(r"(http|tcp)-request|acl|capture|maxconn|log-format|unique-id|compression", words[0])
+        for words in [*body, *(each for each in answered if kind == "frontend" and each[0] == "http-request")]
+        if re.match(r"(http|tcp)-request|redirect|acl|capture|maxconn|log-format|unique-id|compression", words[0])
     ]
-    tables = [words for words in body + (backs.get(default) or []) if words[0] == "stick-table"]
+    own = body + (backs.get(default) or [])
+    used = [words[words.index("table") + 1] for words in own if "table" in words[:-1]]
+    tables = [words for words in own + [w for name in used for w in backs.get(name, [])] if words[0] == "stick-table"]
     options = sorted(word for word in bind[2:] if word not in ("v6only", "v4v6") and not word.endswith(".pem"))
     return {
         "mode": mode,
         "options": options,
-        "tables": sorted(set(map(" ".join, tables))),
+        "tables": sorted({_table(words) for words in tables}),
         "default": _of_back(backs.get(default), port) if _servers(backs.get(default) or []) else None,
         "routes": routed,
-        "rules": sorted(map(" ".join, rules)),
+        "rules": sorted(_rule(words) for words in rules),
         "timeout": _time(_last([words[1:] for words in body if words[0] == "timeout"], "client", "")),
     }
+
+
+def _table(words):
+    """Return a table without what only says how long a client is known that is counted no more."""
+    text = " ".join(words).replace("type ipv6", "type ip").replace(OF_ROLE, "")
+    return re.sub(r" expire \w+(?= store http_req_rate)", "", text)
+
+
+def _rule(words):
+    """Return a rule without the number of its counter, and its table where it is exempt from nothing but the host."""
+    text = TO_HTTPS.sub(r"http-request \1", " ".join(words))
+    text = re.sub(r"(track-sc)\d src table \S+-rate unless \{ src 127.0.0.0/8 ::1 \}", r"\1 src", text)
+    return re.sub(
+        r"sc\d_http_req_rate|sc_http_req_rate\(\d\)", "http_req_rate", re.sub(r"track-sc\d src$", "track-sc src", text)
+    )
+
+
+def _condition(words, acls):
+    """Return the parts of a condition in one order, without names; the port in a host is none of it at usual ports."""
+    text = " ".join(f"{{ {acls[word]} }}" if word in acls else word for word in words)
+    text = re.sub(r"(?<!\.)\bhdr\(host\)", "req.hdr(host)", text).replace("req.hdr(host) ", "req.hdr(host),field(1,:) ")
+    text = re.sub(r"path -m beg", "path_beg", text)
+    return sorted(re.findall(r"\{.*?\}", text)) or text
 
 
 def _of_back(body, port):
@@ -86,7 +118,7 @@ def _of_back(body, port):
     last = {}
     for words in body:
         if words[0] in ("cookie", "stick", "persist", "http-reuse") or words[0].startswith("http-response"):
-            last[" ".join(words)] = 1
+            last[" ".join(words[: words.index("table")] if words[0] == "stick" and "table" in words else words)] = 1
     timeouts = {words[1]: _time(words[2]) for words in body if words[0] == "timeout"}
     return {
         "balance": _last(body, "balance", "roundrobin"),
@@ -107,13 +139,15 @@ def _check(body):
     found = [" ".join(words) for words in body if CHECKS.match(" ".join(words))]
     asked = next((words[2:] for words in body if words[:2] == ["option", "httpchk"]), None)
     if asked is None:
-        return found
+        return [line.replace(" post-41", "") for line in found]  # as it is without that
     sent = next((words for words in body if words[:2] == ["http-check", "send"]), None)
     if sent:
         values = dict(zip(sent[2::2], sent[3::2]))
         asked = [values.get("meth"), values.get("uri")] + (
             ["Host", sent[sent.index("Host") + 1]] if "Host" in sent else []
         )
+    elif len(asked) < 2:
+        asked = ["OPTIONS", *(asked or ["/"])]
     asked = [word for word in asked if word != "HTTP/1.0"]
     return [asked, [line for line in found if "expect" in line]]
 
@@ -127,10 +161,12 @@ def _server(words, body, port):
             options[name] = "yes" if name in FLAGS or name.startswith("no-") else given.pop(0)
     if "check" not in options and "agent-check" not in options:
         options = {name: value for name, value in options.items() if name not in ("inter", "fall", "rise")}
+    if "agent-check" in options:
+        options.setdefault("agent-inter", "2s")
     if options.get("resolvers") == "haproxy_resolvers":  # the role resolves names while it runs
         options = {name: value for name, value in options.items() if name not in OF_NAMES}
     for name in options:
-        if name in ("inter", "fastinter", "downinter", "slowstart"):
+        if name in ("inter", "fastinter", "downinter", "slowstart", "agent-inter"):
             options[name] = _time(options[name])
     address = words[2] if re.search(r":\d+$|\]:\d+$", words[2]) else f"{words[2]}:{port}"
     return words[1], address, sorted(options.items())

@@ -292,3 +292,22 @@ def test_with_a_resolver_or_where_nothing_is_to_change_nothing_is_refused():
     about = resolver.Resolver({}, {}, dns_resolver.Names())
     assert resolver.abandoned(None, nodes, [], "ipi") != [] == resolver.abandoned(about, nodes, [], "ipi")
     assert resolver.abandoned(None, [{**one, "stays": True} for one in nodes], [], "ipi") == []
+
+
+def test_a_resolver_that_does_not_listen_where_its_host_asks_is_refused_before_the_run():
+    """The role would refuse it once members change, and the forecast would have said nothing."""
+    members = pair(**DNS)
+    for member in members:
+        member["resolver_listen"] = ["192.0.2.99"]
+    assert [fault.partition(": ")[::2] for fault in _pair.plan(members).faults] == [
+        ("lb1", "resolver_address is 192.0.2.1, which resolver_listen lacks: add it there."),
+        ("lb2", "resolver_address is 192.0.2.2, which resolver_listen lacks: add it there."),
+    ]
+    for at, member in enumerate(members, 1):
+        member["resolver_listen"] = ["192.0.2.99", f"192.0.2.{at}"]
+    assert _pair.plan(members).faults == []
+
+
+def test_where_a_resolver_listens_is_no_matter_of_a_layout_without_one():
+    members = [{**each, "resolver_listen": ["192.0.2.99"]} for each in pair()]
+    assert _pair.plan(members).faults == []

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components
+from support import paths
 from support.variable_tables import options
 
 ROLES = list(components.COMPONENTS)
@@ -21,7 +23,8 @@ WRONG = {
     "raw": [5, "a\nb", [], {"a": 1}],
     "str": [5, "a\nb", [], {"a": 1}],
 }
-NAMES = [name for role in ROLES for name in options(role)]
+ROLE_OF = {name: role for role in ROLES for name in options(role)}
+NAMES = list(ROLE_OF)
 ROWS = [
     pytest.param(name, value, id=f"{name}: {value!r}")
     for role in ROLES
@@ -44,7 +47,7 @@ def test_a_wrong_value_is_refused_with_the_variables_name(name, value):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_refused_beside_the_lists_that_a_layout_computes_too(name):
-    role = name.partition("_")[0]
+    role = ROLE_OF[name]
     value = WRONG[options(role)[name]["type"]][0]
     computed = {f"{role}_{key}": [] for key in components.COMPONENTS[role].computed}
     found = components.faults({**computed, name: value})
@@ -70,7 +73,7 @@ SAMPLES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_ansible_has_nothing_left_to_refuse(name):
     """So that its own words are never read: they are those of the argument specs."""
-    spec = {name: options(name.partition("_")[0])[name]}
+    spec = {name: options(ROLE_OF[name])[name]}
     accepted = [value for value in SAMPLES if not components.faults({name: value})]
     refused = [value for value in accepted if ArgumentSpecValidator(spec).validate({name: value}).error_messages]
     assert refused == []
@@ -97,6 +100,31 @@ def test_a_role_that_is_used_alone_has_all_its_variables_judged_together():
     assert components.faults({"haproxy_services": [SERVICE], "haproxy_monitors": [monitor]}) == [
         "haproxy_monitors[0] (ready).at_least has 'other', and there is no such service: known are web."
     ]
+
+
+DIRECT = {"name": "api", "bind": "192.0.2.100", "port": 6443, "servers": ["192.0.2.1", "192.0.2.2"]}
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({"resolver_listen": ["192.0.2.1"], "resolver_address": "192.0.2.9"}, "resolver_address is 192.0.2.9, which "),
+        ({"direct_server_services": [{**DIRECT, "servers": ["192.0.2.1"]}]}, "direct_server_services[0] (api).servers"),
+        ({"direct_server_services": [{**DIRECT, "bind": "*"}]}, "direct_server_services[0] (api).bind is '*': "),
+        ({"direct_server_services": [DIRECT, DIRECT]}, "direct_server_services has the name 'api' twice"),
+    ],
+)
+def test_the_resolver_and_direct_servers_are_judged_before_a_host_is_read(given, sentence):
+    assert components.faults({"direct_server_services": [DIRECT]}) == []
+    assert components.faults(given)[0].startswith(sentence)
+
+
+def test_every_role_with_variables_of_a_user_has_them_judged():
+    """By whatever runs it: a layout, a playbook of ours, or one of the user's own."""
+    described = {file.parts[-3] for file in paths.ROLES.glob("*/meta/argument_specs.yml")} - {"layout"}
+    assert described - {"pair", "ipi"} == {*ROLES}
+    of_roles = {role: yaml.safe_load((paths.ROLES / role / "meta" / "main.yml").read_text()) for role in described}
+    assert all(each["dependencies"] == [{"role": "onprem.lb.variables"}] for each in of_roles.values())
 
 
 def test_what_refers_to_a_layouts_services_and_instances_is_judged_by_itself():

@@ -61,6 +61,10 @@ def faults(*services):
         ({**TLS, "ca": "/a", "crl": {}}, "tls.crl is a mapping: an absolute path is required."),
         ({**TLS, "strict_sni": "maybe"}, "tls.strict_sni is 'maybe': true or false is required."),
         ({**TLS, "alpn": ["h2 x"]}, "a protocol such as h2 or http/1.1 is required."),
+        (
+            {**TLS, "alpn": ["h3"]},
+            "tls.alpn has 'h3', which HAProxy does not speak in mode http: name some of h2,",
+        ),
         ({**TLS, "redirect": 0}, "tls.redirect is 0: a port from 1 to 65535 is required."),
         ({**TLS, "cert": "/x"}, "haproxy_services[0] (web).tls has the unknown key 'cert'"),
     ],
@@ -68,6 +72,10 @@ def faults(*services):
 def test_tls_that_haproxy_could_not_have_is_refused(tls, sentence):
     found = faults({**WEB, "tls": tls})
     assert any(sentence in fault for fault in found), found
+
+
+def test_a_protocol_of_the_servers_own_is_for_mode_tcp():
+    assert faults({**WEB, "mode": "tcp", "tls": {**TLS, "alpn": ["imap"]}}) == []
 
 
 def test_the_key_may_be_in_the_certificates_file_or_beside_it():

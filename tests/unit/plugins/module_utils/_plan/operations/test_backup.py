@@ -15,7 +15,7 @@ MADE, FILE = "20260131T120000Z", "backups/20260131T120000Z.json"
 DATA = {"files": [{"path": "/etc/haproxy/haproxy.cfg"}]}
 
 
-def member(name, members=("lb1", "lb2"), **state):
+def member(name, members=("lb1", "lb2"), locks=(), **state):
     state = state or {"saved": DATA, "engine": "native"}
     return {
         "name": name,
@@ -24,6 +24,7 @@ def member(name, members=("lb1", "lb2"), **state):
         "engine": "auto",
         "seen": {},
         "state": state,
+        "locks": [*locks],
     }
 
 
@@ -39,12 +40,20 @@ def test_what_is_made_can_be_read():
     assert (found.faults, found.backup, found.members) == ([], MADE, {"lb1": DATA, "lb2": DATA})
 
 
+HIDDEN = {"unreachable": True, "msg": "<error censored due to no log>"}
+SILENT = {"item": "lb2", "answered": False, "msg": "lb2 cannot be reached as root: No route to host."}
+OF_OTHER = {**SILENT, "item": "lb3", "msg": "lb3 cannot be reached as root: Down."}
+LOCKED = {"item": "lb2", "answered": True, "msg": "lb2 is locked by a run."}
+
+
 @pytest.mark.parametrize(
     "lacking, sentence",
     [
         ([], "lb2 is outside --limit"),
         ([member("lb2", msg="No route to host.\n")], "lb2 cannot be read: No route to host"),
         ([member("lb2", saved=DATA, engine="")], "lb2 has nothing of this collection"),
+        ([member("lb2", locks=[OF_OTHER, SILENT], **HIDDEN)], "lb2 cannot be reached as root: No route to host"),
+        ([member("lb2", locks=[LOCKED], msg="No space left.")], "lb2 cannot be read: No space left"),
     ],
 )
 def test_what_it_lacks_is_said(lacking, sentence):

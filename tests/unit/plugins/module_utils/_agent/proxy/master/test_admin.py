@@ -21,6 +21,9 @@ def health():
     return HealthCase(service()).health
 
 
+REPORT = {"version": "1.0.0", "config_fault": None, "limits": [], "services": []}
+
+
 class Late:
     """How many workers do not execute an order in time."""
 
@@ -39,7 +42,7 @@ def late():
 def ask(tmp_path, health, late):
     """Visit the socket."""
     loop, path = Loop(), str(tmp_path / "proxy.sock")
-    report = status_socket.document({"services": []})
+    report = status_socket.document(REPORT)
     answer = admin.answers(lambda: report, lambda request: admin.execute(health, request), late.executed)
     server = status_socket.UnixSocketServer(loop, path, answer)
     yield lambda visit, *arguments, **named: while_running(loop, lambda: visit(path, *arguments, **named))
@@ -48,7 +51,7 @@ def ask(tmp_path, health, late):
 
 
 def test_an_empty_request_returns_the_report(ask):
-    assert ask(status_socket.fetch) == {"services": []}
+    assert ask(status_socket.fetch) == REPORT
 
 
 @pytest.mark.parametrize("order, state", [("drain", "drain"), ("maint", "maint"), ("ready", "up")])
