@@ -226,7 +226,8 @@ def _backend_of(section: Section, work: Work) -> Section:
 
 def _earlier(section: Section, work: Work) -> Optional[Section]:
     """Return the backend of a frontend that is already one of a service; None if it is not."""
-    back = _backend_of(section, work) if section.kind == "frontend" else None
+    has_one = section.kind == "frontend" and section.values("default_backend")
+    back = _backend_of(section, work) if has_one else None
     return back if back in work.expressed else None
 
 
