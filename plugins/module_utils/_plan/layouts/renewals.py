@@ -50,16 +50,17 @@ def script(files: Iterable[str], config: str, record: str) -> str:
     steps = [
         f"now() {{ find -L {words} -maxdepth 1 -type f -exec sha256sum {{}} + 2>/dev/null | sort; }}",
         f'gone() {{ {loaded} | while read -r file; do test -e "$file" || echo gone; done; }}',
-        f'differs() {{ {{ echo "$seen" | grep -vxF -f {record}; test $? -lt 2 || echo unknown; gone; }} 2>/dev/null; }}',
+        f'renewed() {{ echo "$seen" | grep -vxF -f {record} 2>/dev/null; test $? -lt 2 || echo unknown; }}',
         'say() { test "$said" != "$1$seen" && said="$1$seen" && echo "$1"; }',
         "tried=none",
         f'while sleep {EVERY}; do before="$seen"; seen=$(now)',
         'test "$seen" = "$before" || continue',
         f"systemctl --quiet is-active {BALANCER} || continue",
-        'test -n "$(differs)" || { said=; tried=none; continue; }',
+        'test -n "$(renewed; gone 2>/dev/null)" || { said=; tried=none; continue; }',
         f"head -n 1 {record} 2>&1 | sha256sum --status --check 2>/dev/null || {{ {_said(4, _CHANGED)}; continue; }}",
         f'test "$seen" != "$tried" || {{ {_said(3, _NOT_LOADED)}; continue; }}',
-        f'verdict=$(haproxy -c -f {shlex.quote(config)} 2>&1) || {{ {_said(3, _REFUSED)} && echo "$verdict"; continue; }}',
+        f"verdict=$(haproxy -c -f {shlex.quote(config)} 2>&1) || "
+        f'{{ {_said(3, _REFUSED)} && echo "$verdict"; continue; }}',
         f'tried="$seen"; systemctl reload {BALANCER} && {_said(5, _RELOADED)}',
         "done",
     ]
