@@ -45,11 +45,14 @@ def script(files: Iterable[str], config: str, record: str) -> str:
 
     What is wrong is said once, until the files change again. A reload that had no effect is not repeated.
     """
-    words = " ".join(word for path in map(shlex.quote, files) for word in (path, f"{path}.*"))
+    quoted = [shlex.quote(path.rstrip("/")) for path in files]
+    words = " ".join(f"{path} {path}.*" for path in quoted)
+    own = "|".join(f"{path}|{path}.*|{path}/*" for path in quoted)
+    left = 'case "$file" in %s) test -e "$file" || echo gone;; esac'
     loaded = f"sed -n '3,$s/^[0-9a-f]*  //p' {record}"
     steps = [
         f"now() {{ find -L {words} -maxdepth 1 -type f -exec sha256sum {{}} + 2>/dev/null | sort; }}",
-        f'gone() {{ {loaded} | while read -r file; do test -e "$file" || echo gone; done; }}',
+        f"gone() {{ {loaded} | while read -r file; do {left % own}; done; }}",
         f'renewed() {{ echo "$seen" | grep -vxF -f {record} 2>/dev/null; test $? -lt 2 || echo unknown; }}',
         'say() { test "$said" != "$1$seen" && said="$1$seen" && echo "$1"; }',
         "tried=none",

@@ -143,6 +143,13 @@ def test_one_that_comes_to_a_folder_or_leaves_it_is_a_change(tmp_path, monkeypat
     assert host.changes() == (RELOADED, 1)
 
 
+def test_a_run_that_deletes_what_it_has_written_itself_is_nothing_to_speak_of(host, tmp_path):
+    """Its reload follows a moment after the files."""
+    host.record.write_text(f"{host.record.read_text()}{'0' * 64}  {tmp_path}/shop-0123456789abcdef.pem\n")
+    host.config.write_text(f"{host.config.read_text()}# written by a run\n")
+    assert host.changes() == ("", 0)
+
+
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_a_link_that_leads_to_another_file_is_a_change(tmp_path, monkeypatch, kind):
     for number in ("1", "2"):
