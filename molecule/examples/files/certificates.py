@@ -6,8 +6,11 @@ from pathlib import Path
 from support.certificates import Authority, certificate
 
 FOLDER = Path(sys.argv[1])
-(FOLDER / "customers").mkdir(parents=True)
+for folder in ("customers", "contents"):
+    (FOLDER / folder).mkdir(parents=True)
 certificate(FOLDER, "www.example.com")
+for name in ("shop.example.net", "shop.example.org"):
+    certificate(FOLDER / "contents", name)
 for name in ("one.example.net", "two.example.net"):
     certificate(FOLDER / "customers", name)
 authority = Authority(FOLDER)

@@ -13,7 +13,7 @@ from . import pods
 from .engines import ANYCAST, CONFIGS, DIRECT, FOLLOW, FRR, HAPROXY, HOOK, KEEPALIVED, NATIVE, ROUTERS, UNITS, Daemon
 
 WATCH, CORRECTION = "onprem-lb-down-file.path", "onprem-lb-down-file.service"
-RENEWAL, RENEWED = "onprem-lb-certificates.path", "onprem-lb-certificates.service"
+RENEWAL = "onprem-lb-certificates.service"
 SHUTDOWN, ANSWERS, METRICS = "onprem-lb-shutdown.service", "onprem-lb-answers.service", "onprem-lb-metrics.service"
 RESOLVER, KEEPER = "onprem-lb-resolver.service", "onprem-lb-resolver-keeper.service"
 GUARD = "onprem-lb-machine-config.service"

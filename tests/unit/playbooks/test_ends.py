@@ -27,7 +27,7 @@ EVERY_UNIT = [
     "onprem-lb-follow.service",
     *("onprem-lb-direct.service", "onprem-lb-direct-server.service", "onprem-lb-metrics.service"),
     GATE,
-    "onprem-lb-certificates.path",
+    "onprem-lb-certificates.service",
 ]
 PACKAGES = {"haproxy": "haproxy", "keepalived": "keepalived", "dnsmasq-base": "dnsmasq-base"}
 NAMES = {

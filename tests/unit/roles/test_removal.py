@@ -42,7 +42,7 @@ def test_an_undefined_variable_does_not_stop_a_removal(layout, variable):
         "quiet.service",
         "shutdown.service",
         "answers.service",
-        "certificates.path",
+        "certificates.service",
         "down-file.path",
     )
     names = [f"onprem-lb-{name}" for name in own]

@@ -126,7 +126,7 @@ def on_disk(path: str) -> Tuple[Optional[str], Optional[int], Optional[int], Opt
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             status = os.fstat(file.fileno())
             return file.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None, None, None, None
 
 
@@ -250,6 +250,7 @@ def _write_candidate(change: Change, beside: bool) -> str:
 
     There only its owner may read it, whatever its mode is to be.
     """
+    _refuse_without_folder(change.path)
     folder = os.path.dirname(change.path) if beside else tempfile.gettempdir()
     if beside:
         os.makedirs(folder, mode=0o755, exist_ok=True)
@@ -263,6 +264,15 @@ def _write_candidate(change: Change, beside: bool) -> str:
                 raise Refused(f"{change.path} is to belong to {change.owner}:{change.group}, which this host lacks.")
             os.fchown(candidate.file.fileno(), owner, group)
     return candidate.path
+
+
+def _refuse_without_folder(path: str) -> None:
+    """Refuse a file in whose path something is that is no folder, and leads to none."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise Refused(f"{folder} is no folder, and {path} is to be in it: rename it. Nothing was changed.")
 
 
 def is_left(path: str) -> bool:

@@ -113,7 +113,7 @@ def _own_files(definition: Mapping[str, Any]) -> List[str]:
 
 def _of_layout(down_file: str, record: str) -> List[Dict[str, str]]:
     """Return the layout's own files that a run compares."""
-    units = [paths.CORRECTION, paths.WATCH, paths.RENEWED, paths.RENEWAL, paths.SHUTDOWN, paths.ANSWERS]
+    units = [paths.CORRECTION, paths.WATCH, paths.RENEWAL, paths.SHUTDOWN, paths.ANSWERS]
     own = [{"path": paths.of_unit(name), "unit": name} for name in units]
     return [*own, {"path": down_file or NO_DOWN_FILE}, {"path": record}, {"path": paths.GATE_CONFIG}]
 

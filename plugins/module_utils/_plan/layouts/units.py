@@ -274,8 +274,7 @@ def _renewal(about: About) -> Unit:
     wants = is_native and boolean(about.settings.get("reload_certificates"))[0]
     files = renewals.watched(json.loads(about.plan["balancer"]["services"])) if wants else []
     command = renewals.command(files, about.configs[engines.HAPROXY]) if files else ""
-    reload = _file(about, paths.RENEWED, bool(files), command=command)
-    return _row(about, _file(about, paths.RENEWAL, bool(files), paths=renewals.paths(files)), reload)
+    return _row(about, _file(about, paths.RENEWAL, bool(files), command=command))
 
 
 def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = (), named: str = "") -> Work:
@@ -343,7 +342,7 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     names = (paths.WATCH, paths.SHUTDOWN, paths.ANSWERS, paths.METRICS, paths.QUIET, paths.RENEWAL)
     others = [Unit(name, False, True, [_gone(name)]) for name in names]
     records = [paths.members_record(prefix), held_back.PATHS[held_back.SWITCHOVER], paths.PACKAGES]
-    gone = [paths.of_unit(paths.CORRECTION), paths.of_unit(paths.RENEWED), *records, paths.GATE_CONFIG]
+    gone = [paths.of_unit(paths.CORRECTION), *records, paths.GATE_CONFIG]
     leaves = [
         paths.library("metrics"),
         paths.library(engines.ANYCAST),

@@ -150,3 +150,37 @@ def test_a_return_writes_a_certificate_before_the_configuration_that_names_it():
     then = native()._replace(files=[*native().files, snapshot.File(path, 0o600, 0, 0, content=b"x")])
     now = native()._replace(files=[])
     assert changes.of_files(now, then).paths[0] == path
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("what", ["a file", "a link to nothing", "a file in its path"])
+def test_what_is_in_the_place_of_a_folder_is_named_and_stays(config, folder, monkeypatch, what, check):
+    place = folder
+    if what == "a file in its path":
+        monkeypatch.setattr(files.paths, "CERTIFICATES", str(folder / "deeper"))
+        folder = folder / "deeper"
+    place.symlink_to("nowhere") if what == "a link to nothing" else place.write_text("of somebody")
+    said = refusal(config_files, wanted(config, folder, WEB), programs=Installed(), check=check)
+    assert said == f"{place} is no folder, and {named(folder, WEB)} is to be in it: rename it. Nothing was changed."
+    assert not config.exists() and os.path.lexists(place) and not place.is_dir()
+
+
+def test_a_link_to_a_folder_of_somebody_is_used_and_stays(config, folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "elsewhere" / "of somebody").touch()
+    folder.symlink_to("elsewhere")
+    run(config_files, wanted(config, folder, WEB), Installed())
+    assert named(folder, WEB).read_text() == WEB
+    run(config_files, wanted(config, folder), Installed())
+    assert folder.is_symlink() and os.listdir(folder) == ["of somebody"]
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o000])
+def test_a_key_is_its_owners_alone_whatever_the_umask(config, folder, mask):
+    before = os.umask(mask)
+    try:
+        run(config_files, wanted(config, folder, WEB), Installed())
+    finally:
+        os.umask(before)
+    assert named(folder, WEB).stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o022 == 0
