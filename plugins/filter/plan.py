@@ -64,8 +64,8 @@ BEHIND = (
     "strategy: remove serial, and set strategy: linear."
 )
 FAILED = (
-    "{names} failed earlier in this run, so {host} cannot be planned together with it: mend what failed there, or leave "
-    "it out with --limit '{others}'."
+    "{names} failed earlier in this run, so {host} cannot be planned together with it: mend what failed there, or "
+    "leave it out with --limit '{others}'."
 )
 DISPLAY = Display()
 
