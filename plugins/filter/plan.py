@@ -70,6 +70,10 @@ BEHIND = (
     "{names} cannot be planned together with {host}, because the play takes its hosts in batches or with a free "
     "strategy: remove serial, and set strategy: linear."
 )
+FAILED = (
+    "{names} failed earlier in this run, so {host} cannot be planned together with it: mend what failed there, or "
+    "leave it out with --limit '{others}'."
+)
 DISPLAY = Display()
 
 
@@ -284,11 +288,16 @@ def layout_left_out(given, hosts):
     return [[each["inventory_hostname"], *(each.get(name, value) for name, value in unset.items())] for each in given]
 
 
-def members_behind(given, host):
-    """Return why members cannot be planned: a play that takes its hosts in batches has not recorded all of them.
+def members_behind(given, host, failed=()):
+    """Return why members cannot be planned: one has failed, or a play in batches has not recorded all of them.
 
     :param given: the variables of each
+    :param failed: the play's hosts that have failed, of which an earlier play may have recorded what is no more so
     """
+    names = [each["inventory_hostname"] for each in given]
+    gone = [name for name in names if name in failed]
+    if gone:
+        return [FAILED.format(names=", ".join(gone), host=host, others=":".join(f"!{name}" for name in gone))]
     behind = [each["inventory_hostname"] for each in given if "__layout_member" not in each]
     return [BEHIND.format(names=", ".join(behind), host=host)] if behind else []
 

@@ -39,11 +39,19 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("before", ["", "x", "xx"])
-def test_a_mark_is_found_as_it_is_typed_and_in_base64(folder, tmp_path, before):
-    (folder / "typed").write_text(PASSWORD)
-    (folder / "encoded").write_bytes(base64.b64encode(f"{before}{WORD}Pw".encode()))
-    places = [line.partition(":")[0] for line in search(folder, tmp_path)["wrong"]]
-    assert places == [f"{folder}/encoded", f"{folder}/typed"]
+def test_a_mark_is_found_as_it_is_typed_and_in_base64_and_named_in_both(folder, tmp_path, before):
+    """A saved state has its files in base64, and may be the only place of what a run has replaced."""
+    text = f"{before}{WORD}Pw, {WORD}Key\nand so on".encode()
+    (folder / "typed").write_bytes(text)
+    (folder / "encoded").write_text(json.dumps({"content": base64.b64encode(text).decode()}))
+    named = [f"{folder}/{name}: {WORD}{mark}" for name in ("encoded", "typed") for mark in ("Key", "Pw")]
+    assert search(folder, tmp_path)["wrong"] == named
+
+
+def test_a_word_in_base64_that_ends_behind_it_is_found_too(folder, tmp_path):
+    (folder / "cut").write_bytes(base64.b64encode(WORD.encode()))
+    (line,) = search(folder, tmp_path)["wrong"]
+    assert line == f"{folder}/cut: {base64.b64encode(WORD.encode()).decode()}"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import stat
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/root", "/home")
 KERNEL = ("/proc", "/sys", "/dev/", "/var/log/journal", "/run/log/journal")
@@ -57,17 +58,42 @@ def content(path):
         return b""
 
 
+class Sought(NamedTuple):
+    """A word, and what finds its marks: typed, or in base64 to its end, which is a group for each place in a triple."""
+
+    word: bytes
+    marks: re.Pattern
+
+
 def pattern(word):
     """Return what finds the marks of a word as they are typed and, whatever stands around them, in base64."""
     typed = word.encode()
-    encoded = [
-        base64.b64encode(b" " * lead + typed)[-(-lead * 8 // 6) : (lead + len(typed)) * 8 // 6] for lead in range(3)
-    ]
-    return re.compile(b"|".join([typed + rb"[A-Z]\w*", *encoded]))
+    encoded = [base64.b64encode(b" " * lead + typed)[unsure(lead) : (lead + len(typed)) * 8 // 6] for lead in range(3)]
+    in_base64 = [b"(" + re.escape(each) + rb"[A-Za-z0-9+/]*)" for each in encoded]
+    return Sought(typed, re.compile(b"|".join([typed + rb"[A-Z]\w*", *in_base64])))
+
+
+def unsure(lead):
+    """Return how many characters of base64 depend on what stands before a word, of which they have so many bytes."""
+    return -(-lead * 8 // 6)
 
 
 def marks(sought, text):
-    return {found.decode() for found in sought.findall(text)}
+    """Return the marks in a text. What is in base64 is named as well, unless the base64 ends with the word."""
+    found = set()
+    for each in sought.marks.finditer(text):
+        inner = marks(sought, decoded(sought.word, each[0], each.lastindex - 1)) if each.lastindex else set()
+        found |= inner or {each[0].decode()}
+    return found
+
+
+def decoded(word, encoded, lead):
+    """Return a word, and what comes after it in base64.
+
+    :param lead: how many bytes stand before the word in its triple
+    """
+    whole = b"A" * unsure(lead) + encoded
+    return word + base64.b64decode(whole + b"A" * (-len(whole) % 4))[lead + len(word) :]
 
 
 def is_private(gid):

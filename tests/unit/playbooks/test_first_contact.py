@@ -49,6 +49,22 @@ def test_a_play_of_the_users_that_does_not_keep_the_members_together_is_refused(
     assert code != 0 and sentence in said and "HostVars" not in said
 
 
+@pytest.mark.parametrize("recorded", [{}, {"members": ["lb1", "lb2"]}], ids=["first", "again"])
+def test_a_member_that_has_failed_earlier_in_the_run_is_named_as_that(tmp_path, recorded):
+    """What an earlier play of the same run has recorded of it is no more what it has."""
+    tasks = [
+        {"ansible.builtin.set_fact": {"__layout_member": recorded}, "when": bool(recorded)},
+        {"ansible.builtin.fail": {"msg": "on purpose"}, "when": "inventory_hostname == 'lb2'"},
+    ]
+    first = {"hosts": "pair", "gather_facts": False, "become": False, "tasks": tasks}
+    playbook = tmp_path / "own.yml"
+    playbook.write_text(json.dumps([first, {"import_playbook": "onprem.lb.site"}]))
+    inventory = "[pair]\nlb[1:2] ansible_connection=local\n\n[pair:vars]" + PAIR.partition("[pair:vars]")[2]
+    code, said = play(tmp_path, inventory, str(playbook), "--check")
+    sentence = "lb2 failed earlier in this run, so lb1 cannot be planned together with it: mend what failed there"
+    assert code != 0 and sentence in said and "remove serial" not in said
+
+
 def test_a_play_of_more_hosts_than_the_members_is_told_that_the_group_may_be_right(tmp_path):
     playbook = tmp_path / "own.yml"
     playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["onprem.lb.pair"]}]))

@@ -82,6 +82,13 @@ def test_members_that_are_not_recorded_yet_are_in_another_batch():
     assert members_behind([{**here, "__layout_member": {}}], "lb1") == []
 
 
+def test_members_that_have_failed_are_named_though_an_earlier_play_has_recorded_them():
+    given = [{"inventory_hostname": name, "__layout_member": {}} for name in ("m1", "m2", "m3", "worker1")]
+    (sentence,) = members_behind(given, "worker1", failed=["m1", "m2", "client"])
+    assert sentence.startswith("m1, m2 failed earlier") and sentence.endswith("--limit '!m1:!m2'.")
+    assert members_behind(given, "worker1", failed=["client"]) == []
+
+
 def test_the_configuration_files_are_those_of_the_user_or_the_usual_ones():
     assert layout_paths()["configs"]["haproxy"] == "/etc/haproxy/haproxy.cfg"
     assert layout_paths("/a.cfg", "/b.conf")["configs"] == {"haproxy": "/a.cfg", "keepalived": "/b.conf"}
