@@ -4,7 +4,8 @@
 
 Ansible loads this as a callback. A playbook with ONE_DRILL in its environment holds the lock of `drill_lock` alone
 until it ends, however it ends. The collection's own playbooks share it from begin to end, so that none of them is held
-up on its way. Every other playbook, which runs those, waits before each of its tasks. The scenarios' tests do the same.
+up on its way, and so does a playbook that imports them, while it plays them. Every other play, which runs those, waits
+before each of its tasks. The scenarios' tests do the same.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class CallbackModule(CallbackBase):
     def __init__(self):
         super().__init__()
         self._lock = None
+        self._is_run = False  # the whole playbook has the lock
 
     def v2_playbook_on_start(self, playbook):
         path = Path(playbook._file_name)
@@ -45,6 +47,17 @@ class CallbackModule(CallbackBase):
             self._lock = drill_lock.take(drill_lock.ALONE)
         elif path.parent.name == OWN_PLAYBOOKS or path.name == CONVERGE:
             self._lock = drill_lock.take(drill_lock.SHARED)
+        self._is_run = self._lock is not None
+
+    def v2_playbook_on_play_start(self, play):
+        if self._is_run:
+            return
+        is_own = OWN_PLAYBOOKS in Path(play.get_path()).parts  # with :LINE behind it
+        if is_own and self._lock is None:
+            self._lock = drill_lock.take(drill_lock.SHARED)
+        elif self._lock is not None and not is_own:
+            self._lock.close()
+            self._lock = None
 
     def v2_playbook_on_task_start(self, task, is_conditional):
         if self._lock is None:

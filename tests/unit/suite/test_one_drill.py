@@ -93,3 +93,13 @@ def test_a_run_that_begins_while_a_drill_waits_begins_after_it(folder):
         drill = begin(lambda: drill_lock.take(drill_lock.ALONE).close())
         late = begin(playbook, RUN)
     assert ends(drill) and ends(late)
+
+
+def test_neither_is_one_that_another_playbook_imports_from_its_first_play_to_its_last(folder):
+    importing = playbook(SIDE_EFFECT)
+    for path in (RUN, "/collection/playbooks/layouts/ipi.yml"):
+        importing.v2_playbook_on_play_start(SimpleNamespace(name="", get_path=lambda path=path: f"{path}:8"))
+    drill = begin(drill_lock.take, drill_lock.ALONE)
+    assert ends(start(importing.v2_playbook_on_task_start, None, False)) and drill.is_alive()
+    importing.v2_playbook_on_play_start(SimpleNamespace(name="", get_path=lambda: f"{SIDE_EFFECT}:8"))
+    assert ends(drill)

@@ -14,11 +14,24 @@ from support.agent.loops import Time
 
 KEY, OTHER = ("192.0.2.100", 6443, "192.0.2.1"), ("192.0.2.100", 6443, "192.0.2.2")
 ENDS, MAC = Ends("192.0.2.9", 40001, *KEY[:2]), "02:00:00:00:00:01"
-# By what a server does: the traffic class of its answer to a segment with this one; None if there is no answer.
-HANDS_ON = lambda traffic_class: traffic_class | TRAFFIC_CLASS  # noqa: E731
-HAS_LOST_ITS_TABLE = lambda traffic_class: traffic_class  # noqa: E731
-ANSWERS_WITHOUT_A_CLASS = lambda _traffic_class: 0  # noqa: E731
-DROPS = lambda _traffic_class: None  # noqa: E731
+
+
+def hands_on(traffic_class):
+    """Answer with the mark."""
+    return traffic_class | TRAFFIC_CLASS
+
+
+def has_lost_its_table(traffic_class):
+    """Answer with what has arrived, as Linux does."""
+    return traffic_class
+
+
+def answers_without_a_class(_traffic_class):
+    return 0
+
+
+def drops(_traffic_class):
+    """Answer nothing."""
 
 
 class Case(Time):
@@ -52,7 +65,7 @@ def case():
 
 
 def test_two_segments_of_no_connection_are_sent_of_which_one_has_the_mark_of_one_that_is_returned(case):
-    case.round(DROPS)
+    case.round(drops)
     (marked, _mac), (plain, mac) = case.sent
     assert (marked.flags, plain.flags, mac) == (ACK, ACK, MAC) and marked.acknowledged != plain.acknowledged
     assert (marked.traffic_class, plain.traffic_class) == (TRAFFIC_CLASS | 3, 0)
@@ -60,31 +73,31 @@ def test_two_segments_of_no_connection_are_sent_of_which_one_has_the_mark_of_one
 
 @pytest.mark.parametrize(
     "does, given",
-    [(HANDS_ON, True), (HAS_LOST_ITS_TABLE, False), (ANSWERS_WITHOUT_A_CLASS, None), (DROPS, None)],
+    [(hands_on, True), (has_lost_its_table, False), (answers_without_a_class, None), (drops, None)],
 )
 def test_what_a_server_does_is_known_from_its_answers_or_not_at_all(case, does, given):
     assert case.rounds(does)[-1] is given
 
 
 def test_one_lost_packet_is_no_lost_table(case):
-    assert case.rounds(HANDS_ON)[-1] is True
-    assert case.round(HAS_LOST_ITS_TABLE) is True
-    assert case.rounds(HANDS_ON)[-1] is True
+    assert case.rounds(hands_on)[-1] is True
+    assert case.round(has_lost_its_table) is True
+    assert case.rounds(hands_on)[-1] is True
 
 
 def test_a_table_that_is_back_is_known_at_the_next_question(case):
-    assert case.rounds(HAS_LOST_ITS_TABLE)[-1] is False
-    assert case.rounds(HANDS_ON, 2) == [False, True]
+    assert case.rounds(has_lost_its_table)[-1] is False
+    assert case.rounds(hands_on, 2) == [False, True]
 
 
 def test_a_server_that_says_nothing_any_more_is_not_known(case):
-    assert case.rounds(HANDS_ON)[-1] is True
-    assert case.rounds(DROPS, FALL + 2)[-1] is None
+    assert case.rounds(hands_on)[-1] is True
+    assert case.rounds(drops, FALL + 2)[-1] is None
 
 
 def test_nobody_is_asked_more_often_than_every_interval_and_a_change_is_said_once(case):
     assert [case.chances.ask(KEY, ENDS, MAC) for _each in range(3)] == [False] * 3 and len(case.sent) == 2
-    case.round(HANDS_ON)
+    case.round(hands_on)
     case.advance(INTERVAL)
     assert [case.chances.ask(KEY, ENDS, MAC) for _each in range(2)] == [True, False]
 
@@ -97,7 +110,7 @@ def test_an_answer_of_another_vip_or_a_late_one_or_no_reset_counts_for_nothing(c
         for wrong in (ends._replace(source="192.0.2.101"), ends):
             flags = RST if wrong != ends else RST | ACK
             case.chances.take(segments.Segment(wrong, flags, 0, asked.acknowledged, TRAFFIC_CLASS))
-    assert case.rounds(DROPS)[-1] is None
+    assert case.rounds(drops)[-1] is None
     case.chances.keep([OTHER])
     case.chances.take(segments.Segment(ends, RST, 0, case.sent[-1][0].acknowledged, TRAFFIC_CLASS))
     assert case.chances.given(KEY) is None
