@@ -312,6 +312,6 @@ def test_what_a_killed_bgpd_has_announced_is_forgotten(network):
     until(lambda: network.seen() == {host_route(VIP)})
     network.member.kill("bgpd")
     until(lambda: network.seen() == set())
-    assert "proto bgp" not in sh("ip", "-n", network.link.client.namespace, "route", "show")
+    until(lambda: "proto bgp" not in sh("ip", "-n", network.link.client.namespace, "route", "show"))
     network.member.running["bgpd"] = network.member.spawn("bgpd")
     until((network.member.folder / "bgpd.vty").exists)

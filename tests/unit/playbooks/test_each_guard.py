@@ -143,7 +143,7 @@ GUARDS = {
         (masking, "forms", lambda secret: {secret}),
         {"content": f"x {ENCODED}\n", "secrets": ["MarkEncoded it"]},
     ),
-    "what a file had": ((masking, "of_before", lambda before, _after: before), {"before": "setenv KEY MarkBefore\n"}),
+    "what a file had": ((masking, "of_before", lambda before, _after: before), {"before": "option key MarkBefore\n"}),
     "what a program prints": (
         (masking.Masks, "text", unmasked),
         {"printed": "[ALERT] : unknown MarkPrinted\n", "content": "x MarkPrinted\n", "secrets": ["MarkPrinted"]},

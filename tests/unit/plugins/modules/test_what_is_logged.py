@@ -54,6 +54,7 @@ HARMLESS = {
         "user",
         "vip",
         "vips",
+        "vrrp_interface",
         "vrrp_peers",
     ),
     *("setting", "with_auth_pass", "owner", "group"),
@@ -196,13 +197,13 @@ def test_a_secret_is_masked_in_each_form_in_which_it_is_written(tmp_path, logged
 
 def test_the_rest_of_a_file_is_legible_beside_its_secrets(tmp_path):
     path = tmp_path / "haproxy.cfg"
-    old = "backend web\n    mode tcp\n    http-request set-header X-Key Zqold\n    errorfile 503 /etc/e.http\n"
+    old = "backend web\n    mode tcp\n    http-request set-header X-Shop Zqold\n    errorfile 503 /etc/e.http\n"
     path.write_text(old)
-    after = "backend web\n    mode http\n    http-request set-header X-Key Zqnew\n    server a 192.0.2.31:8080\n"
-    given = {"files": [{"path": str(path), "content": after}], "secrets": ["X-Key Zqnew"]}
+    after = "backend web\n    mode http\n    http-request set-header X-Shop Zqnew\n    server a 192.0.2.31:8080\n"
+    given = {"files": [{"path": str(path), "content": after}], "secrets": ["X-Shop Zqnew"]}
     (diff,) = run(config_files, given)["diff"]
-    assert diff["after"] == after.replace("X-Key Zqnew", "********")
-    assert diff["before"] == old.replace("X-Key Zqold", "******** ********")
+    assert diff["after"] == after.replace("X-Shop Zqnew", "********")
+    assert diff["before"] == old.replace("X-Shop Zqold", "******** ********")
 
 
 @pytest.mark.parametrize("password", ["1", "haproxy", "80"])
