@@ -97,8 +97,8 @@ def without_chances(key: Key, server: str) -> str:
 def too_small(mtu: int, interface: str, paths: Mapping[Key, Path]) -> str:
     """Return what is wrong with an interface that takes shorter packets than clients send; '' if nothing is.
 
-    Clients send segments as long as the server takes. Nobody tells them that they are too long for the balancer: what
-    is too long for an interface that receives it is gone.
+    Clients send segments as long as the server and their own link take. Nobody tells them that these are too long for
+    the balancer: what is too long for an interface that receives it is gone.
 
     :param mtu: of the interface; 0 if it is not known
     """
@@ -106,8 +106,8 @@ def too_small(mtu: int, interface: str, paths: Mapping[Key, Path]) -> str:
     if not mtu or mtu >= wanted:
         return ""
     return (
-        f"{interface} has an MTU of {mtu}, and servers take packets of {wanted} bytes, which never arrive here: give "
-        "balancers and servers the same MTU."
+        f"{interface} has an MTU of {mtu}, and servers take packets of {wanted} bytes: uploads of clients that send "
+        "such packets never end. Give balancers and servers the same MTU."
     )
 
 

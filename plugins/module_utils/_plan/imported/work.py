@@ -11,6 +11,7 @@ from ..model import services as services_of
 from .sections import Inexpressible, Line, Section, lineage
 
 BASES = ("ca-base", "crt-base")
+# How a line names a frontend or a backend: the table of one, or the argument of what counts its connections.
 REFERENCE = re.compile(r"(?:\btable\s+|[(,]\s*)([\w.:-]+)(?=[\s,)]|$)")
 
 

@@ -299,7 +299,7 @@ def test_an_interface_with_a_smaller_mtu_than_the_servers_is_named_until_it_has_
     judged.prober.outcomes[B] = ""
     judged.prober.mtu = lambda: 1400
     judged.plane.update()
-    said = "eth0 has an MTU of 1400, and servers take packets of 1500 bytes, which never arrive here: "
+    said = "eth0 has an MTU of 1400, and servers take packets of 1500 bytes: uploads of clients "
     assert judged.faults["mtu"].startswith(said) and judged.owners() == {A, B, C}
     assert report.build(judged.plane, Packets(), True)["mtu_fault"].startswith(said)
     judged.prober.mtu = lambda: 1500
