@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -27,6 +28,9 @@ from support.waiting import LIMIT_S, until
 PORT, PROXY_PORT, CONNECTIONS = 8443, 9445, 100
 BUCKETS = FEWEST if FULL else FEWEST // 4  # for tests that ask nft often: the more buckets, the longer it takes
 TABLE = ("netdev", "onprem_lb_direct")
+# The client's ports: each test's are its own. A server may still have a connection of an earlier test, as its client
+# ended while the server had no bucket, and would take the segments of a new one from the same port.
+FIRST_PORT, PORTS_PER_TEST, TURNS = 10000, 2500, 20
 OWN = {VIP: "192.0.2.{}", VIP6: "2001:db8::{}"}
 
 # Answers each line with its name. Many of them are started, and each has many connections: asyncio would take several
@@ -150,6 +154,7 @@ class Cluster:
         self.link, self.vip, self.client = link, vip, link.client
         self.balancers, self.hosts = list(balancers), list(hosts)
         self._balancers = tuple(balancers)
+        self._first_ports = itertools.cycle(range(FIRST_PORT, FIRST_PORT + TURNS * PORTS_PER_TEST, PORTS_PER_TEST))
         for host in self.hosts:
             host.set_sysctl("ipv4/conf/all/arp_ignore", 1)
             host.set_sysctl("ipv4/conf/all/arp_announce", 2)
@@ -158,6 +163,8 @@ class Cluster:
         """Put everything as a test finds it, whatever an earlier one has changed, started or ended; return itself."""
         self.folder, self.balancers = folder, list(self._balancers)
         self.client.end_programs()
+        first = next(self._first_ports)
+        self.client.set_sysctl("ipv4/ip_local_port_range", f"{first} {first + PORTS_PER_TEST - 1}")
         for node in self.link.members:
             self._tidy(node)
         for host in self.hosts:

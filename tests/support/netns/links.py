@@ -120,7 +120,7 @@ class Node:
         A write to `forwarding` does not sleep until other processes have set up their links: it computes until then.
         """
         with inside(self.namespace):
-            file, wanted = Path("/proc/sys/net", name), str(int(value))
+            file, wanted = Path("/proc/sys/net", name), value if isinstance(value, str) else str(int(value))
             if file.read_text().strip() != wanted:
                 file.write_text(wanted)
 
