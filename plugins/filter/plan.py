@@ -29,6 +29,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.forecast import fo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
     direct,
+    judged,
     outcome,
     outcome_words,
     planner,
@@ -147,7 +148,7 @@ def layout_faults(given, layout, left_out=()):
 def layout_drafts(given, layout, left_out=()):
     """Return of each plan, without a forecast, what the status compares with the members; of faulty ones the faults."""
     members = _read(given)
-    opens = planner.TASKS["firewall"].check
+    opens = judged.TASKS["firewall"].check
     closing = [each["name"] for each in members if opens(each["settings"].get("firewall", True))[0] is False]
     found = several.draw(LAYOUTS[layout], members, planner.draft, left_out)
     return no_drafts(found.faults) or [

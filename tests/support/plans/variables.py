@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.layout import Layout
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Plan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import presets
@@ -16,7 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import preset
 from support.plans import clusters, pairs, pods
 
 Settings = Dict[str, Any]
-LAYOUTS: Dict[str, planner.Layout] = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
+LAYOUTS: Dict[str, Layout] = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SERVERS = {"servers": ["192.0.2.41", "192.0.2.42"]}
 WEB = {"name": "web", "port": 8080, "mode": "http", "check": {"type": "http", "path": "/healthz"}, **SERVERS}
 KUBECONFIG = {"follow_kubeconfig": "/etc/lb.kubeconfig"}

@@ -7,7 +7,7 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config as direct
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import config
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import cluster as ipi_cluster
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import judged
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     agent,
     agent_checks,
@@ -242,20 +242,20 @@ def test_ansible_refuses_no_variable_of_a_layout_in_its_own_words(role):
 
 @pytest.mark.parametrize("role", ["pair", "ipi"])
 def test_what_the_tasks_read_is_validated_with_its_default(role):
-    for key, field in planner.TASKS.items():
+    for key, field in judged.TASKS.items():
         given = defaults(role).get(f"{role}_{key}", field.default)
         assert field.check(given) == (field.default, None), key
 
 
 def test_the_plan_reads_every_variable_of_the_pair():
-    handled_by_tasks = {"hosts", "members", *planner.TASKS} - {"verify"}
+    handled_by_tasks = {"hosts", "members", *judged.TASKS} - {"verify"}
     assert {name[5:] for name in options("pair")} == set(pair.SETTINGS) | handled_by_tasks
     for key, field in pair.SETTINGS.items():
         assert defaults("pair")[f"pair_{key}"] == field.default, key
 
 
 def test_the_plan_reads_every_variable_of_the_cluster():
-    handled_by_tasks = {"hosts", "workers", *planner.TASKS}
+    handled_by_tasks = {"hosts", "workers", *judged.TASKS}
     assert {name[4:] for name in options("ipi")} == set(ipi_cluster.SETTINGS) | handled_by_tasks
     for key, field in ipi_cluster.SETTINGS.items():
         if key != "masters":  # which is a group of the inventory

@@ -16,6 +16,7 @@ from ..bgp import announcing
 from ..forecast.forecast import HANGING, RELOADS, Progress, unseen
 from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
+from ..layouts.layout import Draft, Layout
 from ..members import loops
 from ..members.hosts import Member, priorities
 from ..members.openings import Clients
@@ -238,7 +239,7 @@ class Ipi(NamedTuple):
         }
 
 
-def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Optional[planner.Draft]:
+def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Optional[Draft]:
     """Return the cluster; None where it has too few masters."""
     nodes = [member["name"] for member in members if member["name"] != settings["bootstrap"]]
     masters = [name for name in nodes if name in settings["masters"]]
@@ -257,7 +258,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
     faults += wrong or nft_guard.outside(
         settings["machine_networks"], _machines(members, cluster), "ipi_machine_networks"
     )
-    return planner.Draft(
+    return Draft(
         vips=cluster.vips,
         placements=cluster.placements,
         targets=ipi.targets(),
@@ -338,7 +339,7 @@ def _machines(members: List[Member], cluster: ipi_cluster.Cluster) -> Dict[str, 
     return {address: known[address] for address in used if address in known}
 
 
-LAYOUT = planner.Layout("ipi", ipi_cluster.SETTINGS, ["api_vips", "ingress_vips"], read_ipi, "cluster")
+LAYOUT = Layout("ipi", ipi_cluster.SETTINGS, ["api_vips", "ingress_vips"], read_ipi, "cluster")
 
 
 def plan(members: List[Member], progress: Progress = unseen) -> Plan:

@@ -19,8 +19,9 @@ from ..members.identity import MEMBERS
 from ..model import destinations, links
 from ..model.plan import Plan, Vip
 from . import planner
+from .layout import Layout
 
-Draw = Callable[[planner.Layout, List[Member]], Plan]  # `planner.draft`, or `planner.plan`
+Draw = Callable[[Layout, List[Member]], Plan]  # `planner.draft`, or `planner.plan`
 
 
 class Plans(NamedTuple):
@@ -32,7 +33,7 @@ class Plans(NamedTuple):
     snippets: List[str] = []  # what their clusters must know of them, for a forecast to say
 
 
-def draw(layout: planner.Layout, given: List[Member], one: Draw, left_out: Iterable[Any] = ()) -> Plans:
+def draw(layout: Layout, given: List[Member], one: Draw, left_out: Iterable[Any] = ()) -> Plans:
     """Return the plan of each pair or cluster of the run.
 
     :param left_out: ``[name, members, VIPs, VRID]`` of each host of the inventory's other pairs, as its variables are
@@ -66,9 +67,7 @@ def _refused(faults: Faults) -> Plans:
     return Plans(list(dict.fromkeys(faults)))
 
 
-def _draw_each(
-    layout: planner.Layout, every: List[List[Member]], one: Draw, possible: List[Dict[str, Any]]
-) -> List[Plan]:
+def _draw_each(layout: Layout, every: List[List[Member]], one: Draw, possible: List[Dict[str, Any]]) -> List[Plan]:
     """Return the plans, each with VRIDs apart from those of the others.
 
     :param possible: the VRIDs that pairs outside the run may have
@@ -92,7 +91,7 @@ def split(given: List[Member]) -> List[List[Member]]:
     return [sorted(members, key=lambda each: names.index(each["name"])) for names, members in found.items()]
 
 
-def _disputed(layout: planner.Layout, given: List[Member]) -> Faults:
+def _disputed(layout: Layout, given: List[Member]) -> Faults:
     """Return which hosts two lists of members name."""
     lists = list(dict.fromkeys(tuple(member["members"]) for member in given))
     return [
@@ -104,7 +103,7 @@ def _disputed(layout: planner.Layout, given: List[Member]) -> Faults:
     ]
 
 
-def _possible_vrids(layout: planner.Layout, every: List[List[Member]], left_out: Iterable[Any]) -> List[Dict[str, Any]]:
+def _possible_vrids(layout: Layout, every: List[List[Member]], left_out: Iterable[Any]) -> List[Dict[str, Any]]:
     """Return the VRIDs that the pairs outside the run may have, which no host was asked for.
 
     A pair has what it got when it was set up: alone, or beside the pairs of this run.
@@ -125,7 +124,7 @@ def _unread(name: str, members: Any, vips: Any, vrid: Any) -> Member:
     return {"name": name, "address": name, "members": members, "settings": {"vips": vips, "vrid": vrid}, "host": None}
 
 
-def _vips_of_new(layout: planner.Layout, members: List[Member], elsewhere: List[Dict[str, Any]]) -> List[Vip]:
+def _vips_of_new(layout: Layout, members: List[Member], elsewhere: List[Dict[str, Any]]) -> List[Vip]:
     """Return the VIPs that a pair would get if it was new."""
     return planner.vips(layout, [{**member, "host": None, "elsewhere": elsewhere} for member in members])
 
@@ -171,7 +170,7 @@ def _shared(members: List[Member], plan: Plan, others: List[Member], other: Plan
             yield f"{name} and {another} both have the address {address}: give each a host of its own (ansible_host)."
 
 
-def _sender(layout: planner.Layout, members: List[Member], plan: Plan) -> destinations.Sender:
+def _sender(layout: Layout, members: List[Member], plan: Plan) -> destinations.Sender:
     read = [{**member, "host": member["host"] or {"addresses": []}} for member in members]
     owned = destinations.owners(loops.known_of(plan.vips, read), layout.whole)
     return destinations.Sender(_names(members), plan.sends, owned)

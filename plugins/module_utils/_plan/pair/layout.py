@@ -27,6 +27,7 @@ from ..forecast import servers
 from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW, Progress, unseen
 from ..layouts import checks, direct, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
+from ..layouts.layout import Draft, Layout
 from ..layouts.pasting import PLATFORMS
 from ..members import loops, openings
 from ..members.hosts import Member, find_existing, find_placements, find_senders, priorities
@@ -235,7 +236,7 @@ class Pair(NamedTuple):
         return found
 
 
-def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Optional[planner.Draft]:
+def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -> Optional[Draft]:
     """Return the pair; None where it has too few members."""
     names = [member["name"] for member in members]
     if len(names) < 2:
@@ -263,7 +264,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         senders,
     )
     own_resolver = resolver.of_pair(settings, members, placements, _has_api(settings), faults)
-    return planner.Draft(
+    return Draft(
         vips=vips,
         placements=placements,
         targets=pair.targets(),
@@ -306,7 +307,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
     )
 
 
-LAYOUT = planner.Layout("pair", SETTINGS, ["vips"], read_pair, "pair")
+LAYOUT = Layout("pair", SETTINGS, ["vips"], read_pair, "pair")
 
 
 def plan(members: List[Member], progress: Progress = unseen) -> Plan:

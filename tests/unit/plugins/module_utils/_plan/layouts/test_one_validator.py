@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import cluster as ipi_cluster
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import judged
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import identity
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, haproxy, variables
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
@@ -96,7 +96,7 @@ NULL = {
 }
 
 
-@pytest.mark.parametrize("key", planner.TASKS)
+@pytest.mark.parametrize("key", judged.TASKS)
 def test_a_variable_that_the_tasks_read_is_not_null(key):
     wanted = NULL.get(key, TRUTH)
     assert refusals.of_pair(**{key: None}) == [f"pair_{key} is null: {wanted}"]
