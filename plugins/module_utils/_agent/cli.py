@@ -110,9 +110,9 @@ def _vrrp(options: Any) -> int:
     realtime.schedule()  # a Backup does not wait for a busy host to load the rest; a refusal is logged later
     from .vrrp import config
 
-    settings, faults = config.load(options.config)
-    if settings is None:
-        return _refuse(*faults)
+    found = config.load(options.config)
+    if found.faults:
+        return _refuse(*found.faults)
     missing = _missing_privilege()
     if missing:
         return _refuse(missing)
@@ -120,7 +120,7 @@ def _vrrp(options: Any) -> int:
     from .runtime.sd_notify import Notifier
     from .vrrp import lifecycle
 
-    return lifecycle.main(options.config, settings, Log(), Notifier())
+    return lifecycle.main(options.config, found, Log(), Notifier())
 
 
 def _module(name: str) -> Any:
@@ -134,14 +134,14 @@ def _daemon(options: Any) -> int:
     import os
 
     environ = dict(os.environ)  # for upgrades: the notifier removes what is for this process alone
-    settings, faults = _module(f"{options.command}.config").load(options.config)
-    if settings is None:
-        return _refuse(*faults)
+    found = _module(f"{options.command}.config").load(options.config)
+    if found.faults:
+        return _refuse(*found.faults)
     lifecycle = _module(f"{DAEMONS[options.command]}.lifecycle")
     from .runtime.log import Log
     from .runtime.sd_notify import Notifier
 
-    return int(lifecycle.main(options.config, settings, Log(), Notifier(), environ))
+    return int(lifecycle.main(options.config, found, Log(), Notifier(), environ))
 
 
 def _direct_server(options: Any) -> int:
@@ -149,11 +149,11 @@ def _direct_server(options: Any) -> int:
     from .direct import config
     from .direct.server import command
 
-    settings, faults = config.load(options.config) if options.order == "apply" else (None, [])
-    if faults:
-        return _refuse(*faults)
+    applied = config.load(options.config) if options.order == "apply" else None
+    if applied and applied.faults:
+        return _refuse(*applied.faults)
     try:
-        command.apply(settings) if settings else command.remove()
+        command.apply(applied.settings) if applied else command.remove()
     except command.Refused as refused:
         return _refuse(str(refused))
     except OSError as error:
@@ -164,12 +164,12 @@ def _direct_server(options: Any) -> int:
 def _sidecar(options: Any) -> int:
     from .sidecar import config
 
-    settings, faults = config.load(options.config)
-    if settings is None:
-        return _refuse(*faults)
+    found = config.load(options.config)
+    if found.faults:
+        return _refuse(*found.faults)
     from .sidecar import lifecycle
 
-    return lifecycle.main(settings)
+    return lifecycle.main(found.settings)
 
 
 def _missing_privilege() -> Optional[str]:

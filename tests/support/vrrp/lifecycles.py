@@ -9,6 +9,7 @@ import json
 import os
 import signal
 
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.file import Found
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle, settings
 
@@ -119,7 +120,7 @@ class LifecycleCase:
         one.loop.after(0, go_on)
         one.loop.after(LIMIT, one.loop.stop)
         try:
-            one.run(initial)
+            one.run(Found(self.path.read_text(), initial, []))
         finally:
             one._signals.close()
             one.loop.close()

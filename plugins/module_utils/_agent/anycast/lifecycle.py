@@ -14,7 +14,7 @@ from .. import VERSION
 from ..checks.checks_process import Result
 from ..checks.client import Checks
 from ..checks.outcome import in_words
-from ..config import file, host
+from ..config.file import Found
 from ..net.netlink import Netlink
 from ..runtime import reporting, status_socket
 from ..runtime.log import Log
@@ -35,13 +35,13 @@ class Lifecycle(reporting.Lifecycle):
         self.checks = Checks.start(self.loop, self._take_result, log.warning, daemon="gate")
         self.keeper = Keeper(Dependencies(self.loop, self.kernel, self.checks, log))
 
-    def run(self, settings: Settings) -> None:
+    def run(self, found: Found) -> None:
         """Run until it is stopped. Raises InUse before anything is changed."""
         try:
-            self._open_status_socket(settings.status_socket)
+            self._open_status_socket(found.settings.status_socket)
             self._watch_signals()
-            self.text = file.load(self.path)[0]
-            self.keeper.start(settings)
+            self.text = found.text
+            self.keeper.start(found.settings)
             self._notify_ready()
             self._feed_watchdog()
             self.loop.run()
@@ -85,21 +85,20 @@ class Lifecycle(reporting.Lifecycle):
     def report(self) -> Dict[str, Any]:
         return {**self.describe(), **self.keeper.report()}
 
-    def _load(self) -> List[str]:
-        text, faults = file.load(self.path)
-        settings, faults = (None, faults) if faults else config.parse(text, self.path, host)
-        if settings:
-            faults = self._move_status_socket(settings.status_socket)
-        if settings and not faults:
+    def _read(self) -> Found:
+        return config.load(self.path)
+
+    def _use(self, settings: Settings) -> List[str]:
+        faults = self._move_status_socket(settings.status_socket)
+        if not faults:
             self.keeper.apply(settings)
-            self.text = text
         return faults
 
 
-def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, found: Found, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the daemon; return the exit code."""
     try:
-        Lifecycle(path, log, notifier, environ).run(settings)
+        Lifecycle(path, log, notifier, environ).run(found)
     except status_socket.Refused as refused:
         log.fault("start", str(refused))
         return 1

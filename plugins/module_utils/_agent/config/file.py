@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import Any, Callable, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from . import host as this_host
 from .schema import Faults, place_of, repeated, shown
@@ -100,6 +100,17 @@ def _repeated_keys(value: Any, place: str) -> Iterator[str]:
             yield from _repeated_keys(item, place_of(place, at, item))
 
 
+class Found(NamedTuple):
+    """What a file has: its text, and the settings of that very text, or every reason why they cannot be in force.
+
+    A daemon tells by its text what it has in force. If the file were read again for that, it might have changed.
+    """
+
+    text: str
+    settings: Any
+    faults: Faults
+
+
 class Format(Generic[Parts, Settings]):
     """What reads one of the configurations."""
 
@@ -116,10 +127,11 @@ class Format(Generic[Parts, Settings]):
         """
         self._read, self._host_answers, self._settings = read, host_answers, settings
 
-    def load(self, path: str) -> Tuple[Optional[Settings], Faults]:
-        """Return the settings in a file, or None and every reason why they cannot be in force on this host."""
+    def load(self, path: str) -> Found:
+        """Return what a file has for this host. Never raises."""
         text, faults = load(path)
-        return (None, faults) if faults else self.parse(text, path, this_host)
+        settings, faults = (None, faults) if faults else self.parse(text, path, this_host)
+        return Found(text, settings, faults)
 
     def parse(self, text: str, path: str = WHOLE, host: Any = None) -> Tuple[Optional[Settings], Faults]:
         """Return the settings in a text, or None and every fault in it. Never raises.

@@ -10,7 +10,7 @@ from .. import VERSION
 from ..checks import server
 from ..checks.checks_process import Callbacks, ChecksProcess, Result
 from ..checks.outcome import in_words
-from ..config import file
+from ..config.file import Found
 from ..net.netlink import Netlink
 from ..net.nftables import Changes, Lost, TableName
 from ..proxy.master import admin
@@ -53,9 +53,9 @@ class Lifecycle(lifecycle.Lifecycle):
         self._down_file = DownFile(self.loop, log)
         self._next_count, self._counted_at = Earliest(self.loop, self._count), 0
 
-    def run(self, settings: Settings) -> None:
+    def run(self, found: Found) -> None:
         """Run until SIGTERM. Raises status_socket.Refused, and OSError without the privilege to do so."""
-        self.text = file.load(self.path)[0]
+        self.text, settings = found.text, found.settings
         checks = ChecksProcess(
             self.loop,
             Callbacks(self._take_result, self.log.warning, self._take_run),
@@ -127,12 +127,13 @@ class Lifecycle(lifecycle.Lifecycle):
 
     # -- the configuration
 
-    def _load(self) -> List[str]:
-        settings, faults = config.load(self.path)
-        faults = faults if settings is None else self._unchangeable(settings)
-        if settings is None or faults:
+    def _read(self) -> Found:
+        return config.load(self.path)
+
+    def _use(self, settings: Settings) -> List[str]:
+        faults = self._unchangeable(settings)
+        if faults:
             return faults
-        self.text = file.load(self.path)[0]
         self._nft.program = self._lister.program = settings.nft
         self.plane.apply(settings)
         self._down_file.use(settings.down_file)
@@ -251,10 +252,10 @@ class Lifecycle(lifecycle.Lifecycle):
             then()
 
 
-def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, found: Found, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the direct plane; return the exit code."""
     try:
-        Lifecycle(path, log, notifier, environ).run(settings)
+        Lifecycle(path, log, notifier, environ).run(found)
     except status_socket.Refused as refused:
         log.fault("start", str(refused))
         return 1

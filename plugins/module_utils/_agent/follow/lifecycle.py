@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Set
 
 from .. import VERSION
 from ..config import certificates, file
+from ..config.file import Found
 from ..runtime import lifecycle, status_socket
 from ..runtime.log import Log
 from ..runtime.loop import MILLION, Earliest
@@ -46,9 +47,9 @@ class Lifecycle(lifecycle.Lifecycle):
         self._noted: Set[str] = set()  # what was logged of the list
         self._troubles: Dict[int, Set[str]] = {}  # what was logged of each API server that does not answer
 
-    def run(self, settings: Settings) -> None:
+    def run(self, found: Found) -> None:
         """Run until SIGTERM. Raises status_socket.Refused."""
-        self.text = file.load(self.path)[0]
+        self.text, settings = found.text, found.settings
         self._status = status_socket.StatusServer(self.loop, settings.status_socket, self.report)
         self._watch_signals()
         self._begin(settings)
@@ -71,13 +72,12 @@ class Lifecycle(lifecycle.Lifecycle):
         """End: the service manager starts the version that is installed now. The balancers keep their servers."""
         self.stop()
 
-    def _load(self) -> List[str]:
-        settings, faults = config.load(self.path)
-        if settings is None:
-            return faults
+    def _read(self) -> Found:
+        return config.load(self.path)
+
+    def _use(self, settings: Settings) -> List[str]:
         if self._status and settings.status_socket != self._status.path:
             return [f"status_socket is {settings.status_socket!r}: it can only be changed by a restart."]
-        self.text = file.load(self.path)[0]
         self._end()
         self._begin(settings)
         return []
@@ -211,10 +211,10 @@ class Lifecycle(lifecycle.Lifecycle):
         }
 
 
-def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, found: Found, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run ``follow``; return the exit code."""
     try:
-        Lifecycle(path, log, notifier, environ).run(settings)
+        Lifecycle(path, log, notifier, environ).run(found)
     except status_socket.Refused as refused:
         log.fault("start", str(refused))
         return 1

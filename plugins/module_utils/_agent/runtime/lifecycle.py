@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .log import Log
 from .loop import Loop
@@ -64,13 +64,20 @@ class Lifecycle:
 
         return hashlib.sha256(self.text.encode()).hexdigest()
 
-    def _load(self) -> List[str]:
-        """Apply the configuration file, or return why that is not possible."""
+    def _read(self) -> Tuple[str, Any, List[str]]:
+        """Return the text of the configuration file, and its settings or every reason why they cannot be in force."""
+        raise NotImplementedError
+
+    def _use(self, settings: Any) -> List[str]:
+        """Put settings in force, or return why that is not possible; then nothing is changed."""
         raise NotImplementedError
 
     def _apply_file(self) -> bool:
         """Apply the configuration file and log the result; return whether it is in force."""
-        return self._note_reload(self._load())
+        text, settings, faults = self._read()
+        faults = faults or self._use(settings)
+        self.text = self.text if faults else text
+        return self._note_reload(faults)
 
     def _note_reload(self, faults: List[str]) -> bool:
         """Log the result of a reload; return whether the file is in force."""

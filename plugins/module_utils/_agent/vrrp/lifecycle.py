@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List
 from .. import VERSION
 from ..checks.checks_process import Result
 from ..checks.client import Checks
-from ..config import file, host
+from ..config.file import Found
 from ..net.network import Network
 from ..runtime import realtime, reporting, status_socket
 from ..runtime.log import Log
@@ -31,21 +31,21 @@ class Lifecycle(reporting.Lifecycle):
         self.checks = Checks.start(self.loop, self._take_result, log.warning)
         self.daemon = daemon.Daemon(daemon.Dependencies(self.loop, self.network, self.checks, log))
 
-    def run(self, settings: Settings) -> None:
+    def run(self, found: Found) -> None:
         """Run until it is stopped. Raises InUse or Refused before anything is changed."""
-        self._open_status_socket(settings.status_socket)
+        self._open_status_socket(found.settings.status_socket)
         self._watch_signals()
         for missing in realtime.prepare():
             self._lacks(missing)
         try:
-            self._start(settings)
+            self._start(found)
             self.loop.run()
         finally:
             self.end()
 
-    def _start(self, settings: Settings) -> None:
-        self.text = file.load(self.path)[0]
-        self.daemon.start(settings)
+    def _start(self, found: Found) -> None:
+        self.text = found.text
+        self.daemon.start(found.settings)
         self._notify_ready()
         self._feed_watchdog()
 
@@ -97,18 +97,17 @@ class Lifecycle(reporting.Lifecycle):
 
     # -- the configuration
 
-    def _load(self) -> List[str]:
-        text, faults = file.load(self.path)
-        settings, faults = (None, faults) if faults else config.parse(text, self.path, host)
-        if settings:
-            faults = self._move_status_socket(settings.status_socket)
-        if settings and not faults:
+    def _read(self) -> Found:
+        return config.load(self.path)
+
+    def _use(self, settings: Settings) -> List[str]:
+        faults = self._move_status_socket(settings.status_socket)
+        if not faults:
             self.daemon.apply(settings)
-            self.text = text
         return faults
 
 
-def main(path: str, settings: Settings, log: Log, notifier: Notifier) -> int:
+def main(path: str, found: Found, log: Log, notifier: Notifier) -> int:
     """Run the daemon; return the exit code."""
     try:
         running = Lifecycle(path, log, notifier)
@@ -116,7 +115,7 @@ def main(path: str, settings: Settings, log: Log, notifier: Notifier) -> int:
         log.fault("start", f"The network cannot be had: {error.strerror}.")
         return 1
     try:
-        running.run(settings)
+        running.run(found)
     except status_socket.Refused as refused:
         log.fault("start", str(refused))
         return 1

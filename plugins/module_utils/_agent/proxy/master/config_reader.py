@@ -5,31 +5,15 @@
 from __future__ import annotations
 
 import pickle
-from typing import Callable, List, NamedTuple, Optional
+from typing import Callable
 
-from ...config import file, host
+from ...config.file import Found
 from ...runtime.background import SUCCESS, Background
 from ...runtime.loop import MILLION, Loop
 from .. import config
-from ..settings import Settings
 
 NAME = "proxy-config"  # of the process
 TIMEOUT = 20 * MILLION
-
-
-class Found(NamedTuple):
-    """What was read: settings, or faults."""
-
-    text: str
-    settings: Optional[Settings]
-    faults: List[str]
-
-
-def read(path: str) -> Found:
-    """Return what a file configures on this host."""
-    text, faults = file.load(path)
-    settings, faults = (None, faults) if faults else config.parse(text, path, host)
-    return Found(text, settings, faults)
 
 
 class ConfigReader:
@@ -38,7 +22,7 @@ class ConfigReader:
     def __init__(self, loop: Loop, path: str, done: Callable[[Found], None]) -> None:
         """Start to read. Raises OSError."""
         self._loop, self._path, self._done = loop, path, done
-        Background(loop, NAME, lambda: pickle.dumps(read(path)), self._ended, TIMEOUT)
+        Background(loop, NAME, lambda: pickle.dumps(config.load(path)), self._ended, TIMEOUT)
 
     def _ended(self, result: bytes, ending: str) -> None:
         if ending == SUCCESS:

@@ -12,14 +12,14 @@ from ... import VERSION
 from ...checks import server
 from ...checks.checks_process import Callbacks, ChecksProcess
 from ...checks.outcome import in_words
-from ...config import file
+from ...config.file import Found
 from ...runtime import lifecycle, privileges, upgrade_state
 from ...runtime.log import Log
 from ...runtime.loop import MILLION
 from ...runtime.sd_notify import Notifier
 from ..settings import Settings
 from . import upgrade
-from .config_reader import ConfigReader, Found
+from .config_reader import ConfigReader
 from .listeners import Refused
 from .master import Events, Master, Prepared
 
@@ -56,17 +56,17 @@ class Lifecycle(lifecycle.Lifecycle):
         self._reading = False  # whether the configuration file is being read
         self._waiting: List[Then] = []  # for it to be read once more
 
-    def run(self, settings: Settings) -> None:
+    def run(self, found: Found) -> None:
         """Run until the last worker has ended. Raises Refused if no worker can serve."""
         gc.set_threshold(COLLECTION_THRESHOLD)
         inherited = upgrade_state.load(os.environ)
-        self.text = file.load(self.path)[0]
+        self.text = found.text
         if inherited:
             self.since = inherited["since"]
             self.master.inherit(inherited)
             if inherited["checks"]:
                 self.master.reap(inherited["checks"])
-        prepared = self.master.prepare(settings)
+        prepared = self.master.prepare(found.settings)
         self.missing_privileges = self._raise_nofile(prepared.settings)
         for missing in self.missing_privileges:
             self.log.warning(f"Not available: {missing}.")
@@ -242,10 +242,10 @@ class Lifecycle(lifecycle.Lifecycle):
             self._notify_ready()
 
 
-def main(path: str, settings: Settings, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
+def main(path: str, found: Found, log: Log, notifier: Notifier, environ: Mapping[str, str]) -> int:
     """Run the proxy; return the exit code."""
     try:
-        Lifecycle(path, log, notifier, environ).run(settings)
+        Lifecycle(path, log, notifier, environ).run(found)
     except Refused as refused:
         for reason in refused.reasons:
             log.fault(reason, reason)

@@ -168,8 +168,8 @@ def test_the_proxy_starts_with_what_was_read(proxy_config, monkeypatch):
     monkeypatch.setattr(lifecycle, "main", lambda *arguments: started.append(arguments) or 7)
     monkeypatch.setenv("NOTIFY_SOCKET", "/run/systemd")
     assert cli.main(["proxy", "--config", proxy_config]) == 7
-    path, wanted, _log, _notifier, environ = started[0]
-    assert path == proxy_config and wanted.services[0].name == "web"
+    path, found, _log, _notifier, environ = started[0]
+    assert path == proxy_config and found.settings.services[0].name == "web"
     assert environ["NOTIFY_SOCKET"] == "/run/systemd"
 
 
@@ -226,8 +226,8 @@ class Router:
         monkeypatch.delattr(vrrp, "lifecycle", raising=False)
         monkeypatch.setitem(sys.modules, f"{vrrp.__name__}.lifecycle", self)
 
-    def main(self, path, wanted, log, notifier):
-        self.started.append((path, wanted, list(self.scheduled)))
+    def main(self, path, found, log, notifier):
+        self.started.append((path, found.settings, list(self.scheduled)))
         return 7
 
 
@@ -462,7 +462,7 @@ def test_the_health_gate_starts_with_what_was_read(anycast_config, monkeypatch):
     started = []
     monkeypatch.setattr(anycast_lifecycle, "main", lambda *arguments: started.append(arguments) or 7)
     assert cli.main(["anycast", "--config", anycast_config]) == 7
-    assert started[0][1].interface == "vips0"
+    assert started[0][1].settings.interface == "vips0"
 
 
 def test_the_status_of_a_health_gate_is_shown_where_it_runs(monkeypatch, capsys):

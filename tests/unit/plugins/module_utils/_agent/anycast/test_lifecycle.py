@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -59,8 +60,8 @@ class Case:
 
     def run(self, *happens):
         """Run it; call these functions one after the other once every check has succeeded."""
-        settings, faults = config.load(str(self.path))
-        assert faults == []
+        found = config.load(str(self.path))
+        assert found.faults == []
         self.life = lifecycle.Lifecycle(str(self.path), self.log, self.notifier, {})
         waiting = [self.serve, self.journal.clear, *happens]
 
@@ -71,7 +72,7 @@ class Case:
 
         self.life.loop.after(0, go_on)
         self.life.loop.after(LIMIT, self.life.loop.stop)
-        self.life.run(settings)
+        self.life.run(found)
         assert not waiting
         return self.journal
 
@@ -98,6 +99,12 @@ def case(tmp_path, monkeypatch):
     if found.life:
         found.life._signals.close()
         found.life.loop.close()
+
+
+def test_a_file_that_has_changed_since_it_was_read_is_not_in_force(case):
+    read = case.path.read_bytes()
+    case.run(lambda: case.path.write_text("{}"), case.send(signal.SIGTERM))
+    assert case.life.report()["config_sha256"] == hashlib.sha256(read).hexdigest()
 
 
 END = ["systemd: stopping", "checks: stop", "kernel: close"]
@@ -175,8 +182,7 @@ def test_a_result_that_comes_while_it_runs_counts_in_the_same_turn(case):
 
 
 def run_main(case):
-    settings, _faults = config.load(str(case.path))
-    return lifecycle.main(str(case.path), settings, case.log, case.notifier, {})
+    return lifecycle.main(str(case.path), config.load(str(case.path)), case.log, case.notifier, {})
 
 
 def test_beside_another_one_it_does_not_start_and_changes_nothing(case, loop):

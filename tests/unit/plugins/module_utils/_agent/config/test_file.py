@@ -90,7 +90,7 @@ def test_a_configuration_with_programs_is_not_for_others_to_change(tmp_path, mod
     path = tmp_path / "vrrp.json"
     path.write_text(json.dumps({"instances": [INSTANCE], "checks": [SCRIPT], "script_user": "root"}))
     path.chmod(mode)
-    faults = vrrp_config.load(str(path))[1]
+    faults = vrrp_config.load(str(path)).faults
     assert faults == others_may * [
         f"configuration is '{path}': it has programs for the agent to run, and others than root may change "
         f"{path}: chown it to root, chmod go-w."
@@ -101,7 +101,7 @@ def test_a_configuration_without_programs_may_be_anyones(tmp_path):
     path = tmp_path / "vrrp.json"
     path.write_text(json.dumps({"instances": [INSTANCE]}))
     path.chmod(0o666)
-    assert vrrp_config.load(str(path))[1] == []
+    assert vrrp_config.load(str(path)).faults == []
 
 
 def test_a_configuration_of_another_user_is_refused(tmp_path, monkeypatch):

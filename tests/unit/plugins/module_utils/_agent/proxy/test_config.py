@@ -298,10 +298,10 @@ def test_a_certificate_must_be_one(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
-    found, faults = config.load(str(tmp_path / "none.json"))
+    _text, found, faults = config.load(str(tmp_path / "none.json"))
     assert found is None and faults == [f"{tmp_path}/none.json cannot be read: No such file or directory."]
     (tmp_path / "latin.json").write_bytes(b'{"services": ["\xe4"]}')
-    assert config.load(str(tmp_path / "latin.json"))[1] == [
+    assert config.load(str(tmp_path / "latin.json")).faults == [
         f"{tmp_path}/latin.json is not JSON: it is not written in UTF-8."
     ]
 

@@ -290,17 +290,17 @@ def test_a_file_is_read_and_the_host_is_asked(tmp_path):
     path = tmp_path / "agent.json"
     for notify, wanted in (("/no/such/program", ["it cannot be run: No such file or directory."]), (None, [])):
         path.write_text(json.dumps({"instances": [{**FRONT, "track": [], "notify": notify}]}))
-        found, faults = config.load(str(path))
+        _text, found, faults = config.load(str(path))
         assert [fault.partition(": ")[2] for fault in faults] == wanted
         assert (found is None) == bool(faults)
 
 
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
     path = str(tmp_path / "none.json")
-    assert config.load(path) == (None, [f"{path} cannot be read: No such file or directory."])
-    assert config.load(str(tmp_path)) == (None, [f"{tmp_path} cannot be read: Is a directory."])
+    assert config.load(path) == ("", None, [f"{path} cannot be read: No such file or directory."])
+    assert config.load(str(tmp_path)) == ("", None, [f"{tmp_path} cannot be read: Is a directory."])
     (tmp_path / "latin").write_bytes(b'{"instances": "\xe9"}')
-    assert "it is not written in UTF-8." in config.load(str(tmp_path / "latin"))[1][0]
+    assert "it is not written in UTF-8." in config.load(str(tmp_path / "latin")).faults[0]
 
 
 # Whatever a file may hold.

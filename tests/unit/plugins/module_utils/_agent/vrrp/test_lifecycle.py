@@ -14,6 +14,7 @@ import time
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.file import Found
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import status_socket
 from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime.loop import MILLION
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import lifecycle
@@ -240,6 +241,16 @@ def test_the_report_has_exactly_what_was_agreed(case):
     }
 
 
+def test_a_file_that_has_changed_since_it_was_read_is_not_in_force(case):
+    def change():
+        read.append(case.path.read_bytes())
+        case.path.write_text("{}")
+
+    read = []
+    one = case.run(change)
+    assert one.report()["config_sha256"] == hashlib.sha256(read[0]).hexdigest()
+
+
 def test_systemds_watchdog_is_fed_by_the_loop_itself(case):
     case.notifier.watchdog = 10_000
     case.run(*[lambda: None] * 5)
@@ -255,7 +266,7 @@ def test_without_a_watchdog_no_keep_alive_is_sent(case):
 
 
 def runs(case):
-    return lifecycle.main(str(case.path), case.write(), case.log, case.notifier)
+    return lifecycle.main(str(case.path), Found("", case.write(), []), case.log, case.notifier)
 
 
 def test_two_agents_at_one_socket_are_one_too_many(case):

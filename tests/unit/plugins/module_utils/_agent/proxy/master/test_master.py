@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config.file import Found
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy import settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import lifecycle, workers
-from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.config_reader import Found
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.lifecycle import Lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.listeners import Refused
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master.master import Events, Master
