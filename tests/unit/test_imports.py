@@ -153,7 +153,7 @@ MAY_IMPORT = {
     "_agent": (),
     "_agent.cli": (
         *("_agent", "_agent.vrrp", "_agent.proxy", "_agent.metrics", "_agent.follow", "_agent.sidecar"),
-        *("_agent.direct", "_agent.anycast", *AGENT_PARTS),
+        *("_agent.direct", "_agent.anycast", "_agent.certificates", *AGENT_PARTS),
     ),
     "_agent.anycast": ("_agent.VERSION", *AGENT_PARTS),
     "_agent.vrrp": ("_agent.VERSION", "_agent.vrrp.core", *AGENT_PARTS),
@@ -179,6 +179,7 @@ MAY_IMPORT = {
         *("_agent.proxy.master.server_states", "_agent.proxy.master.admin"),  # a server's state is the same in both
     ),
     "_agent.resolver": ("_agent.net", "_agent.runtime"),
+    "_agent.certificates": ("_agent.runtime",),
     "_agent.direct.buckets": (),
     "_agent.direct.rulesets": ("_agent.direct.buckets",),
     "_agent.sidecar": (

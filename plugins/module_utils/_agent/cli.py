@@ -48,6 +48,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         "server": _server,
         "metrics": _metrics,
         "resolver-keeper": _resolver_keeper,
+        "certificates": _certificates,
     }
     return commands[options.command](options)
 
@@ -70,7 +71,17 @@ def _parse(arguments: Optional[List[str]]) -> Any:
     purpose = "keep this host asking its own resolver"
     keeper = commands.add_parser("resolver-keeper", help=purpose, description=f"{purpose}.".capitalize())
     keeper.add_argument("--config", metavar="FILE", required=True, help="what the role resolver has written, JSON")
+    _add_certificates(commands)
     return parser.parse_args(arguments)
+
+
+def _add_certificates(commands: Any) -> None:
+    purpose = "have haproxy load certificates that something else has renewed"
+    keeper = commands.add_parser("certificates", help=purpose, description=f"{purpose}.".capitalize())
+    keeper.add_argument("--config", metavar="FILE", required=True, help="haproxy's configuration")
+    keeper.add_argument("--record", metavar="FILE", required=True, help="where its unit records what it has loaded")
+    keeper.add_argument("--unit", required=True, help="haproxy's unit")
+    keeper.add_argument("paths", metavar="PATH", nargs="+", help="a certificate's file, or a folder of them")
 
 
 def _add_server(commands: Any) -> None:
@@ -291,6 +302,13 @@ def _resolver_keeper(options: Any) -> int:
     except (OSError, ValueError, TypeError) as error:
         return _refuse(f"{options.config} cannot be used: {error}.")
     return GOOD
+
+
+def _certificates(options: Any) -> int:
+    from .certificates import keeper
+    from .runtime.log import Log
+
+    keeper.main(keeper.Settings(options.config, options.record, options.unit, options.paths), Log())
 
 
 def _print(text: str) -> None:

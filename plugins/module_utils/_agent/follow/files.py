@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import tempfile
-from typing import Callable, Dict, Optional
+from typing import Callable, Optional
 
 from ..checks.outcome import in_words
 from .changes import Refused
 
-TIMEOUT = 30  # seconds of a test
 Test = Callable[[str], Optional[str]]  # of a file: returns what is wrong with it
 
 
@@ -63,25 +61,3 @@ def _like(path: str, handle: int) -> None:
         os.fchmod(handle, found.st_mode & 0o7777)  # first: a file of another owner could not be changed any more
         if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
             os.fchown(handle, found.st_uid, found.st_gid)
-
-
-def run(*command: str) -> Optional[str]:
-    """Run a program; return the first line of its complaint if it fails."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False, env=_environment()
-        )
-    except subprocess.TimeoutExpired:
-        return f"{command[0]} has not ended within {TIMEOUT} s."
-    except OSError as fault:
-        return f"{command[0]} cannot be run: {in_words(fault)}."
-    if not done.returncode:
-        return None
-    lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-    # HAProxy's notices and warnings come before what it refuses.
-    worst = next((line for line in lines if "[ALERT]" in line), lines[0] if lines else "")
-    return f"{worst.rstrip('.') or f'exit code {done.returncode}'}."
-
-
-def _environment() -> Dict[str, str]:
-    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}

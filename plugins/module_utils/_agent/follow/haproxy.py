@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Sequence, Set, Tuple
 
+from ..runtime import commands
 from . import changes, files, haproxy_file
 from .changes import Applied, Changes, Refused
 from .haproxy_file import Backend
@@ -31,7 +32,7 @@ class File:
         before, text = self.texts(wanted)
         if text != before:
             self.loaded.replacing(before)
-            files.replace(self._about.config, text, lambda path: files.run(self._about.program, "-c", "-f", path))
+            files.replace(self._about.config, text, lambda path: commands.run(self._about.program, "-c", "-f", path))
         return Applied([])
 
     def texts(self, wanted: Sequence[Server]) -> Tuple[str, str]:
@@ -120,7 +121,7 @@ class Process:
             raise Refused(f"{because} It gets it by a reload, once its file has the server.")
         if not self._about.reload:
             raise Refused(f"{because} Set haproxy.reload to what reloads it. Its file has the server already.")
-        wrong = files.run(*self._about.reload)
+        wrong = commands.run(*self._about.reload)
         if wrong:
             raise Refused(f"{because} Its reload has failed: {wrong}")
 

@@ -46,7 +46,7 @@ from .reader import Reader, show
 
 PROPERTIES = ("ActiveState", "NeedDaemonReload", "MainPID", "InvocationID", "ExecMainStartTimestampMonotonic")
 # What is restarted for a new version, and for whatever else its unit says. The others hand over, or are reloaded.
-RESTARTED = (paths.FOLLOWING, paths.PLANE, paths.GATE, paths.METRICS, paths.RESOLVER)
+RESTARTED = (paths.FOLLOWING, paths.PLANE, paths.GATE, paths.METRICS, paths.RENEWAL, paths.RESOLVER)
 PROGRAM_OF = dict(zip(UNITS[NATIVE], (HAPROXY, KEEPALIVED)))  # whose unit records all that it has loaded
 UNIT_FILES = "/etc/systemd/"
 KERNEL_SETTINGS = "/etc/sysctl.d/"

@@ -21,7 +21,7 @@ TABLES = {
     "/etc/onprem-lb/machine-config.nft": "onprem_lb_machine_config",
 }
 # What has a program of its own, which is started anew with each change of its files.
-STARTED_ANEW = (paths.METRICS, paths.FOLLOWING)
+STARTED_ANEW = (paths.METRICS, paths.RENEWAL, paths.FOLLOWING)
 SIGNALLED = ("systemctl", "kill", "--kill-who=main")
 NOT_WAITED_FOR = (paths.FOLLOWING, paths.PLANE)
 # A plane removes its table, if it is ended as its unit says. A server takes its VIPs from lo, by its program.

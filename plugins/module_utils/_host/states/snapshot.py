@@ -20,7 +20,7 @@ from ..._shared.engines import AGENT, ANYCAST, CONFIGS, FRR, FRR_UNIT, HAPROXY, 
 from ..read import facts
 from ..read.reader import Run, show
 
-LIBRARIES = ("agent", ANYCAST, "follow", "direct", "direct-server", "keepalived", "metrics")
+LIBRARIES = ("agent", ANYCAST, "certificates", "follow", "direct", "direct-server", "keepalived", "metrics")
 # Every file that a run writes, but for the record of installed packages: those stay installed.
 NAMES = resolver_records.PATHS  # with the VIPs
 OWN_FILES = (

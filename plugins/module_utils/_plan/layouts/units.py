@@ -14,14 +14,17 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._agent.config.schema import boolean
 from ..._shared import engines, held_back, paths
+from ..._shared.load_records import record_of
 from ..bgp import gate
 from ..dns.resolver import FOLDER as NAMES
+from ..model import tls_content
 from ..model.plan import MEANWHILE
-from . import follow, renewals
+from . import follow
 
 File = Dict[str, Any]  # as `config_files` takes it
 OURS = "onprem-lb-"  # what their names begin with, and those of their templates do not
-AGENT_FILES, LOADED = "/etc/onprem-lb-agent", "/run/haproxy.loaded"
+AGENT_FILES, LOADED = "/etc/onprem-lb-agent", record_of(engines.HAPROXY)
+BALANCER = engines.UNITS[engines.NATIVE].balancer
 FOLLOW_LEAVES = (paths.library(engines.FOLLOW), follow.FOLDER)
 PYTHON = "/usr/bin/python3"  # until the host has said which one runs its modules
 # Addresses of lo are nobody's on a link: the host neither answers for them nor asks in their name. The setting of all
@@ -272,9 +275,17 @@ def _renewal(about: About) -> Unit:
     """Reloads haproxy when something else has renewed a certificate, if its user wants that."""
     is_native = about.plan["engine"] == engines.NATIVE and not about.plan["pods"]
     wants = is_native and boolean(about.settings.get("reload_certificates"))[0]
-    files = renewals.watched(json.loads(about.plan["balancer"]["services"])) if wants else []
-    command = renewals.command(files, about.configs[engines.HAPROXY]) if files else ""
-    return _row(about, _file(about, paths.RENEWAL, bool(files), command=command))
+    watched = tls_content.renewed_elsewhere(json.loads(about.plan["balancer"]["services"])) if wants else []
+    archive, haproxy = paths.archive("certificates"), about.configs[engines.HAPROXY]
+    words = ["certificates", "--config", haproxy, "--record", LOADED, "--unit", BALANCER, "--", *watched]
+    own = _file(
+        about,
+        paths.RENEWAL,
+        bool(watched),
+        command=" ".join([about.command(archive), *map(shlex.quote, words)]),
+        checksum=about.agent.get("checksum", ""),
+    )
+    return _row(about, own, archive=archive, leaves=() if watched else [paths.library("certificates")])
 
 
 def _work(units: Sequence[Unit], files: Sequence[File] = (), absent: Sequence[str] = (), named: str = "") -> Work:
@@ -345,6 +356,7 @@ def removal(prefix: str, down_file: str) -> Dict[str, Work]:
     gone = [paths.of_unit(paths.CORRECTION), *records, paths.GATE_CONFIG]
     leaves = [
         paths.library("metrics"),
+        paths.library("certificates"),
         paths.library(engines.ANYCAST),
         paths.FOLLOW_STATE,
         paths.STATE,

@@ -10,7 +10,7 @@ saved state finds its own. The text goes to the file alone: a service names the 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from ..._agent.config import certificates
 from ..._agent.config.schema import place_of
@@ -74,6 +74,13 @@ def taken(services: Sequence[Mapping[str, Any]]) -> Tuple[List[Dict[str, Any]], 
 def files(texts: Mapping[str, str]) -> List[Dict[str, Any]]:
     """Return the files as `config_files` takes them, whose differences nobody sees."""
     return [{"path": path, "content": text, "mode": MODE, "diff": False} for path, text in texts.items()]
+
+
+def renewed_elsewhere(services: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Return the files and folders of certificates that services name, but for those that a run alone writes."""
+    tls = [service["tls"] for service in services if service.get("tls")]
+    named = [path for each in tls for path in (*each["certificate"], each["ca"], each["crl"]) if path]
+    return [path for path in dict.fromkeys(named) if not path.startswith(f"{CERTIFICATES}/")]
 
 
 def secrets(texts: Mapping[str, str]) -> List[str]:

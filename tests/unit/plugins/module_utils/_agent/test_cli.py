@@ -16,6 +16,7 @@ import pytest
 import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._agent import VERSION, cli, vrrp
 from ansible_collections.onprem.lb.plugins.module_utils._agent.anycast import lifecycle as anycast_lifecycle
+from ansible_collections.onprem.lb.plugins.module_utils._agent.certificates import keeper
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import host
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command as direct_server_command
 from ansible_collections.onprem.lb.plugins.module_utils._agent.proxy.master import admin, lifecycle
@@ -448,6 +449,14 @@ def test_the_configuration_of_a_health_gate_is_recognized_by_its_vips(anycast_co
         f"{anycast_config} is good: 2 VIPs, 2 checks.",
         "Note: this host has no interface vips0 now; until it has, no VIP is here.",
     ]
+
+
+def test_certificates_are_kept_as_the_command_line_says(monkeypatch):
+    started = []
+    monkeypatch.setattr(keeper, "main", lambda settings, _log: started.append(settings))
+    options = ["--config", "/c", "--record", "/r", "--unit", "u", "--", "-a.pem", "/folder/"]
+    cli.main(["certificates", *options])
+    assert started == [keeper.Settings("/c", "/r", "u", ["-a.pem", "/folder/"])]
 
 
 @pytest.mark.parametrize("command", ["check-config", "anycast"])

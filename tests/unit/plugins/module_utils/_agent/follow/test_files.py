@@ -64,21 +64,3 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
     (tmp_path / "file").write_bytes(b"\xff")
     with pytest.raises(Refused, match="is not written in UTF-8."):
         files.load(str(tmp_path / "file"))
-
-
-@pytest.mark.parametrize(
-    "command, complaint",
-    [
-        (("/bin/true",), None),
-        (("/bin/false",), "exit code 1."),
-        (("/bin/sh", "-c", "echo one; echo '[ALERT] two' >&2; exit 2"), "[ALERT] two."),
-        (("/nonexistent",), "/nonexistent cannot be run: no such file or directory."),
-    ],
-)
-def test_a_program_that_fails_has_a_complaint(command, complaint):
-    assert files.run(*command) == complaint
-
-
-def test_a_program_that_does_not_end_is_a_complaint(monkeypatch):
-    monkeypatch.setattr(files, "TIMEOUT", 0.1)
-    assert files.run("/bin/sleep", "9") == "/bin/sleep has not ended within 0.1 s."

@@ -186,6 +186,7 @@ def test_a_router_whose_unit_changes_keeps_its_addresses_on_the_way_back_unless_
         ("/etc/onprem-lb-follow/follow.json", "systemctl restart --no-block onprem-lb-follow.service"),
         ("/usr/local/lib/onprem-lb-follow/agent.pyz", "systemctl restart --no-block onprem-lb-follow.service"),
         ("/usr/local/lib/onprem-lb-metrics/agent.pyz", "systemctl restart onprem-lb-metrics.service"),
+        ("/usr/local/lib/onprem-lb-certificates/agent.pyz", "systemctl restart onprem-lb-certificates.service"),
         ("/usr/local/lib/onprem-lb-keepalived/hook", "systemctl restart onprem-lb-answers.service"),
     ],
 )

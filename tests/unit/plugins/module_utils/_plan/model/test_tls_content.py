@@ -13,8 +13,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.filter import plan as filters
 from ansible_collections.onprem.lb.plugins.module_utils._agent.config import certificates
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import reading
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import haproxy, tls_content
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from support.certificates import certificate_text
 from support.plans.pairs import pair
@@ -158,3 +159,14 @@ def test_a_forecast_says_that_a_text_has_expired(monkeypatch):
 def test_the_agent_names_the_other_engine():
     fault, *_others = _pair.plan(pair(services=[service(WEB)], engine="agent")).faults
     assert "(web).tls is set, and the agent relays TLS as it comes" in fault
+
+
+def test_what_is_renewed_elsewhere_is_what_haproxy_reads_but_for_the_files_of_a_run():
+    named = {"certificate": ["/a 100%.pem", "/folder/"], "ca": "/ca.pem", "crl": "/crl.pem"}
+    tls = [named, {"content": WEB}, None, {"certificate": "/ca.pem"}]
+    services = [
+        {"name": f"s{at}", "port": 443 + at, "servers": ["192.0.2.31"], "tls": each} for at, each in enumerate(tls)
+    ]
+    found, faults = read_services(services, "services")
+    assert faults == []
+    assert tls_content.renewed_elsewhere(found) == ["/a 100%.pem", "/folder/", "/ca.pem", "/crl.pem"]

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+from types import SimpleNamespace
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import renewals
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.services import read_services
+from ansible_collections.onprem.lb.plugins.module_utils._agent.certificates import keeper, watch
+from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import commands
 from ansible_collections.onprem.lb.plugins.module_utils._shared import load_records, quoting
 from support.certificates import certificate, certificate_text
 
@@ -22,14 +23,11 @@ echo "$*" >> {folder}/asked
 {record}
 exit 0
 """
-# While the script waits, somebody may write. It is ended a few looks later.
-SLEEP = """\
-#!/bin/sh
-cd {folder}
-for step in step.*; do test ! -e $step || {{ mv $step now; sh now; rm now; exit 0; }}; done
-echo >> looks; test $(wc -l < looks) -le {looks} || {{ rm looks; exit 1; }}
-"""
 LOOKS = 8
+
+
+class Ended(Exception):
+    pass
 
 
 class Host:
@@ -41,7 +39,9 @@ class Host:
         record = load_records.recording(self.config.read_text(), "haproxy", str(self.config))
         (folder / "bin").mkdir()
         self.program("systemctl", SYSTEMCTL.format(folder=folder, record=record))
-        self.program("sleep", SLEEP.format(folder=folder, looks=LOOKS))
+        path = {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
+        monkeypatch.setattr(commands, "ENVIRONMENT", {**os.environ, **path})
+        self.looks, self.steps, self.said = 0, {}, []
         subprocess.run(["sh", "-c", record], check=False, capture_output=True)  # find says what is not there
 
     def program(self, name, text):
@@ -49,17 +49,27 @@ class Host:
         (self.folder / "bin" / name).chmod(0o755)
 
     def changes(self):
-        """Run what the unit runs for some looks; return what it said, and how often haproxy was reloaded."""
-        text = renewals.script([str(self.pem)], str(self.config), str(self.record))
-        environment = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
-        done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, text=True, check=False)
+        """Run the service for some looks; return what it said, and how often haproxy was reloaded."""
+        self.looks, self.said = 0, []
+        settings = keeper.Settings(str(self.config), str(self.record), "haproxy.service", [str(self.pem)])
+        with pytest.raises(Ended):
+            keeper.main(settings, SimpleNamespace(info=self.said.append, warning=self.said.append), self.sleep)
         asked = self.folder / "asked"
         asked_for = asked.read_text().splitlines() if asked.exists() else []
         assert {*asked_for} <= {"reload haproxy.service"}
-        return done.stdout, len(asked_for)
+        return self.said, len(asked_for)
+
+    def sleep(self, _seconds):
+        """While the service waits, somebody may write. It is ended a few looks later."""
+        self.looks += 1
+        if self.steps:
+            self.looks = 0
+            subprocess.run(["sh", "-ec", self.steps.pop(min(self.steps))], cwd=self.folder, check=True)
+        elif self.looks == LOOKS:
+            raise Ended
 
     def meanwhile(self, number, command):
-        (self.folder / f"step.{number}").write_text(command)
+        self.steps[number] = command
 
 
 @pytest.fixture
@@ -67,17 +77,17 @@ def host(tmp_path, monkeypatch):
     return Host(tmp_path, certificate(tmp_path), monkeypatch)
 
 
-RELOADED, REFUSED = f"<5>{renewals._RELOADED}\n", f"<3>{renewals._REFUSED}\n"
+RELOADED = watch.RELOADED
 
 
 def test_nothing_is_reloaded_that_haproxy_has_loaded_already(host):
-    assert host.changes() == ("", 0)
+    assert host.changes() == ([], 0)
 
 
 def test_a_renewed_certificate_is_loaded_once(host):
     host.pem.write_text(certificate_text("renewed"))
-    assert host.changes() == (RELOADED, 1)
-    assert host.changes() == ("", 1)
+    assert host.changes() == ([RELOADED], 1)
+    assert host.changes() == ([], 1)
 
 
 def test_a_renewal_that_writes_several_files_is_one_reload(host, tmp_path):
@@ -85,7 +95,7 @@ def test_a_renewal_that_writes_several_files_is_one_reload(host, tmp_path):
     host.pem.write_text("-----BEGIN CERTIFICATE-----\n")
     host.meanwhile(1, f"head -n 5 whole > {host.pem}")
     host.meanwhile(2, f"cat whole > {host.pem}")
-    assert host.changes() == (RELOADED, 1)
+    assert host.changes() == ([RELOADED], 1)
 
 
 def test_what_is_written_during_a_reload_is_loaded_as_well(host, tmp_path):
@@ -94,41 +104,41 @@ def test_what_is_written_during_a_reload_is_loaded_as_well(host, tmp_path):
     text = (tmp_path / "bin" / "systemctl").read_text()
     once = f"test -e {tmp_path}/written || {{ touch {tmp_path}/written; cat {tmp_path}/other > {host.pem}; }}"
     host.program("systemctl", text.replace("exit 0", f"{once}"))
-    assert host.changes() == (RELOADED * 2, 2)
+    assert host.changes() == ([RELOADED] * 2, 2)
 
 
 def test_one_that_haproxy_refuses_is_said_and_not_loaded(host):
     before = host.record.read_text()
     host.pem.write_text(certificate_text("renewed").replace("MII", "XXX"))
     said, reloads = host.changes()
-    assert said.startswith(REFUSED) and said.count(renewals._REFUSED) == 1 and reloads == 0
-    assert said.count(str(host.pem)) == 1, "what haproxy says of it, once"
+    (refused,) = said
+    assert refused.startswith(watch.REFUSED) and str(host.pem) in refused and reloads == 0
     assert host.record.read_text() == before
 
 
 def test_one_that_is_deleted_is_not_loaded(host):
     host.pem.unlink()
     said, reloads = host.changes()
-    assert said.startswith(REFUSED) and reloads == 0
+    assert [line.startswith(watch.REFUSED) for line in said] == [True] and reloads == 0
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["a configuration that was edited", "no record"])
 def test_nothing_else_is_loaded_with_it(host, is_recorded):
     host.pem.write_text(certificate_text("renewed"))
     host.config.write_text(f"{host.config.read_text()}# edited\n") if is_recorded else host.record.unlink()
-    assert host.changes() == (f"<4>{renewals._CHANGED}\n", 0)
+    assert host.changes() == ([watch.CHANGED], 0)
 
 
 def test_a_haproxy_that_does_not_run_is_left_alone(host, tmp_path):
     host.pem.write_text(certificate_text("renewed"))
     (tmp_path / "inactive").touch()
-    assert host.changes() == ("", 0)
+    assert host.changes() == ([], 0)
 
 
 def test_a_reload_that_has_no_effect_is_no_loop(host, tmp_path):
     host.pem.write_text(certificate_text("renewed"))
     host.program("systemctl", f'#!/bin/sh\necho "$*" | grep -v is-active >> {tmp_path}/asked; exit 0\n')
-    assert host.changes() == (f"{RELOADED}<3>{renewals._NOT_LOADED}\n", 1)
+    assert host.changes() == ([RELOADED, watch.NOT_LOADED], 1)
 
 
 @pytest.mark.parametrize("change", ["add", "remove"])
@@ -138,16 +148,16 @@ def test_one_that_comes_to_a_folder_or_leaves_it_is_a_change(tmp_path, monkeypat
     certificate(folder)
     other = certificate(folder, "other")
     host = Host(tmp_path, folder, monkeypatch)
-    assert host.changes() == ("", 0)
+    assert host.changes() == ([], 0)
     (folder / "more.pem").write_text(certificate_text("more")) if change == "add" else other.unlink()
-    assert host.changes() == (RELOADED, 1)
+    assert host.changes() == ([RELOADED], 1)
 
 
 def test_a_run_that_deletes_what_it_has_written_itself_is_nothing_to_speak_of(host, tmp_path):
     """Its reload follows a moment after the files."""
     host.record.write_text(f"{host.record.read_text()}{'0' * 64}  {tmp_path}/shop-0123456789abcdef.pem\n")
     host.config.write_text(f"{host.config.read_text()}# written by a run\n")
-    assert host.changes() == ("", 0)
+    assert host.changes() == ([], 0)
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -160,7 +170,7 @@ def test_a_link_that_leads_to_another_file_is_a_change(tmp_path, monkeypatch, ki
     host = Host(tmp_path, link / "web.pem" if kind == "folder" else link, monkeypatch)
     host.meanwhile(1, "true")
     host.meanwhile(2, f"ln -s {'2' if kind == 'folder' else '2/web.pem'} new; mv -T new live")
-    assert host.changes() == (RELOADED, 1)
+    assert host.changes() == ([RELOADED], 1)
 
 
 def test_one_that_was_refused_for_a_while_is_loaded_once_haproxy_takes_it(host, tmp_path):
@@ -170,7 +180,7 @@ def test_one_that_was_refused_for_a_while_is_loaded_once_haproxy_takes_it(host, 
     for look in range(1, 4):
         host.meanwhile(look, "true")
     host.meanwhile(4, "touch resolves")
-    assert host.changes() == (f"{REFUSED}no such name\n{RELOADED}", 1)
+    assert host.changes() == ([f"{watch.REFUSED} no such name.", RELOADED], 1)
 
 
 def test_one_that_is_mended_is_loaded_and_a_fault_that_comes_back_is_said_again(host, tmp_path):
@@ -181,16 +191,4 @@ def test_one_that_is_mended_is_loaded_and_a_fault_that_comes_back_is_said_again(
         host.meanwhile(3 * at + 2, "true")
         host.meanwhile(3 * at + 3, "true")
     said, reloads = host.changes()
-    own = [line for line in said.splitlines(keepends=True) if line.startswith("<")]
-    assert (own, reloads) == ([REFUSED, RELOADED, REFUSED], 1)
-
-
-def test_the_files_are_those_that_haproxy_reads_but_for_those_of_a_run():
-    named = {"certificate": ["/a 100%.pem", "/folder/"], "ca": "/ca.pem", "crl": "/crl.pem"}
-    tls = [named, {"content": certificate_text()}, None, {"certificate": "/ca.pem"}]
-    services = [
-        {"name": f"s{at}", "port": 443 + at, "servers": ["192.0.2.31"], "tls": each} for at, each in enumerate(tls)
-    ]
-    found, faults = read_services(services, "services")
-    assert faults == []
-    assert renewals.watched(found) == ["/a 100%.pem", "/folder/", "/ca.pem", "/crl.pem"]
+    assert [line.partition(" [ALERT]")[0] for line in said] == [watch.REFUSED, RELOADED, watch.REFUSED] and reloads == 1
