@@ -109,6 +109,7 @@ VARIABLES: Dict[str, Dict[str, List[Settings]]] = {
             {"sync": True, "vips": ["192.0.2.10", "192.0.2.11"]},
             {"sync": True, "vips": ["192.0.2.10", {"address": "192.0.2.11", "vrid": 77}]},
         ],
+        "one_instance": [{"one_instance": True, "vips": ["192.0.2.10", "192.0.2.11"]}],
         "notify": [{"notify": "/usr/local/bin/tell"}],
         "follow_services": [
             {**FOLLOWING, "follow_services": ["infra_nodes-80"]},

@@ -68,13 +68,12 @@ def gate(engine: str, router: Router, asked: Sequence[Mapping[str, Any]]) -> Gat
     every = agent.checks_of(scripts, _others(router.track_files, own), router.instances)
     every += [answers.as_check(engine, dict(check)) for check in asked]
     tracked = {
-        _address(instance): [
-            item["name"] for item in agent.tracked(instance) if not item.get("weight") or item["name"] in own
-        ]
+        address: [item["name"] for item in agent.tracked(instance) if not item.get("weight") or item["name"] in own]
         for instance in router.instances
+        for address in _addresses(instance)
     }
     needed = {name for names in tracked.values() for name in names}
-    names = {_address(instance): instance["name"] for instance in router.instances}
+    names = {address: instance["name"] for instance in router.instances for address in _addresses(instance)}
     return Gate(tracked, [check for check in every if check["name"] in needed], names)
 
 
@@ -82,8 +81,8 @@ def _others(items: Sequence[Dict[str, Any]], names: Sequence[str]) -> List[Dict[
     return [item for item in items if item["name"] not in names]
 
 
-def _address(instance: Mapping[str, Any]) -> str:
-    return str(instance["addresses"][0].partition("/")[0])
+def _addresses(instance: Mapping[str, Any]) -> List[str]:
+    return [address.partition("/")[0] for address in instance["addresses"]]
 
 
 def noticed_ms(check: Mapping[str, Any], hangs: bool) -> int:

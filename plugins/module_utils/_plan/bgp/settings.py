@@ -128,7 +128,7 @@ PER_MEMBER = ("bgp", "bgp_peers")
 # What only VRRP has, by the variables of the layouts.
 OF_VRRP = (
     *("vrid", "auth_pass", "vrrp_version", "advert_interval", "preempt", "preempt_delay", "priorities", "multicast"),
-    *("track_weight", "sync", "notify", "interface", "vrrp_interface", "other_clusters"),
+    *("track_weight", "sync", "one_instance", "notify", "interface", "vrrp_interface", "other_clusters"),
 )
 OF_VRRP_VIPS = ("vrid", "first")
 

@@ -190,8 +190,10 @@ def _holders(seen: List[Turn]) -> Dict[str, str]:
 
 
 def _starting_anew(turn: Turn, found: List[Change]) -> List[Tuple[str, VirtualRouter]]:
-    vips = {change.vip for change in found if change.gone}
-    anew = [each for each in turn.after if turn.restarts or vips & changes.vips([each])]
+    """Return the routers that do not go on. One that gets VIPs of others goes on with those that it has."""
+    gone, before = {change.vip for change in found if change.gone}, changes.vips(turn.before)
+    own = [(each, changes.vips([each]) & before) for each in turn.after]
+    anew = [each for each, vips in own if turn.restarts or (vips and vips <= gone)]
     return [(turn.name, router) for router in turn.routers(anew)]
 
 

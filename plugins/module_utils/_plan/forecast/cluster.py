@@ -85,7 +85,7 @@ def cluster_of(plan: Dict[str, Any]) -> Cluster:
     """
     track = {kind: {each["name"]: each for each in found} for kind, found in plan.get("track", {}).items()}
     found = Cluster([], [], {}, {}, [])
-    labels = {vip["name"]: vip["address"] for vip in plan.get("vips", [])}
+    labels = {vip["name"]: vip["address"] for vip in reversed(plan.get("vips", []))}  # its first one is its label
     for member, planned in plan["members"].items():
         numbers = {instance["name"]: at for at, instance in enumerate(planned["instances"], len(found.instances))}
         groups = planned.get("sync_groups", [])

@@ -354,7 +354,9 @@ def table(plan: Plan, outages: List[Dict[str, Any]]) -> List[str]:
         first = own[0]["before"]
         others = [name for name in vip["order"] if name != first]
         ties = "; of equal priority, so the first to advertise wins" if cluster.tied(vip["name"], first) else ""
-        lines.append(f"{vip['address']} (VRID {vip['vrid']}): held by {first}, then {', '.join(others)}{ties}")
+        more = sum(each["name"] == vip["name"] for each in plan["vips"]) - 1
+        shown = f"{vip['address']} and {more} more" if more else vip["address"]
+        lines.append(f"{shown} (VRID {vip['vrid']}): held by {first}, then {', '.join(others)}{ties}")
         lines += map(_text, own)
         lines += [f"  lasting connections  {vip['lasting']}"] if vip.get("lasting") else []
     return lines

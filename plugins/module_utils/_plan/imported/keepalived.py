@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The keepalived.conf of one or more members as variables of the role pair. Pure.
 
-In a pair each VIP is an instance of its own, whose priorities follow from the order of the members.
+In a pair each VIP is an instance of its own, or all of a family are one, whose priorities follow from the order of the
+members.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ def convert(members: Sequence[Member]) -> Found:
     hosts = _hosts(members, instances, names, notes)
     every = [instance for name in names for instance in instances[name]]
     variables = {
-        "pair_vips": _vips(instances, names, notes),
+        "pair_vips": _vips(instances, names, [] if _in_one(instances) else notes),
         **_interfaces(instances, names, hosts, notes),
         **_common(every, notes),
-        **_of_texts(members, every, notes),
+        **_of_texts(members, every),
+        **_together(members, instances, notes),
         **_priorities(instances, names, len(hosts), notes),
         **_raw_lines(members, notes),
     }
@@ -119,7 +121,7 @@ def _vips(instances: Dict[str, List[Instance]], names: Sequence[str], notes: Lis
     seen: List[str] = []
     for instance in (each for name in names for each in instances[name]):
         families: List[bool] = []
-        for address in (*instance["addresses"], *instance["excluded_addresses"]):
+        for address in _addresses(instance):
             if _bare(address) in seen:
                 continue
             seen.append(_bare(address))
@@ -167,8 +169,7 @@ def _of_members(name: str, found: Dict[str, List[str]], hosts: Dict[str, Dict[st
 
 def _carriers(instance: Instance) -> List[str]:
     """Return the interfaces that carry the addresses of an instance."""
-    every = [*instance["addresses"], *instance["excluded_addresses"]]
-    return [*membership.carriers({**instance, "addresses": every}).values()]
+    return [*membership.carriers({**instance, "addresses": _addresses(instance)}).values()]
 
 
 def _is_apart(instance: Instance) -> bool:
@@ -199,7 +200,7 @@ def _common(every: Sequence[Instance], notes: List[str]) -> Dict[str, Any]:
     return found
 
 
-def _of_texts(members: Sequence[Member], every: Sequence[Instance], notes: List[str]) -> Dict[str, Any]:
+def _of_texts(members: Sequence[Member], every: Sequence[Instance]) -> Dict[str, Any]:
     """Return what only the statements have."""
     found: Dict[str, Any] = {}
     tracked: List[str] = []
@@ -214,16 +215,40 @@ def _of_texts(members: Sequence[Member], every: Sequence[Instance], notes: List[
     found.update({"pair_checks": checks} if checks else {})
     if delays and conf.DECIMAL.fullmatch(delays[0]):
         found["pair_preempt_delay"] = int(float(delays[0]))
+    return found
+
+
+def _together(members: Sequence[Member], instances: Dict[str, List[Instance]], notes: List[str]) -> Dict[str, Any]:
+    """Return what keeps VIPs together that have moved together."""
+    found: Dict[str, Any] = {}
+    every = [each for own in instances.values() for each in own]
+    families = {":" in address for each in every for address in _addresses(each)}
     groups = [block for member in members for words, block in conf.statements(member.text) if words[:1] == [SYNC]]
     names = {word for block in groups for words, _nested in conf.inside(block, "group") for word in words}
     if groups and names >= {each["name"] for each in every}:
         found["pair_sync"] = True
     elif groups:
         notes.append("A vrrp_sync_group has some of the instances, and pair_sync is for all VIPs: it is not set.")
-    elif any(len(each["addresses"]) + len(each["excluded_addresses"]) > 1 for each in every):
+    elif any(len(_addresses(each)) > 1 for each in every) and (len(families) > 1 or not _in_one(instances)):
         found["pair_sync"] = True
         notes.append("An instance has several VIPs, which moved together: pair_sync keeps them together.")
-    return found
+    return {**found, "pair_one_instance": True} if _in_one(instances) else found
+
+
+def _in_one(instances: Dict[str, List[Instance]]) -> bool:
+    """Whether each member has one instance of each family, with several VIPs of it on one interface."""
+    sizes = []
+    for own in instances.values():
+        if len({where for each in own for where in _carriers(each)}) > 1:
+            return False
+        for is_ipv6 in (False, True):
+            found = [[address for address in _addresses(each) if (":" in address) == is_ipv6] for each in own]
+            sizes.append([len(addresses) for addresses in found if addresses])
+    return all(len(each) < 2 for each in sizes) and any(size > 1 for each in sizes for size in each)
+
+
+def _addresses(instance: Instance) -> List[str]:
+    return [*instance["addresses"], *instance["excluded_addresses"]]
 
 
 def _priorities(

@@ -138,7 +138,7 @@ class Ipi(NamedTuple):
             "track_files": [
                 *([{"name": DOWN, "weight": 0}] if is_api and preset.events else []),
                 *asking["track_files"],
-                *(self.direct.tracked(vip, self.priority(name, vip)) if self.direct else []),
+                *(self.direct.tracked([vip], self.priority(name, vip)) if self.direct else []),
             ],
             "track_interfaces": tracked["track_interfaces"],
             "notify": None,

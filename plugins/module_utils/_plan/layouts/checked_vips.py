@@ -53,8 +53,8 @@ class CheckedVips(NamedTuple):
 
     def moved_by(self, check: Check) -> List[str]:
         """Return the instances that a failure moves."""
-        moved = [vip.name for vip in self.vips if any(check in self.of(name, vip) for name in vip.order)]
-        return [vip.name for vip in self.vips] if moved and self.in_group else moved
+        moved = {vip.name: vip for vip in self.vips if any(check in self.of(name, vip) for name in vip.order)}
+        return list(dict.fromkeys(vip.name for vip in self.vips)) if moved and self.in_group else [*moved]
 
     def watched(self, own: Collection[str]) -> Dict[str, Dict[str, Any]]:
         """Return each check's failure, as `forecast.forecast` takes it.

@@ -50,13 +50,13 @@ class Direct(NamedTuple):
     stop_pause: float
     members_serve: bool = False
 
-    def tracked(self, vip: Vip, priority: int) -> List[Dict[str, Any]]:
-        """Return what the instance of a VIP with this priority tracks.
+    def tracked(self, vips: Sequence[Vip], priority: int) -> List[Dict[str, Any]]:
+        """Return what the instance of some VIPs with this priority tracks.
 
         Members that have lost their planes are equals: none preempts the one that holds the VIP.
         """
         weight = min(self.lowered - priority, -1)
-        return [{"name": DOWN, "weight": weight}] if self.lowered and self.concerns(vip) else []
+        return [{"name": DOWN, "weight": weight}] if self.lowered and any(map(self.concerns, vips)) else []
 
     @property
     def track_files(self) -> List[Dict[str, Any]]:
@@ -71,7 +71,7 @@ class Direct(NamedTuple):
         :param others: what else the layout tracks
         """
         lost = {
-            "instances": [vip.name for vip in vips if self.concerns(vip)],
+            "instances": list(dict.fromkeys(vip.name for vip in vips if self.concerns(vip))),
             "fatal": [events.DIRECT_DOWN] if self.lowered else [],
             "harmless": {} if self.lowered else {events.DIRECT_DOWN: 0},
             "blind_trackers": others,

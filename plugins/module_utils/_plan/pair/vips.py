@@ -45,6 +45,11 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
                 f"{place}.first is '{first}', and with pair_sync all VIPs are where the first one is, on "
                 f"{vips[0].order[0]}: give it to pair_vips[0] instead."
             )
+        same = of_family(vips, vip.version)[:1] if settings["one_instance"] and not is_bgp(settings) else []
+        if same:
+            faults.extend(_unlike(fields, same[0], place))
+            vips.append(vip._replace(name=same[0].name, vrid=same[0].vrid, order=same[0].order))
+            continue
         if is_bgp(settings):
             vips.append(vip._replace(name=f"vip-{vip.address}", order=[*names]))
             faults.extend(_clashes(vips[-1], vips[:-1], place, existing))
@@ -57,6 +62,17 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
         faults.extend(_clashes(vip, vips, place, existing))
         vips.append(vip)
     return vips
+
+
+def _unlike(fields: Dict[str, Any], same: Vip, place: str) -> Faults:
+    """Say what the VIP of an instance has been given of its own."""
+    own = {"vrid": same.vrid, "first": same.order[0]}
+    return [
+        f"{place}.{key} is {fields[key]}, and with pair_one_instance it is {value} as that of {same.address}: leave "
+        "it out."
+        for key, value in own.items()
+        if fields[key] not in (None, value)
+    ]
 
 
 def _vrid_of(vip: Vip, first: Optional[int], earlier: List[Vip], existing: Existing, faults: Faults) -> int:

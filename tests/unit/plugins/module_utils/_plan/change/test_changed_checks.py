@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import host as _host
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import member as member_plan
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import as_data
@@ -87,7 +88,7 @@ def test_a_member_that_this_run_leaves_as_it_is_and_one_with_static_pods_run_not
     found = plan_of(members).members
     assert ([each["name"] for each in found["lb1"].checks], found["lb2"].checks) == (["storage"], [])
     member = found["lb1"]._replace(checks=[], pods={"image": "x"})
-    assert planner._with_checks(members[0], ["storage"], member).checks == []
+    assert member_plan._with_checks(members[0], ["storage"], member).checks == []
 
 
 def test_a_check_is_run_as_its_router_runs_it(tmp_path):
