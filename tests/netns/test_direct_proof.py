@@ -224,6 +224,21 @@ def test_a_server_whose_table_is_flushed_is_named_by_its_balancers_and_serves_on
 
 
 @families
+def test_servers_with_another_list_than_a_balancer_are_named_until_they_have_its_own(plane, cluster):
+    first, second, third = cluster.hosts
+    third.ip("addr", "add", cluster.on_lo, "dev", "lo")
+    cluster.give_second_chances(cluster.servers(first, second), [first])
+
+    def given():
+        return {each["name"]: each["second_chances"] for each in plane.servers()}
+
+    until(lambda: False in given().values(), lambda: f"{given()} {plane.log}")
+    assert "by another list of servers than this host has" in plane.log and plane.owners() == names(*cluster.hosts)
+    cluster.give_second_chances(cluster.servers(*cluster.hosts), [first])
+    until(lambda: given() == dict.fromkeys(names(*cluster.hosts), True), lambda: f"{given()} {plane.log}")
+
+
+@families
 def test_a_balancer_with_a_smaller_mtu_than_the_servers_says_so(plane, cluster):
     holder = cluster.balancers[0]
     assert plane.report()["mtu_fault"] is None

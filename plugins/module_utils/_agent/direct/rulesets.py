@@ -315,7 +315,7 @@ def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str
     `socket` finds the connection's own socket first, then a listener. One that listens on every address has `wildcard`
     1, and a connection, whose own address is the VIP, 0. Without `wildcard` it is half open, or waits in TIME_WAIT.
     """
-    others = [(number, other) for number, bucket in enumerate(pool.buckets) for other in [_other(bucket, own)] if other]
+    others = [(number, other) for number, bucket in enumerate(pool.buckets) for other in [bucket.other(own)] if other]
     kind = f"mark : {ADDRESS_TYPES[pool.family]}"
     redirected = any(service.is_redirected for service in pool.services)
     to_other = f'dup to meta mark map @{pool.name}_others device "{interface}" counter drop'
@@ -345,11 +345,6 @@ def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str
             ],
         ),
     ]
-
-
-def _other(bucket: Bucket, own: Collection[str]) -> str:
-    """Return where a server sends what is not its own: to the owner, and if it is that itself, to the second."""
-    return bucket.second if bucket.owner in own else bucket.owner
 
 
 def _pools(services: Sequence[Service]) -> List[Pool]:

@@ -9,7 +9,14 @@ from collections import Counter
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config, proofs, report, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import (
+    buckets,
+    config,
+    hashing,
+    proofs,
+    report,
+    rulesets,
+)
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.packets import Packets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane import (
     JUDGEMENT,
@@ -18,6 +25,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane impo
     Edge,
     Plane,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.second_chances import Chance, Way
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Address, Link
 from support.agent.loops import Time
 from support.direct.configs import API, with_service, written
@@ -49,9 +57,12 @@ class Prober:
 
     def __init__(self):
         self.paths, self.outcomes, self.targets = {}, {}, {}
-        self.chances, self.given = self, (lambda key: self.gives.get(key[2]))
+        self.chances = self
         self.mtu = lambda: 1500
-        self.gives = {}  # by the server's address: whether it gives second chances
+        self.gives, self.astray = {}, set()  # by the server's address: whether it gives second chances; who hands on wrongly
+
+    def of(self, key):
+        return Chance(self.gives.get(key[2]), key[2] in self.astray)
 
     def want(self, _link, targets):
         self.targets = targets
@@ -285,6 +296,9 @@ def test_a_server_without_second_chances_is_named_until_it_gives_them_and_serves
     assert [each["second_chances"] for each in services["api"]["servers"]] == [True, False, None]
     assert judged.faults["api/b second chances"].startswith("api/b hands nothing on for 192.0.2.100:6443, so ")
     assert judged.owners() == {A, B, C}
+    judged.prober.astray.add(B)
+    judged.plane.update()
+    assert judged.faults["api/b second chances"].startswith("api/b hands on what is for 192.0.2.100:6443 by another list")
     judged.prober.gives[B] = None  # which is no cure
     judged.plane.update()
     assert "api/b second chances" in judged.faults
@@ -404,3 +418,21 @@ def test_a_report_says_who_gets_new_connections_in_the_table_that_the_kernel_has
     assert judged.owners() == {A, B} and owners() == {A, B, C}
     judged.writer.in_force = judged.writer.wanted[-1]
     assert owners() == {A, B}
+
+
+def test_who_should_answer_what_is_handed_on_is_known_by_this_hosts_list_but_of_this_host(judged):
+    (service,) = [each for each in judged.plane.settings.services if each.balanced.name == "api"]
+    table = buckets.table(service.servers, service.buckets)
+
+    def answering(asked, port):
+        return judged.prober.way(("192.0.2.100", 6443, asked), "192.0.2.9", port).answering
+
+    for port in range(40000, 40064):
+        bucket = table[hashing.bucket("192.0.2.9", port, service.buckets, rulesets.SEED)]
+        assert [answering(each, port) for each in bucket] == [MACS[each] for each in bucket]
+        assert answering("192.0.2.77", port) == MACS[bucket.second]
+    assert judged.prober.way(("192.0.2.100", 6444, A), "192.0.2.9", 40000) == Way()
+    judged.macs.known[A] = "02:00:00:00:00:99"
+    judged.plane.update()
+    assert {answering(A, port) for port in range(40000, 40064)} >= {""}
+    assert "02:00:00:00:00:99" not in {answering(each, port) for each in (A, B, C) for port in range(40000, 40064)}
