@@ -155,7 +155,8 @@ def test_the_unit_writes_the_file_that_the_routers_track():
 
 
 def test_a_restart_by_hand_leaves_the_table_as_a_new_version_does():
-    unit = render("layout", "direct.service.j2", command="/usr/bin/python3 a", config="c", checksum="9f", down_file="d", memory=1)
+    named = {"command": "/usr/bin/python3 a", "config": "c", "checksum": "9f", "down_file": "d", "memory": 1}
+    unit = render("layout", "direct.service.j2", **named)
     (name,) = re.findall("^RestartKillSignal=(.+)$", unit, re.MULTILINE)
     plane = Lifecycle("", None, None, {})
     assert plane._handlers()[signal.Signals[name]] == plane.upgrade

@@ -52,7 +52,7 @@ class Bucket(NamedTuple):
     second: str
 
     def other(self, own: Collection[str]) -> str:
-        """Return to whom a server with these addresses hands on what is not its own: to the owner, or as that to the second."""
+        """Return to whom a server with these addresses hands on: to the owner, and as that itself to the second."""
         return self.second if self.owner in own else self.owner
 
     def answering(self, asked: str) -> str:

@@ -137,8 +137,9 @@ class Plane:
 
     def fault_of_chances(self, service: proxy.Service, server: proxy.Server) -> str:
         """Return what is wrong with a server that gives no second chances; '' if that is not known."""
-        lost = [key for key in self._paths(service, server) if self.prober.chances.of(key).given is False]
-        return proofs.without_chances(lost[0], server.name, self.prober.chances.of(lost[0]).by_other_list) if lost else ""
+        known = {key: self.prober.chances.of(key) for key in self._paths(service, server)}
+        lost = next((key for key, chance in known.items() if chance.given is False), None)
+        return proofs.without_chances(lost, server.name, known[lost].by_other_list) if lost else ""
 
     # -- the paths
 

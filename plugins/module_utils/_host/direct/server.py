@@ -85,9 +85,7 @@ def _of_listeners(service: Service, host: Host) -> Iterator[str]:
             yield _unserved(f"{vip} port {port} ({name})", every, there)
 
 
-def _of_firewall(
-    service: Service, host: Host, interface: str, here: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
+def _of_firewall(service: Service, host: Host, interface: str, here: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A server behind a proxy may let nobody in but the balancers, which are hosts of its link."""
     for vip in service.balanced.bind:
         port, redirected = service.balanced.port, passage.redirects(host.rules)

@@ -59,7 +59,10 @@ class Prober:
         self.paths, self.outcomes, self.targets = {}, {}, {}
         self.chances = self
         self.mtu = lambda: 1500
-        self.gives, self.astray = {}, set()  # by the server's address: whether it gives second chances; who hands on wrongly
+        self.gives, self.astray = (
+            {},
+            set(),
+        )  # by the server's address: whether it gives second chances; who hands on wrongly
 
     def of(self, key):
         return Chance(self.gives.get(key[2]), key[2] in self.astray)
@@ -298,7 +301,9 @@ def test_a_server_without_second_chances_is_named_until_it_gives_them_and_serves
     assert judged.owners() == {A, B, C}
     judged.prober.astray.add(B)
     judged.plane.update()
-    assert judged.faults["api/b second chances"].startswith("api/b hands on what is for 192.0.2.100:6443 by another list")
+    assert judged.faults["api/b second chances"].startswith(
+        "api/b hands on what is for 192.0.2.100:6443 by another list"
+    )
     judged.prober.gives[B] = None  # which is no cure
     judged.plane.update()
     assert "api/b second chances" in judged.faults
