@@ -572,7 +572,8 @@ RATED = {
     **dict.fromkeys(
         ("follow.service", "follow.agent.service", "resolver-nodes.service", "resolver-keeper.service"), 2.0
     ),
-    **{"direct.service": 2.3, "direct-server.service": 2.0},
+    "direct.service": 2.3,
+    "direct-server.service": 2.0,
 }
 
 

@@ -12,6 +12,7 @@ from ..proxy.master.server_states import MAINT, Dependencies, Health, ServerStat
 from ..runtime.loop import MILLION, Loop, Timer
 from . import buckets, hashing, proofs, rulesets
 from .macs import Macs
+from .packets import Packets
 from .prober import Prober
 from .second_chances import Way
 from .settings import HOST, Service, Settings
@@ -140,6 +141,21 @@ class Plane:
         known = {key: self.prober.chances.of(key) for key in self._paths(service, server)}
         lost = next((key for key, chance in known.items() if chance.given is False), None)
         return proofs.without_chances(lost, server.name, known[lost].by_other_list) if lost else ""
+
+    def fault_of_clients(self, service: proxy.Service, server: proxy.Server, packets: Packets) -> str:
+        """Return what is wrong with a server of which clients hear nothing; '' if that is not known."""
+        key = (service.bind[0], service.port, server.address)
+        return proofs.unanswered(key, server.name, packets.attempts.unanswered(key))
+
+    def report_clients(self, packets: Packets) -> None:
+        """Log each server of which clients hear nothing, and that they do again."""
+        for service in (each.balanced for each in self.settings.services):
+            for server in service.servers:
+                name, fault = f"{service.name}/{server.name}", self.fault_of_clients(service, server, packets)
+                if fault:
+                    self._log.fault(f"{name} clients", f"{service.name}/{fault}")
+                else:
+                    self._log.cured(f"{name} clients", f"{name} answers clients again.")
 
     # -- the paths
 

@@ -86,6 +86,16 @@ def sentence(path: Path, key: Key, server: str, interface: str) -> str:
     return SENTENCES[path.outcome].format(server=server, place=text.place(*key[:2]), interface=interface)
 
 
+def unanswered(key: Key, server: str, count: int) -> str:
+    """Return what is wrong with a server of which clients hear nothing; '' if it is not known that they do not."""
+    if not count:
+        return ""
+    return (
+        f"{server} answers balancers for {text.place(*key[:2])}, and none of {count} attempts of clients has led to a "
+        "connection: have its firewall let clients in, and its answers out to them."
+    )
+
+
 def without_chances(key: Key, server: str, by_other_list: bool) -> str:
     """Return what is wrong with a server that gives no second chances, or to the wrong server."""
     place = text.place(*key[:2])

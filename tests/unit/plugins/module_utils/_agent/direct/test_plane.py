@@ -17,6 +17,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import (
     report,
     rulesets,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.attempts import FEW
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.packets import Packets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane import (
     JUDGEMENT,
@@ -312,6 +313,20 @@ def test_a_server_without_second_chances_is_named_until_it_gives_them_and_serves
     assert "api/b second chances" not in judged.faults
 
 
+def test_a_server_of_which_clients_hear_nothing_is_named_until_they_do_and_stays(judged):
+    packets, key = Packets(), ("192.0.2.100", 6443, B)
+    for _count in range(2):
+        packets.attempts.count(key, FEW, 0)
+    judged.plane.report_clients(packets)
+    services = {each["name"]: each for each in report.build(judged.plane, packets, True)["services"]}
+    said = f"b answers balancers for 192.0.2.100:6443, and none of {FEW} attempts of clients has led to a connection"
+    assert services["api"]["servers"][1]["path_fault"].startswith(said)
+    assert judged.faults["api/b clients"].startswith(f"api/{said}") and judged.owners() == {A, B, C}
+    packets.attempts.count(key, 1, 1)
+    judged.plane.report_clients(packets)
+    assert "api/b clients" not in judged.faults
+
+
 def test_an_interface_with_a_smaller_mtu_than_the_servers_is_named_until_it_has_theirs(judged):
     path = judged.prober.paths["192.0.2.100", 6443, B]
     judged.prober.paths["192.0.2.100", 6443, B] = path._replace(mss=1460)
@@ -386,7 +401,7 @@ def test_a_reload_forgets_servers_that_are_no_more(judged):
 def test_services_share_maps_only_when_there_are_many_of_them():
     several = [{**API, "name": f"api{number}", "port": number, "check": {"type": "none"}} for number in range(1, 19)]
     few, many = (Case(written(services=several[:count])).writer.wanted[-1].elements for count in (16, 17))
-    assert (len(few), len(many)) == (64, 4)
+    assert (len(few), len(many)) == (80, 5)
 
 
 def test_who_gets_new_connections_and_where_a_redirect_leads_are_in_the_table(judged):
