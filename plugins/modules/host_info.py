@@ -371,6 +371,14 @@ not_following:
   type: list
   elements: str
   returned: success
+plane:
+  description: >-
+    The services of the direct plane that runs here. The servers are C({name, address, serves}): whether one gets new
+    connections.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{"name": "api", "bind": ["192.0.2.10"], "port": 6443, "new_connections": "servers", "servers": []}]
 named:
   description: As RV(onprem.lb.member_info#module:named).
   type: dict

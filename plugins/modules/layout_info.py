@@ -70,8 +70,8 @@ RETURN = r"""
 unserved:
   description:
     - A sentence for each service of which no server is up, or known to be up after O(limit) seconds, with O(servers),
-      for each peer of its haproxy that does not answer, with O(servers) as well, and for each router to which there is
-      no session of BGP although there is one to another router.
+      for each peer of its haproxy that does not answer and all that is wrong with its direct plane, with O(servers) as
+      well, and for each router to which there is no session of BGP although there is one to another router.
     - That is no fault of the layout.
   type: list
   elements: str
@@ -113,6 +113,7 @@ import time
 
 from ansible_collections.onprem.lb.plugins.module_utils._host.module import Module, ending_in_words
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import (
+    beside,
     bgp,
     check_runs,
     facts,
@@ -213,6 +214,7 @@ def main():
     if module.params["servers"]:
         unserved += member.unserved(reader, module.params["limit"])
         unserved += verification.without_peer(plan, facts.reachable(plan.get("peered", []), timeout=1.0))
+        unserved += [f"direct return: {why}" for why in beside.direct_faults(reader)]
     unserved += verification.without_session(plan, seen) + verification.slow_to_notice(plan, seen)
     found = {"holders": holders, "held": held, "reached": seen["reached"], "checks": checks, "unserved": unserved}
     module.exit_json(faults=faults, msg="\n".join(faults), **found)

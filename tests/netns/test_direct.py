@@ -10,9 +10,10 @@ import os
 import re
 import socket
 import subprocess
+from collections import Counter
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import buckets, rulesets, settings
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import buckets, hashing, rulesets, settings
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
 from support.netns.direct import PORT, Lasting, behind_balancers
 from support.netns.direct import masters as masters_at
@@ -23,6 +24,7 @@ from support.waiting import stays, until
 pytestmark = pytest.mark.skipif(bool(skip_reason("nft")), reason=skip_reason("nft"))  # loads rulesets, as root
 
 STRANGERS = 20
+STRANGERS_PORTS = range(40000, 40000 + STRANGERS)
 ALWAYS = 2  # of tcp_syncookies
 IPV4, IPV6 = 0x0800, 0x86DD  # EtherTypes
 
@@ -143,13 +145,27 @@ def test_a_frame_is_handed_on_once_whatever_the_masters_believe(vip, tmp_path):
         stays(lambda: sum(sum(steered(host).values()) for host in hosts) == STRANGERS, 0.2)
 
 
+@families
+def test_the_kernel_hashes_a_connection_as_this_program_does(vip, tmp_path):
+    with behind_balancers(vip) as cluster:  # on which nothing else is counted
+        servers, (holder,) = cluster.arrange(tmp_path).servers(*cluster.hosts), cluster.balancers
+        cluster.balance(servers)
+        send_as_strangers(cluster)
+        client = cluster.client.addresses[1 if ":" in vip else 0]
+        numbers = [hashing.bucket(client, port, cluster.buckets, rulesets.SEED) for port in STRANGERS_PORTS]
+        owners = Counter(buckets.table(servers, cluster.buckets)[number].owner for number in numbers)
+        named = cluster.table(holder, servers).counters
+        until(lambda: sum(steered(holder).values()) >= STRANGERS)
+        assert owners == {named[name][0][2]: count for name, count in steered(holder).items() if count}
+
+
 def send_as_strangers(cluster):
     """Have the client send segments of connections that nobody has to the holder's MAC."""
     version, own = (IPV6, 1) if ":" in cluster.vip else (IPV4, 0)
     mac = bytes.fromhex(cluster.balancers[0].mac.replace(":", ""))
     with inside(cluster.client.namespace), socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as link:
-        for at in range(STRANGERS):
-            ends = segments.Ends(cluster.client.addresses[own], 40000 + at, cluster.vip, PORT)
+        for port in STRANGERS_PORTS:
+            ends = segments.Ends(cluster.client.addresses[own], port, cluster.vip, PORT)
             link.sendto(segments.write(ends, segments.ACK, 1, 0), ("eth0", version, 0, 0, mac))
 
 

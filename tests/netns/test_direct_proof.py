@@ -224,6 +224,49 @@ def test_a_server_whose_table_is_flushed_is_named_by_its_balancers_and_serves_on
 
 
 @families
+def test_servers_with_another_list_than_a_balancer_are_named_until_they_have_its_own(plane, cluster):
+    first, second, third = cluster.hosts
+    third.ip("addr", "add", cluster.on_lo, "dev", "lo")
+    cluster.give_second_chances(cluster.servers(first, second), [first])
+
+    def given():
+        return {each["name"]: each["second_chances"] for each in plane.servers()}
+
+    until(lambda: False in given().values(), lambda: f"{given()} {plane.log}")
+    assert "by another list of servers than this host has" in plane.log and plane.owners() == names(*cluster.hosts)
+    cluster.give_second_chances(cluster.servers(*cluster.hosts), [first])
+    until(lambda: given() == dict.fromkeys(names(*cluster.hosts), True), lambda: f"{given()} {plane.log}")
+
+
+@families
+def test_a_server_whose_firewall_lets_balancers_in_and_no_clients_is_named_by_what_clients_send(plane, cluster):
+    first = cluster.hosts[0]
+    client = cluster.client.addresses[1 if ":" in cluster.vip else 0]
+    family = "ip6" if ":" in cluster.vip else "ip"
+    first.output("nft", "add table inet fw; add chain inet fw in { type filter hook input priority 0; }")
+    first.output("nft", f"add rule inet fw in {family} saddr {client} tcp dport {PORT} drop")
+
+    def said():
+        begin_connections(cluster)
+        return faults(plane).get(first.name, "")
+
+    until(lambda: "none of " in said() and "attempts of clients has led to a connection" in said(), lambda: plane.log)
+    assert plane.server(first)["proven"] and first.name in plane.owners()
+    first.output("nft", "delete table inet fw")
+    assert first.name in Lasting(cluster).shares
+    until(lambda: first.name not in faults(plane), lambda: plane.log)
+
+
+def begin_connections(cluster):
+    """Have the client begin connections, and wait for none of them."""
+    with inside(cluster.client.namespace):
+        for _each in range(50):
+            with socket.socket(socket.AF_INET6 if ":" in cluster.vip else socket.AF_INET) as opened:
+                opened.setblocking(False)
+                opened.connect_ex((cluster.vip, PORT))
+
+
+@families
 def test_a_balancer_with_a_smaller_mtu_than_the_servers_says_so(plane, cluster):
     holder = cluster.balancers[0]
     assert plane.report()["mtu_fault"] is None

@@ -185,6 +185,11 @@ INPUT = ("inet", "filter", "input")
 BANNED = [match(SADDR, "@banned"), {"drop": None}]
 
 
+def base(*rules, policy="drop", **chains):
+    others = {name: (None, list(of)) for name, of in chains.items()}
+    return FakeNft({("inet", "filter"): {"input": (policy, list(rules)), **others}})
+
+
 def dropping(**options):
     rules = [[LO, {"accept": None}], BANNED, [match(DPORT, {"set": [22, 2222]}), {"accept": None}]]
     return FakeNft({("inet", "filter"): {"input": ("drop", rules)}}, **options)

@@ -82,7 +82,8 @@ def host_info(host: str, **values: Any) -> Facts:
             )
         },
         **{
-            name: [] for name in ("recorded_packages", "static_pods", "stale", "instances", "not_following", "problems")
+            name: []
+            for name in ("recorded_packages", "static_pods", "stale", "instances", "not_following", "plane", "problems")
         },
         **{f"{name}_units": [] for name in ("existing", "enabled", "active", "restarting", "own")},
     }

@@ -109,7 +109,8 @@ MAY_IMPORT = {
         "_agent.config.certificates",
         # What keepalived writes in a pod, of which systemd has no log, and what FRR says of its sessions.
         *("_agent.metrics.dumps", "_agent.metrics.sessions"),
-        *("_agent.direct.faults", "_agent.direct.settings"),  # what is wrong with its plane
+        # What is wrong with its plane, and which of its servers are up.
+        *("_agent.direct.faults", "_agent.direct.settings", "_agent.proxy.settings"),
         *("_agent.follow", "_agent.runtime.text_table"),  # what it has written, and what it says is wrong
     ),
     "_host.write": ("_host", "_host.read", "_shared"),
@@ -118,7 +119,7 @@ MAY_IMPORT = {
     "_host.drill": ("_host.read", "_shared"),
     # A run and the unit of a server say with the same code what is not in force.
     "_host.direct": (
-        *("_host.read", "_shared.engines", "_shared.load_records"),
+        *("_host.firewall", "_host.read", "_shared.engines", "_shared.load_records"),
         *("_agent.config.file", "_agent.config.schema", "_agent.direct", "_agent.keepalived.conf"),
     ),
     # It carries the agent to the target, and asks it whether its configuration is good.

@@ -130,6 +130,7 @@ def _files_alone(files: Files, active: Iterable[str], listeners: Sequence[Dict[s
             (facts, "is_ours", lambda unit: unit in active),
             (host.records, "is_armed", lambda: False),
             (beside, "not_following", lambda _reader: []),
+            (beside, "plane", lambda _reader: []),
             (pods, "running", lambda: dict.fromkeys(active)),
             (pods, "own", lambda names: [each for each in names if each in active]),
             (pods, "enabled", lambda names: [each for each in names if each in active]),

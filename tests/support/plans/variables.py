@@ -35,6 +35,7 @@ OF_RUN: Settings = {
     "retired": ["lb9"],
     "break_lock": True,
     "accept_split": True,
+    "accept_cut": True,
     "accept_routed_only": True,
     "downgrade": True,
     "undo_after": 60,

@@ -4,9 +4,14 @@
 
 from __future__ import annotations
 
+import re
+import signal
+
 import pytest
 from ansible_collections.onprem.lb.plugins.filter import plan
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.lifecycle import Lifecycle
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import direct
+from support.rendering import render
 from support.roles import calls, tasks, variables_of
 
 SYSTEMD, COMMAND = "ansible.builtin.systemd_service", "ansible.builtin.command"
@@ -147,3 +152,11 @@ def test_the_file_is_in_a_folder_that_is_there_before_the_first_start():
 def test_the_unit_writes_the_file_that_the_routers_track():
     assert plan.NAMED["direct_down_file"] == direct.DOWN_FILE
     assert plan.NAMED["direct"] == direct.UNIT
+
+
+def test_a_restart_by_hand_leaves_the_table_as_a_new_version_does():
+    named = {"command": "/usr/bin/python3 a", "config": "c", "checksum": "9f", "down_file": "d", "memory": 1}
+    unit = render("layout", "direct.service.j2", **named)
+    (name,) = re.findall("^RestartKillSignal=(.+)$", unit, re.MULTILINE)
+    plane = Lifecycle("", None, None, {})
+    assert plane._handlers()[signal.Signals[name]] == plane.upgrade

@@ -34,7 +34,12 @@ OWNED: Schema = {
     "second_chances": Field(maybe(flag)),
     "path_fault": SAID._replace(required=True),
 }
-PLANE: Schema = {"name": NAMED, "new_connections": NAMED, "servers": Field(records(OWNED), required=True)}
+PLANE: Schema = {
+    **dict.fromkeys(("name", "new_connections"), NAMED),
+    "bind": Field(texts, required=True),
+    "port": Field(number, required=True),
+    "servers": Field(records(OWNED), required=True),
+}
 TABLE: Schema = {"in_force": Field(flag, required=True), "fault": SAID._replace(required=True)}
 VIP: Schema = {"address": NAMED, "reason": Field(text), "detail": SAID, "elsewhere": Field(texts)}
 OUTPUT: Schema = {"name": NAMED, "fault": SAID._replace(required=True)}

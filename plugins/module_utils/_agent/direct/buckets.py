@@ -19,7 +19,7 @@ import math
 import sys
 from array import array
 from functools import lru_cache
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Collection, List, NamedTuple, Sequence, Tuple
 
 FEWEST, MOST = 4096, 65_536
 MOST_IN_ALL = 1 << 20  # of all services: nft then needs 800 MB
@@ -51,6 +51,14 @@ class Bucket(NamedTuple):
     owner: str
     second: str
 
+    def other(self, own: Collection[str]) -> str:
+        """Return to whom a server with these addresses hands on: to the owner, and as that itself to the second."""
+        return self.second if self.owner in own else self.owner
+
+    def answering(self, asked: str) -> str:
+        """Return who gets in the end what a server is asked and nobody has: see ``rulesets``."""
+        return asked if asked in self else self.second
+
 
 def size(count: int) -> int:
     """Return how many buckets a service that begins with so many servers has: a power of two.
@@ -69,6 +77,14 @@ def table(servers: Sequence[Server], count: int) -> List[Bucket]:
     owners, seconds = _two_best(ranked, count)
     addresses = [*(server.address for server in ranked), ""]
     return [Bucket(addresses[owner], addresses[second]) for owner, second in zip(owners, seconds)]
+
+
+def bucket(servers: Sequence[Server], count: int, number: int) -> Bucket:
+    """Return one of the buckets of a table; at least one of the servers does not drain."""
+    by_address = sorted(servers, key=lambda server: server.address)
+    ranked = sorted(by_address, key=lambda server: -_scores(server.address, server.weight, count)[number])
+    owner = next(server for server in ranked if not server.drains)
+    return Bucket(owner.address, next((server.address for server in ranked if server is not owner), ""))
 
 
 def _two_best(servers: Sequence[Server], count: int) -> Tuple[List[int], List[int]]:

@@ -243,6 +243,7 @@ class Lifecycle(lifecycle.Lifecycle):
             self._counted_at = self.loop.now()
             if table and not ended.fault:
                 self._packets.take(ended.output, table)
+                self.plane.report_clients(self._packets)
             if then:
                 then()
 

@@ -10,10 +10,11 @@ from ..net.arp import mac_text
 from ..proxy import settings as proxy
 from ..proxy.master.server_states import MAINT, Dependencies, Health, ServerState
 from ..runtime.loop import MILLION, Loop, Timer
-from . import proofs, rulesets
-from .buckets import Server
+from . import buckets, hashing, proofs, rulesets
 from .macs import Macs
+from .packets import Packets
 from .prober import Prober
+from .second_chances import Way
 from .settings import HOST, Service, Settings
 from .writer import Writer
 
@@ -45,6 +46,7 @@ class Plane:
 
     def __init__(self, edge: Edge) -> None:
         self._loop, self._log, checks, self.macs, self.writer, self.prober = edge
+        self.prober.chances.way = self._way
         self.health = Health(
             Dependencies(self._loop, checks, self._log, lambda _updates: self.update(), outage="the last table stays")
         )
@@ -131,19 +133,47 @@ class Plane:
 
     def gives_chances(self, service: proxy.Service, server: proxy.Server) -> Optional[bool]:
         """Whether a server gives second chances for each VIP of its service; None if that is not known."""
-        found = [self.prober.chances.given(key) for key in self._paths(service, server)]
+        found = [self.prober.chances.of(key).given for key in self._paths(service, server)]
         return False if False in found else None if None in found else True
 
     def fault_of_chances(self, service: proxy.Service, server: proxy.Server) -> str:
         """Return what is wrong with a server that gives no second chances; '' if that is not known."""
+        known = {key: self.prober.chances.of(key) for key in self._paths(service, server)}
+        lost = next((key for key, chance in known.items() if chance.given is False), None)
+        return proofs.without_chances(lost, server.name, known[lost].by_other_list) if lost else ""
+
+    def fault_of_clients(self, service: proxy.Service, server: proxy.Server, packets: Packets) -> str:
+        """Return what is wrong with a server of which clients hear nothing; '' if that is not known."""
         key = (service.bind[0], service.port, server.address)
-        return proofs.without_chances(key, server.name) if self.gives_chances(service, server) is False else ""
+        return proofs.unanswered(key, server.name, packets.attempts.unanswered(key))
+
+    def report_clients(self, packets: Packets) -> None:
+        """Log each server of which clients hear nothing, and that they do again."""
+        for service in (each.balanced for each in self.settings.services):
+            for server in service.servers:
+                name, fault = f"{service.name}/{server.name}", self.fault_of_clients(service, server, packets)
+                if fault:
+                    self._log.fault(f"{name} clients", f"{service.name}/{fault}")
+                else:
+                    self._log.cured(f"{name} clients", f"{name} answers clients again.")
 
     # -- the paths
 
     def _paths(self, service: proxy.Service, server: proxy.Server) -> Dict[proofs.Key, proofs.Path]:
         keys = [(vip, service.port, server.address) for vip in service.bind]
         return {key: self.prober.paths.get(key, proofs.Path()) for key in keys}
+
+    def _way(self, key: proofs.Key, source: str, port: int) -> Way:
+        """Return the way of what a server hands on; nothing of an answer of this host, which no link carries."""
+        vip, at, asked = key
+        found = [each for each in self.settings.services if at == each.balanced.port and vip in each.balanced.bind]
+        if not found:
+            return Way()
+        service = found[0]
+        number = hashing.bucket(source, port, service.buckets, rulesets.SEED)
+        bucket = buckets.bucket(service.servers, service.buckets, number)
+        answering = bucket.answering(asked)
+        return Way(bucket.other([asked]), "" if answering in self._here else self.macs.known.get(answering, ""))
 
     def _targets(self) -> Dict[proofs.Key, proofs.Target]:
         """Return the paths to prove: those to the servers whose MAC is known, but this host."""
@@ -270,9 +300,6 @@ def _services_of(settings: Settings, owners: Owners) -> List[rulesets.Service]:
 
 
 def _service_of(service: Service, vip: str, owners: FrozenSet[str], group: str) -> rulesets.Service:
-    servers = [
-        Server(server.address, max(1, server.weight), drains=server.address not in owners)
-        for server in service.balanced.servers
-    ]
+    servers = [server._replace(drains=server.address not in owners) for server in service.servers]
     left = service.new_connections == HOST
     return rulesets.Service(vip, service.balanced.port, servers, service.buckets, group, service.proxy_port, left)

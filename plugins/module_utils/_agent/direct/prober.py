@@ -88,7 +88,7 @@ class Prober:
         expected = random.randrange(NUMBERS)
         while expected in self._keys:
             expected = random.randrange(NUMBERS)
-        ends = segments.Ends(target.source, self._wire.port, key[0], key[1])
+        ends = segments.Ends(target.source, self._wire.ports[0], key[0], key[1])
         if not target.source:
             return Probe(target, ends, b"", b"", expected)
         syn = segments.write(ends, segments.SYN, (expected - 1) % NUMBERS, TRAFFIC_CLASS)
@@ -119,7 +119,7 @@ class Prober:
             if key and key[0] == segment.ends.source:
                 self._take(key, outcome_of(segment, mac, self._probes[key].target), mac, segment.mss)
             elif not key:
-                self.chances.take(segment)
+                self.chances.take(segment, mac)
         self._tell()
 
     def _take(self, key: Key, outcome: str, mac: str, mss: int) -> None:

@@ -86,11 +86,27 @@ def sentence(path: Path, key: Key, server: str, interface: str) -> str:
     return SENTENCES[path.outcome].format(server=server, place=text.place(*key[:2]), interface=interface)
 
 
-def without_chances(key: Key, server: str) -> str:
-    """Return what is wrong with a server that gives no second chances."""
+def unanswered(key: Key, server: str, count: int) -> str:
+    """Return what is wrong with a server of which clients hear nothing; '' if it is not known that they do not."""
+    if not count:
+        return ""
     return (
-        f"{server} hands nothing on for {text.place(*key[:2])}, so connections whose server changes are lost: run the "
-        "role direct_server on it."
+        f"{server} answers balancers for {text.place(*key[:2])}, and none of {count} attempts of clients has led to a "
+        "connection: have its firewall let clients in, and its answers out to them."
+    )
+
+
+def without_chances(key: Key, server: str, by_other_list: bool) -> str:
+    """Return what is wrong with a server that gives no second chances, or to the wrong server."""
+    place = text.place(*key[:2])
+    if by_other_list:
+        return (
+            f"{server} hands on what is for {place} by another list of servers than this host has, so connections "
+            "whose server changes are lost: run the role direct_server on all servers, and the layout on all balancers."
+        )
+    return (
+        f"{server} hands nothing on for {place}, so connections whose server changes are lost: run the role "
+        "direct_server on it."
     )
 
 

@@ -55,7 +55,10 @@ def _service(service: Service, plane: Plane, packets: Packets) -> Report:
                 "owner": server.address in owners,
                 "proven": plane.is_proven(balanced, server),
                 "second_chances": plane.gives_chances(balanced, server),
-                "path_fault": plane.fault_of(balanced, server) or plane.fault_of_chances(balanced, server) or None,
+                "path_fault": plane.fault_of(balanced, server)
+                or plane.fault_of_clients(balanced, server, packets)
+                or plane.fault_of_chances(balanced, server)
+                or None,
                 "packets": packets.of(balanced.bind[0], balanced.port, server.address),
                 "check": state.last_check,
             }

@@ -38,7 +38,8 @@ ADDRESS_TYPES = {"ip": "ipv4_addr", "ip6": "ipv6_addr"}
 SYN = "tcp flags & (fin | syn | rst | ack) == syn"  # of a client
 KEPT, KEPT_SHORTLY = "1d", "5m"  # after the last packet: one that is open, and one that is half open or closes
 OWN_PER_BUCKET = 16  # connections that this host may have, for each bucket of a pool
-MAPS = ("_macs", "_packets")  # the ends of their names; what else has elements is a set
+COUNTED = {"packets": "", "attempts": "_attempts"}  # of each server; how the names of the counters end
+MAPS = ("_macs", "_packets", "_attempts")  # the ends of their names; what else has elements is a set
 NO_LETTER = re.compile(r"[^0-9a-z]")  # what a counter's name cannot have of an address
 
 
@@ -128,6 +129,7 @@ class Table(NamedTuple):
     :ivar structure: all of it as nft reads it, but what its maps and sets have
     :ivar elements: that: by the name of the map or set what each key has, '' in a set
     :ivar counters: the service and the server that each counter is of: (VIP, port, server's address)
+    :ivar attempts: the same of the counters of packets that begin a connection
     :ivar places: of its services, each with its pool's name
     :ivar owners: of each place, the addresses of the servers that get new connections
     :ivar sockets: the places of the services, by the local address of a socket that a program of this host may have
@@ -137,6 +139,7 @@ class Table(NamedTuple):
     structure: str
     elements: Mapping[str, Mapping[str, str]]
     counters: Mapping[str, Sequence[Tuple[str, int, str]]]
+    attempts: Mapping[str, Sequence[Tuple[str, int, str]]]
     places: Mapping[Place, str] = {}
     owners: Mapping[Place, FrozenSet[str]] = {}
     sockets: Mapping[Place, Sequence[Place]] = {}
@@ -165,10 +168,11 @@ def of_balancer(services: Sequence[Service], interface: str, macs: Mapping[str, 
         for pool in pools
         for server in pool.services[0].servers
     }
+    attempts = {f"{name}{COUNTED['attempts']}": keys for name, keys in counters.items()}
     structure = _file("netdev", BALANCER, [*blocks, _base_chain("ingress", hook, entrances)])
     places = {service.place: pool.name for pool in pools for service in pool.services}
     owners = {service.place: pool.owners for pool in pools for service in pool.services}
-    return Table(structure, elements, counters, places, owners, _sockets(pools))
+    return Table(structure, elements, counters, attempts, places, owners, _sockets(pools))
 
 
 def whole(table: Table, keep: bool = False) -> str:
@@ -233,9 +237,9 @@ def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> 
     """Return the counters, maps and sets of a pool, all of them empty, and its chain."""
     servers = [server.address for server in pool.services[0].servers]
     here = [address for address in servers if macs.get(address) == own]
-    blocks = [f"    counter {pool.counter(address)} {{ }}" for address in servers]
+    blocks = [f"    counter {pool.counter(address)}{end} {{ }}" for end in COUNTED.values() for address in servers]
     blocks += [_elements(f"map {pool.name}_macs", "mark : ether_addr")]
-    blocks += [_elements(f"map {pool.name}_packets", "ether_addr : counter")]
+    blocks += [_elements(f"map {pool.name}_{counted}", "ether_addr : counter") for counted in COUNTED]
     blocks += _of_this_host(pool)
     if here:
         blocks += [_elements(f"set {pool.name}_here", "mark"), _elements(f"set {pool.name}_others", "ether_addr")]
@@ -250,6 +254,7 @@ def _steering(pool: Pool, interface: str, macs: Mapping[str, str], own: str) -> 
         *kept,
         f"ether saddr set {own} ether daddr set meta mark map @{pool.name}_macs",
         f"counter name ether daddr map @{pool.name}_packets",
+        f"{SYN} counter name ether daddr map @{pool.name}_attempts",
         f'fwd to "{interface}"',
     ]
     return [*blocks, _chain(pool.name, rules)]
@@ -298,9 +303,10 @@ def _steered(pool: Pool, macs: Mapping[str, str], own: str) -> Dict[str, Dict[st
     found = {f"{pool.name}_macs": {number: mac for number, mac in owners if mac != own}}
     servers = [server.address for server in pool.services[0].servers if server.address in macs]
     # Of two servers with one MAC the first one counts for both.
-    found[f"{pool.name}_packets"] = {
-        macs[address]: f'"{pool.counter(address)}"' for address in reversed(servers) if macs[address] != own
-    }
+    for counted, end in COUNTED.items():
+        found[f"{pool.name}_{counted}"] = {
+            macs[address]: f'"{pool.counter(address)}{end}"' for address in reversed(servers) if macs[address] != own
+        }
     found[f"{pool.name}_left"] = {element(*each.place): "" for each in pool.services if each.left}
     found[f"{pool.name}_settling"] = {}
     if any(macs[address] == own for address in servers):
@@ -315,7 +321,7 @@ def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str
     `socket` finds the connection's own socket first, then a listener. One that listens on every address has `wildcard`
     1, and a connection, whose own address is the VIP, 0. Without `wildcard` it is half open, or waits in TIME_WAIT.
     """
-    others = [(number, other) for number, bucket in enumerate(pool.buckets) for other in [_other(bucket, own)] if other]
+    others = [(number, other) for number, bucket in enumerate(pool.buckets) for other in [bucket.other(own)] if other]
     kind = f"mark : {ADDRESS_TYPES[pool.family]}"
     redirected = any(service.is_redirected for service in pool.services)
     to_other = f'dup to meta mark map @{pool.name}_others device "{interface}" counter drop'
@@ -345,11 +351,6 @@ def _second_chance(pool: Pool, interface: str, own: Collection[str]) -> List[str
             ],
         ),
     ]
-
-
-def _other(bucket: Bucket, own: Collection[str]) -> str:
-    """Return where a server sends what is not its own: to the owner, and if it is that itself, to the second."""
-    return bucket.second if bucket.owner in own else bucket.owner
 
 
 def _pools(services: Sequence[Service]) -> List[Pool]:

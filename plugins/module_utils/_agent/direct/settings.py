@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple
+from typing import List, NamedTuple, Tuple
 
 from ..proxy import settings as proxy
-from .buckets import FEWEST
+from .buckets import FEWEST, Server
 
 MILLION = 1_000_000
 SERVERS, HOST = "servers", "host"
@@ -22,6 +22,11 @@ class Service(NamedTuple):
     buckets: int = FEWEST
     proxy_port: int = 0  # of this host, to which a redirect leads the connections that its proxy serves; 0 without one
     new_connections: str = SERVERS  # who gets them; HOST for this host's own programs
+
+    @property
+    def servers(self) -> List[Server]:
+        """The servers as the table of each of them has them: none drains there."""
+        return [Server(server.address, max(1, server.weight)) for server in self.balanced.servers]
 
 
 class Settings(NamedTuple):

@@ -16,6 +16,7 @@ from .bpf import (
     LOAD_BYTE,
     LOAD_BYTE_AT_INDEX,
     RETURN,
+    SHIFT_RIGHT,
     Step,
 )
 
@@ -24,6 +25,7 @@ NO_OPERATION, MSS = 1, 2  # options
 HOPS = 64
 DO_NOT_FRAGMENT = 0x4000
 WINDOW = 65535
+PORTS = 16  # that one filter accepts, a power of two
 
 _IPV4, _IPV6 = struct.Struct("!BBHHHBBH4s4s"), struct.Struct("!IHBB16s16s")
 _TCP = struct.Struct("!HHIIBBHHH")
@@ -95,20 +97,22 @@ def _mss(options: bytes) -> int:
     return 0
 
 
-def to_port(version: int, port: int) -> List[Step]:
-    """Return the filter that accepts the segments to a port.
+def to_ports(version: int, first: int) -> List[Step]:
+    """Return the filter that accepts the segments to some ports.
 
     :param version: of IP. The packets of such a socket begin with its header
+    :param first: of PORTS ports, a multiple of that
     """
     protocol, header = (9, (INDEX_IS_HEADER_LENGTH, 0, 0, 0)) if version == 4 else (6, (INDEX_IS, 0, 0, _IPV6.size))
     return [
         (LOAD_BYTE, 0, 0, protocol),
-        (EQUAL, 0, 6, socket.IPPROTO_TCP),
+        (EQUAL, 0, 7, socket.IPPROTO_TCP),
         header,
         (LOAD_BYTE_AT_INDEX, 0, 0, 2),
-        (EQUAL, 0, 3, port >> 8),
+        (EQUAL, 0, 4, first >> 8),
         (LOAD_BYTE_AT_INDEX, 0, 0, 3),
-        (EQUAL, 0, 1, port & 0xFF),
+        (SHIFT_RIGHT, 0, 0, PORTS.bit_length() - 1),
+        (EQUAL, 0, 1, (first & 0xFF) // PORTS),
         (RETURN, 0, 0, ALL_OF_IT),
         (RETURN, 0, 0, 0),
     ]

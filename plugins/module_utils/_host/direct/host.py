@@ -13,7 +13,8 @@ from ..._agent.direct.server import command
 from ..._agent.keepalived import conf as keepalived_conf
 from ..._shared import load_records
 from ..._shared.engines import AGENT, CONFIGS, KEEPALIVED, NATIVE, UNITS
-from ..read import facts
+from ..firewall.ruleset import Ruleset
+from ..read import facts, let_in
 from ..read.reader import Reader
 
 RP_FILTERS = "/proc/sys/net/ipv4/conf/*/rp_filter"
@@ -29,6 +30,7 @@ class Host(NamedTuple):
     :ivar routed: the addresses of the VRRP routers that are configured here
     :ivar nft: the path of the program, '' without
     :ivar is_server: whether it is a server of direct return already
+    :ivar rules: of its firewall, as far as they are known
     """
 
     addresses: Sequence[Mapping[str, Any]] = ()
@@ -38,6 +40,7 @@ class Host(NamedTuple):
     routed: Sequence[str] = ()
     nft: str = ""
     is_server: bool = False
+    rules: Ruleset = {}
 
     @property
     def interface(self) -> str:
@@ -54,6 +57,7 @@ def read(reader: Reader) -> Host:
         routed=_routed(reader),
         nft=reader.find("nft") or "",
         is_server=bool(command.read(command.RECORD).checksum),
+        rules=let_in.ruleset_of(reader)[0],
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any, Iterator, List, Mapping, Sequence, Tuple
 from ..._agent.config.schema import Faults
 from ..._agent.direct.server.setup import strangers
 from ..._agent.direct.settings import Service, Settings
+from ..firewall import passage
+from ..firewall.passage import Packet
 from .host import Host
 
 STRICT = 1  # rp_filter
@@ -29,6 +31,7 @@ def obstacles(settings: Settings, host: Host) -> Faults:
         *(fault for service in settings.services for fault in _of_vips(service, host)),
         *(fault for service in settings.services for fault in _of_listeners(service, host)),
         *(fault for service in settings.services for fault in _of_segment(service, settings.interface, here)),
+        *(fault for service in settings.services for fault in _of_firewall(service, host, settings.interface, here)),
     ]
 
 
@@ -82,6 +85,23 @@ def _of_listeners(service: Service, host: Host) -> Iterator[str]:
             yield _unserved(f"{vip} port {port} ({name})", every, there)
 
 
+def _of_firewall(service: Service, host: Host, interface: str, here: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A server behind a proxy may let nobody in but the balancers, which are hosts of its link."""
+    for vip in service.balanced.bind:
+        port, redirected = service.balanced.port, passage.redirects(host.rules)
+        chain = passage.refusing(host.rules, Packet(vip, port, "", interface, redirected, tuple(_networks(here))))
+        if chain:
+            yield (
+                f"The firewall of this host lets no client in at {vip} port {port} ({service.balanced.name}), by the "
+                f"chain {' '.join(chain)}: balancers hand on the packets of clients as they are, so open the port to "
+                "the networks of the clients."
+            )
+
+
+def _networks(here: Sequence[Mapping[str, Any]]) -> List[Any]:
+    return [ipaddress.ip_interface(f"{each['address']}/{each['prefix']}").network for each in here]
+
+
 def _unserved(place: str, every: str, there: List[Tuple[Any, str]]) -> str:
     only = ", ".join(f"{program} at {address} alone" for address, program in there) or "nothing"
     return f"This host would not answer at {place}, because {only} listens on that port: start a server at {every}."
@@ -94,7 +114,7 @@ def _address(text: str) -> Any:
 
 def _of_segment(service: Service, interface: str, here: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Return the servers that are not on the link, this host among them."""
-    networks = [ipaddress.ip_interface(f"{each['address']}/{each['prefix']}").network for each in here]
+    networks = _networks(here)
     for server in service.balanced.servers:
         address = ipaddress.ip_address(server.address)
         if not any(address in network for network in networks):

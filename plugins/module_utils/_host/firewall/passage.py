@@ -27,13 +27,17 @@ PORT_HEADERS = ("tcp", "th")
 
 
 class Packet(NamedTuple):
-    """The first packet of a connection to a port, or, without a port, one of VRRP; '' is what nobody knows."""
+    """The first packet of a connection to a port, or, without a port, one of VRRP; '' is what nobody knows.
+
+    :ivar links: the networks whose single hosts did not send it, where nobody knows who did
+    """
 
     target: str = ""
     port: int = 0
     source: str = ""
     interface: str = ""
     redirected: bool = False  # whether it may have been sent to another port
+    links: Tuple[Any, ...] = ()
 
     @property
     def family(self) -> str:
@@ -161,7 +165,7 @@ def _of_payload(payload: Mapping[str, Any], right: Any, packet: Packet) -> Optio
     if not _has_header(header, packet):
         return False
     if field in ("saddr", "daddr"):
-        return _has_address(right, packet.source if field == "saddr" else packet.target)
+        return _has_address(right, packet.source if field == "saddr" else packet.target, packet.links)
     if header in NAMES and field in PROTOCOL_FIELDS:
         return _any(right, packet.protocol)
     return _any(right, (packet.port,)) if header in PORT_HEADERS and field == "dport" else None
@@ -210,16 +214,18 @@ def _elements(right: Any) -> Optional[List[Any]]:
     return inner if isinstance(inner, list) else None
 
 
-def _has_address(right: Any, address: str) -> Optional[bool]:
+def _has_address(right: Any, address: str, links: Tuple[Any, ...]) -> Optional[bool]:
     """Return whether an address is among those of a match; None for a named set, or an address that nobody knows."""
     elements = _elements(right)
     if elements is not None:
-        found = [_has_address(each, address) for each in elements]
+        found = [_has_address(each, address, links) for each in elements]
         return True if True in found else None if None in found else False
-    if not address:
-        return None
     try:
-        return ipaddress.ip_address(address) in _network(right)
+        network = _network(right)
+        if not address:
+            is_single = network.num_addresses == 1 and any(network[0] in link for link in links)
+            return False if is_single else None
+        return ipaddress.ip_address(address) in network
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Tuple
 
-from ..._agent.direct import faults as plane
+from ..._agent.direct import faults
 from ..._agent.follow import show
+from ..._agent.proxy.settings import UP
 from ..._agent.runtime.text_table import problems
 from ..._shared.engines import DIRECT, FOLLOW, Daemon
 from ..._shared.pods import FOLLOW as FOLLOW_POD
@@ -43,7 +44,22 @@ def direct_faults(reader: Reader) -> List[str]:
     name, runs, report = _of_unit(reader, Daemon(DIRECT), in_force.direct)
     if not report:
         return [f"{name} does not {'answer' if runs else 'run'}."]
-    return [*problems(report), *plane.faults(report)]
+    return [*problems(report), *faults.faults(report)]
+
+
+def plane(reader: Reader) -> List[Dict[str, Any]]:
+    """Return the services of the direct plane that runs here, and which servers get new connections."""
+    if not facts.is_ours(Daemon(DIRECT).unit):
+        return []
+    return [_served(service) for service in _of_unit(reader, Daemon(DIRECT), in_force.direct)[2].get("services", [])]
+
+
+def _served(service: Dict[str, Any]) -> Dict[str, Any]:
+    servers = [
+        {"name": each["name"], "address": each["address"], "serves": each["owner"] and each["state"] == UP}
+        for each in service["servers"]
+    ]
+    return {**{key: service[key] for key in ("name", "bind", "port", "new_connections")}, "servers": servers}
 
 
 def _of_unit(

@@ -78,6 +78,7 @@ def read(asked: Asked, reader: Reader) -> Found:
         "members": members,
         "followed": followed.read(reader),
         "not_following": beside.not_following(reader),
+        "plane": beside.plane(reader),
         "named": resolver.named(reader),
         "stale": in_force.unloaded_units(reader, asked["loaded"]),
         "held_back": held_back.in_force(reader),

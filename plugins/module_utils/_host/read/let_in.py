@@ -32,7 +32,7 @@ def read(reader: Reader, ports: Mapping[str, Sequence[int]], instances: Instance
     :param instances: of its router
     """
     found: Dict[str, Any] = {"closed": [], "open": [], "vrrp": [], "chain": "", "unknown": ""}
-    rules, unknown = _ruleset(reader)
+    rules, unknown = ruleset_of(reader)
     if not rules:
         return {**found, "unknown": unknown}
     redirected, links = passage.redirects(rules), _links(instances)
@@ -82,7 +82,7 @@ def _is_opened(packet: Packet, opened: Set[Opening]) -> bool:
     return any(opening.source == packet.source or not packet.source for opening in found)
 
 
-def _ruleset(reader: Reader) -> Tuple[ruleset.Ruleset, str]:
+def ruleset_of(reader: Reader) -> Tuple[ruleset.Ruleset, str]:
     """Return the kernel's rules, and why they are not known, or not all of them."""
     nft = reader.find("nft")
     legacy = NOT_SHOWN if any(reader.text(path).strip() for path in LEGACY) else ""

@@ -44,6 +44,7 @@ TASKS = {
     "verify": Field(boolean, True),
     "break_lock": Field(boolean, False),
     "accept_split": Field(boolean, False),
+    "accept_cut": Field(boolean, False),
     "accept_routed_only": Field(boolean, False),
     "downgrade": Field(boolean, False),
     "retired": Field(values.words, []),

@@ -29,7 +29,7 @@ from ..model import answers, drill_records
 from ..model.instances import read_instances
 from ..model.plan import MemberPlan, Move, Plan, Undo, Vip
 from ..model.variables import as_role_variables
-from . import direct, follow, moving, resolver
+from . import direct, follow, moving, planes, resolver
 from .judged import Judged, judge, task_faults
 from .layout import Draft, Layout
 from .member import kept_on, of_member
@@ -87,6 +87,8 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
         faults += read_instances(member_plan.router.instances, f"{name}: instances")[1]
         faults += [f"{name}: {fault}" for fault in unused.faults(member["host"], member_plan.unused)]
     faults += static_pods.faults(judged.members, planned, layout.prefix)
+    if not _accepts(given, "accept_cut"):
+        faults += planes.faults(judged.members, planned, [vip.address for vip in judged.found.vips], layout.prefix)
     if faults:
         return _refused(layout, faults)
     move = change.move(judged.members, planned, judged.settings["reach"], judged.found.vips)
@@ -111,11 +113,14 @@ def _way(prefix: str, given: List[Member], judged: Judged, every: List[Turn]) ->
     unsafe = delivery.unsafe_moves(every, prefix, judged.delivery.is_pod)
     if unsafe:
         return transition.Way(unsafe)
-    accepts_split = bool(boolean(given[0]["settings"].get("accept_split", False))[0])
     carrying = {turn.name: judged.choices[turn.name] for turn in every if turn.after}
     order = engine_choice.migration_order(carrying, judged.held)
-    way = transition.way(every, order, prefix, accepts_split)
+    way = transition.way(every, order, prefix, _accepts(given, "accept_split"))
     return way._replace(warnings=[*way.warnings, *meanwhile.on_the_way(every, way)])
+
+
+def _accepts(given: List[Member], what: str) -> bool:
+    return bool(boolean(given[0]["settings"].get(what, False))[0])
 
 
 def _in_order(
@@ -198,6 +203,7 @@ def _warnings(judged: Judged, planned: Mapping[str, MemberPlan], way: transition
         *broadcast_domain.warnings(members, found.vips, found.senders),
         *other_engine.sentences(members, {choice.engine for choice in judged.choices.values()}),
         *follow.differing(found.follow, members),
+        *planes.sentences(members, planned, vips),
         *meanwhile.given_up(members, vips),
         *meanwhile.statements_lost(members, layout.prefix, layout.schema),
         *leaving,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -17,7 +18,7 @@ from ..members.subnets import Placement
 from ..model import pace
 from ..model.agent import check_without_defaults, without_defaults
 from ..model.plan import Vip
-from ..model.services import SERVER, SERVICE
+from ..model.services import SERVER, SERVICE, listeners
 from ..model.values import is_name
 
 MEND = "leave it out, or set plane to proxy"
@@ -100,6 +101,24 @@ def warnings(about: Optional[Direct], priorities: Sequence[int]) -> List[str]:
         "pair_preempt is false or pair_sync is true, so that no VIP moves when a member's direct return stops: its "
         "lasting connections are cut then, and the balancer serves new ones."
     ]
+
+
+def out_of_reach(about: Optional[Direct], services: Sequence[Service], vips: Sequence[Vip]) -> List[str]:
+    """Say which services the servers do not reach at a VIP that they have on lo, where each reaches itself."""
+    found = []
+    for vip in vips if about else ():
+        direct_ones = [each for each in about.services if vip.address in each["bind"]] if about else []
+        servers = {server["address"] for each in direct_ones for server in each["servers"]}
+        ports = {each["port"] for each in direct_ones}
+        for each in listeners([*services]):
+            own = {server["address"] for server in each["servers"] if server["port"] in (None, each["port"])}
+            lost = sorted(servers - own, key=ipaddress.ip_address)
+            if lost and each["port"] not in ports and direct.is_bound(each, vip):
+                found.append(
+                    f"{', '.join(lost)} cannot reach {each['name']} at {vip.address} port {each['port']}: as servers "
+                    f"of direct return they have that VIP on lo. If they need to, bind {each['name']} to another VIP."
+                )
+    return found
 
 
 def _only_proxied(service: Service, place: str) -> Iterator[str]:

@@ -140,6 +140,7 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
             *checked.at_once(settings["preempt"] and not bgp),
             *announcing.warnings(bgp, checked.weighted),
             *([] if bgp else pair_direct.warnings(plane, ranks)),
+            *pair_direct.out_of_reach(plane, services, vips),
             *links.warnings(vips, placements, senders, checked),
             *follow.warnings(settings, "pair", presets.kind(settings)),
         ],

@@ -143,6 +143,13 @@ def test_what_shows_only_after_a_while_is_waited_for(monkeypatch, key):
     assert found["faults"] == [NO_HOLDER]
 
 
+def test_what_is_wrong_with_direct_return_is_said_at_the_end_and_is_no_fault(monkeypatch):
+    monkeypatch.setattr(layout_info.member, "unserved", lambda _reader, _limit: [])
+    monkeypatch.setattr(layout_info.beside, "direct_faults", lambda _reader: ["api/web2 does not answer."])
+    found = run(layout_info, {"plan": PLAN, "servers": True}, Host(HELD))
+    assert (found["unserved"], found["faults"]) == (["direct return: api/web2 does not answer."], [])
+
+
 @pytest.mark.parametrize("asked", [True, False])
 def test_services_without_a_server_are_said_if_asked_for_and_are_no_fault(monkeypatch, asked):
     monkeypatch.setattr(layout_info.member, "unserved", lambda _reader, _limit: ["No server of web is up."])

@@ -9,7 +9,6 @@ import ipaddress
 from typing import Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .. import rulesets
-from ..buckets import Server
 from ..settings import Service, Settings
 
 # A server neither answers ARP requests for the VIPs nor asks in their name. IPv6 does neither for addresses of lo.
@@ -103,9 +102,8 @@ def setup(settings: Settings, own: Collection[str]) -> Setup:
 
 
 def _service(service: Service, vip: str) -> rulesets.Service:
-    servers = [Server(server.address, max(1, server.weight)) for server in service.balanced.servers]
     port, proxy_port = service.balanced.port, service.proxy_port
-    return rulesets.Service(vip, port, servers, service.buckets, proxy_port=proxy_port)
+    return rulesets.Service(vip, port, service.servers, service.buckets, proxy_port=proxy_port)
 
 
 def strangers(settings: Settings, own: Collection[str]) -> List[str]:

@@ -129,3 +129,16 @@ def test_another_version_computes_the_same():
     """A balancer with another table than its peers' would send connections to servers that do not know them."""
     found = shares(table(some(3), COUNT))
     assert [found[server.address] for server in some(3)] == [1308, 1450, 1338]
+
+
+@settings(deadline=None, max_examples=MANY)
+@given(SERVERS)
+def test_one_bucket_is_that_of_the_table(servers):
+    found = table(servers)
+    assert found == [buckets.bucket(servers, ANY_COUNT, number) for number in range(len(found))]
+
+
+def test_who_answers_what_is_handed_on_is_one_of_the_two_that_is_asked_itself_or_the_second():
+    bucket = buckets.Bucket("a", "b")
+    assert [bucket.other([each]) for each in "abc"] == ["b", "a", "a"]
+    assert [bucket.answering(each) for each in "abc"] == ["a", "b", "b"]

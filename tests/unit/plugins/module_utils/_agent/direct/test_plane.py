@@ -9,7 +9,15 @@ from collections import Counter
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.checks.checks_process import Result
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import config, proofs, report, rulesets
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import (
+    buckets,
+    config,
+    hashing,
+    proofs,
+    report,
+    rulesets,
+)
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.attempts import FEW
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.packets import Packets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane import (
     JUDGEMENT,
@@ -18,6 +26,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.plane impo
     Edge,
     Plane,
 )
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.second_chances import Chance, Way
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.netlink import Address, Link
 from support.agent.loops import Time
 from support.direct.configs import API, with_service, written
@@ -49,9 +58,15 @@ class Prober:
 
     def __init__(self):
         self.paths, self.outcomes, self.targets = {}, {}, {}
-        self.chances, self.given = self, (lambda key: self.gives.get(key[2]))
+        self.chances = self
         self.mtu = lambda: 1500
-        self.gives = {}  # by the server's address: whether it gives second chances
+        self.gives, self.astray = (
+            {},
+            set(),
+        )  # by the server's address: whether it gives second chances; who hands on wrongly
+
+    def of(self, key):
+        return Chance(self.gives.get(key[2]), key[2] in self.astray)
 
     def want(self, _link, targets):
         self.targets = targets
@@ -285,12 +300,31 @@ def test_a_server_without_second_chances_is_named_until_it_gives_them_and_serves
     assert [each["second_chances"] for each in services["api"]["servers"]] == [True, False, None]
     assert judged.faults["api/b second chances"].startswith("api/b hands nothing on for 192.0.2.100:6443, so ")
     assert judged.owners() == {A, B, C}
+    judged.prober.astray.add(B)
+    judged.plane.update()
+    assert judged.faults["api/b second chances"].startswith(
+        "api/b hands on what is for 192.0.2.100:6443 by another list"
+    )
     judged.prober.gives[B] = None  # which is no cure
     judged.plane.update()
     assert "api/b second chances" in judged.faults
     judged.prober.gives[B] = True
     judged.plane.update()
     assert "api/b second chances" not in judged.faults
+
+
+def test_a_server_of_which_clients_hear_nothing_is_named_until_they_do_and_stays(judged):
+    packets, key = Packets(), ("192.0.2.100", 6443, B)
+    for _count in range(2):
+        packets.attempts.count(key, FEW, 0)
+    judged.plane.report_clients(packets)
+    services = {each["name"]: each for each in report.build(judged.plane, packets, True)["services"]}
+    said = f"b answers balancers for 192.0.2.100:6443, and none of {FEW} attempts of clients has led to a connection"
+    assert services["api"]["servers"][1]["path_fault"].startswith(said)
+    assert judged.faults["api/b clients"].startswith(f"api/{said}") and judged.owners() == {A, B, C}
+    packets.attempts.count(key, 1, 1)
+    judged.plane.report_clients(packets)
+    assert "api/b clients" not in judged.faults
 
 
 def test_an_interface_with_a_smaller_mtu_than_the_servers_is_named_until_it_has_theirs(judged):
@@ -367,7 +401,7 @@ def test_a_reload_forgets_servers_that_are_no_more(judged):
 def test_services_share_maps_only_when_there_are_many_of_them():
     several = [{**API, "name": f"api{number}", "port": number, "check": {"type": "none"}} for number in range(1, 19)]
     few, many = (Case(written(services=several[:count])).writer.wanted[-1].elements for count in (16, 17))
-    assert (len(few), len(many)) == (64, 4)
+    assert (len(few), len(many)) == (80, 5)
 
 
 def test_who_gets_new_connections_and_where_a_redirect_leads_are_in_the_table(judged):
@@ -404,3 +438,21 @@ def test_a_report_says_who_gets_new_connections_in_the_table_that_the_kernel_has
     assert judged.owners() == {A, B} and owners() == {A, B, C}
     judged.writer.in_force = judged.writer.wanted[-1]
     assert owners() == {A, B}
+
+
+def test_who_should_answer_what_is_handed_on_is_known_by_this_hosts_list_but_of_this_host(judged):
+    (service,) = [each for each in judged.plane.settings.services if each.balanced.name == "api"]
+    table = buckets.table(service.servers, service.buckets)
+
+    def answering(asked, port):
+        return judged.prober.way(("192.0.2.100", 6443, asked), "192.0.2.9", port).answering
+
+    for port in range(40000, 40064):
+        bucket = table[hashing.bucket("192.0.2.9", port, service.buckets, rulesets.SEED)]
+        assert [answering(each, port) for each in bucket] == [MACS[each] for each in bucket]
+        assert answering("192.0.2.77", port) == MACS[bucket.second]
+    assert judged.prober.way(("192.0.2.100", 6444, A), "192.0.2.9", 40000) == Way()
+    judged.macs.known[A] = "02:00:00:00:00:99"
+    judged.plane.update()
+    assert {answering(A, port) for port in range(40000, 40064)} >= {""}
+    assert "02:00:00:00:00:99" not in {answering(each, port) for each in (A, B, C) for port in range(40000, 40064)}

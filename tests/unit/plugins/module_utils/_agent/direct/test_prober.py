@@ -25,7 +25,7 @@ TARGETS = {key: Target(mac, "192.0.2.9") for key, mac in MACS.items()}
 class Case(Time):
     """A loop, and a wire whose servers answer as the test says: by their MACs, the flags of their answers."""
 
-    port = OWN_PORT
+    ports = [OWN_PORT, OWN_PORT + 1]
 
     def __init__(self):
         super().__init__()
@@ -131,7 +131,7 @@ def test_no_server_is_silent_while_this_process_or_the_whole_machine_stands_stil
 
 
 def test_who_answers_is_asked_for_second_chances_once_its_connection_is_reset(proven):
-    ends = segments.Ends("192.0.2.9", OWN_PORT, VIP, PORT)
+    ends = segments.Ends("192.0.2.9", OWN_PORT + 1, VIP, PORT)
     assert proven.questions == [(ends, mac, RST) for mac in MACS.values() for _segment in range(2)]
     proven.answers.clear()
     proven.rounds(20)

@@ -9,6 +9,7 @@ import json
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import show
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.attempts import FEW
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.down_file import PATIENCE, DownFile
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.packets import Packets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.rulesets import Table
@@ -16,7 +17,7 @@ from support.agent.loops import Time
 from support.direct.reports import NEW, REPORT, UP
 
 KEY, OTHER = ("192.0.2.100", 6443, "192.0.2.1"), ("192.0.2.100", 443, "192.0.2.1")
-TABLE = Table("", {}, {"one": [KEY, OTHER]})
+TABLE = Table("", {}, {"one": [KEY, OTHER]}, {"begun": [KEY, OTHER]})
 
 
 def listed(packets, name="one"):
@@ -29,6 +30,20 @@ def test_packets_are_summed_up_over_tables_that_are_written_anew():
     for number in (5, 7, 3, 4):  # between 7 and 3 the table was replaced
         packets.take(listed(number), TABLE)
     assert packets.of(*KEY) == packets.of(*OTHER) == 11
+
+
+def test_a_server_of_which_only_attempts_arrive_is_known_at_the_second_count_and_until_a_client_goes_on():
+    packets = Packets()
+
+    def counted(every, begun):
+        both = [json.loads(listed(number, name)) for name, number in (("one", every), ("begun", begun))]
+        packets.take(json.dumps({"nftables": [each["nftables"][1] for each in both]}), TABLE)
+        return packets.attempts.unanswered(KEY)
+
+    assert [counted(FEW - 1, FEW - 1), counted(FEW - 1, FEW - 1), counted(FEW, FEW)] == [0, 0, 0]
+    assert [counted(FEW + 3, FEW + 3), counted(FEW + 3, FEW + 3)] == [FEW, FEW + 3]
+    assert counted(FEW + 4, FEW + 3) == 0, "one has gone on"
+    assert [counted(FEW + 20, FEW + 19), counted(FEW + 21, FEW + 19)] == [0, 0]
 
 
 def test_counters_of_others_and_what_is_no_list_count_nothing():

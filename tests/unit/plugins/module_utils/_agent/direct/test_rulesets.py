@@ -107,9 +107,12 @@ def test_the_same_table_needs_no_change_and_another_structure_the_whole_one():
 
 
 def test_each_counter_is_of_a_server_of_each_of_the_services():
-    found = balancer(service(6443, FIRST, SECOND), service(443, FIRST, SECOND)).counters
+    found = balancer(service(6443, FIRST, SECOND), service(443, FIRST, SECOND))
     places = [("192.0.2.100", port, FIRST.address) for port in (6443, 443)]
-    assert found["servers_0_192_0_2_1"] == places and len(found) == 2
+    assert found.counters["servers_0_192_0_2_1"] == found.attempts["servers_0_192_0_2_1_attempts"] == places
+    assert len(found.counters) == len(found.attempts) == 2
+    for name in (*found.counters, *found.attempts):
+        assert f"counter {name} {{ }}" in found.structure and f'"{name}"' in str(found.elements)
 
 
 def test_of_two_servers_with_one_mac_the_first_one_counts():
@@ -189,7 +192,11 @@ def test_a_table_may_keep_what_is_noted():
     text = whole(left(service(6443, FIRST, SECOND)), keep=True)
     assert text.startswith("add table netdev onprem_lb_direct\nflush table netdev onprem_lb_direct\n")
     flushed = re.findall(r"^flush (\w+) netdev onprem_lb_direct servers_0_(\w+)$", text, re.MULTILINE)
-    assert flushed == [("map", "macs"), ("map", "packets"), ("set", "left"), ("set", "settling")]
+    assert flushed == [
+        *(("map", name) for name in ("macs", "packets", "attempts")),
+        ("set", "left"),
+        ("set", "settling"),
+    ]
     assert "delete table" not in text and text.index("flush map") < text.index("add element")
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.proofs import FALL, TRAFFIC_CLASS
-from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.second_chances import INTERVAL, SecondChances
+from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.second_chances import INTERVAL, SecondChances, Way
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import segments
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net.segments import ACK, RST, Ends
 from support.agent.loops import Time
 
 KEY, OTHER = ("192.0.2.100", 6443, "192.0.2.1"), ("192.0.2.100", 6443, "192.0.2.2")
 ENDS, MAC = Ends("192.0.2.9", 40001, *KEY[:2]), "02:00:00:00:00:01"
+OTHER_MAC = "02:00:00:00:00:02"
 
 
 def hands_on(traffic_class):
@@ -35,10 +36,13 @@ def drops(_traffic_class):
 
 
 class Case(Time):
+    ports = [40000 + number for number in range(16)]
+
     def __init__(self):
         super().__init__()
-        self.sent = []
+        self.sent, self.answering = [], MAC  # the MAC from which an answer comes
         self.chances = SecondChances(self, self)
+        self.chances.way = lambda _key, _source, port: Way(OTHER[2], "" if port == 40001 else MAC)
 
     def send(self, packet, mac):
         self.sent.append((segments.read(packet), mac))
@@ -52,11 +56,11 @@ class Case(Time):
             traffic_class = does(asked.traffic_class)
             if traffic_class is not None:
                 ends = Ends(ENDS.destination, ENDS.destination_port, ENDS.source, ENDS.source_port)
-                self.chances.take(segments.Segment(ends, RST, 0, asked.acknowledged, traffic_class))
-        return self.chances.given(key)
+                self.chances.take(segments.Segment(ends, RST, 0, asked.acknowledged, traffic_class), self.answering)
+        return self.chances.of(key).given
 
-    def rounds(self, does, count=FALL + 1):
-        return [self.round(does) for _each in range(count)]
+    def rounds(self, does, count=FALL + 1, key=KEY):
+        return [self.round(does, key) for _each in range(count)]
 
 
 @pytest.fixture
@@ -109,8 +113,37 @@ def test_an_answer_of_another_vip_or_a_late_one_or_no_reset_counts_for_nothing(c
     for asked, _mac in list(case.sent):
         for wrong in (ends._replace(source="192.0.2.101"), ends):
             flags = RST if wrong != ends else RST | ACK
-            case.chances.take(segments.Segment(wrong, flags, 0, asked.acknowledged, TRAFFIC_CLASS))
+            case.chances.take(segments.Segment(wrong, flags, 0, asked.acknowledged, TRAFFIC_CLASS), MAC)
     assert case.rounds(drops)[-1] is None
     case.chances.keep([OTHER])
-    case.chances.take(segments.Segment(ends, RST, 0, case.sent[-1][0].acknowledged, TRAFFIC_CLASS))
-    assert case.chances.given(KEY) is None
+    case.chances.take(segments.Segment(ends, RST, 0, case.sent[-1][0].acknowledged, TRAFFIC_CLASS), MAC)
+    assert case.chances.of(KEY).given is None
+
+
+def asked_from(case):
+    return case.sent[-1][0].ends.source_port
+
+
+def test_each_question_is_of_another_bucket_whose_answering_server_is_known(case):
+    ports = set()
+    for _each in range(64):
+        case.round(hands_on)
+        ports.add(asked_from(case))
+    assert len(ports) > 1 and not ports & {40000, 40001}
+
+
+def test_a_server_that_hands_on_to_another_one_than_it_should_is_asked_the_same_until_it_does_not(case):
+    assert [case.rounds(hands_on, key=key)[-1] for key in (OTHER, KEY)] == [True, True]
+    case.answering, ports = OTHER_MAC, set()
+    for expected in (True, True, False, False):  # the answers to a question are judged at the next one
+        assert case.round(hands_on) is expected
+        ports.add(asked_from(case))
+    assert case.chances.of(KEY).by_other_list and len(ports) == 1
+    case.answering = MAC
+    assert case.rounds(hands_on, 2) == [False, True] and not case.chances.of(KEY).by_other_list
+
+
+def test_where_the_one_that_returns_it_may_have_no_table_another_answer_says_nothing_of_lists(case):
+    case.chances.way = lambda _key, _source, _port: Way("192.0.2.3", MAC)  # which may have no table
+    case.answering = OTHER_MAC
+    assert case.rounds(hands_on)[-1] is True

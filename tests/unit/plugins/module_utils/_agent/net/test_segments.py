@@ -76,21 +76,22 @@ def test_options_of_ipv4_come_before_the_segment():
 
 
 @families
-@pytest.mark.parametrize("port", [6443, 6444, 6443 ^ 0x100, 6443 ^ 1])
-def test_the_filter_accepts_one_port(family, port):
-    assert bool(run(segments.to_port(family, port), packet(family))) is (port == 6443)
+@pytest.mark.parametrize("first, accepted", [(6432, True), (6416, False), (6448, False), (6432 ^ 0x100, False)])
+def test_the_filter_accepts_as_many_ports_as_it_says_and_no_other(family, first, accepted):
+    assert first % segments.PORTS == 0 and 6432 <= 6443 < 6432 + segments.PORTS
+    assert bool(run(segments.to_ports(family, first), packet(family))) is accepted
 
 
 @families
 def test_the_filter_accepts_tcp_alone(family):
     whole = packet(family)
     at = 9 if family == 4 else 6
-    assert not run(segments.to_port(family, 6443), whole[:at] + bytes([17]) + whole[at + 1 :])
+    assert not run(segments.to_ports(family, 6432), whole[:at] + bytes([17]) + whole[at + 1 :])
 
 
 def test_the_filter_finds_the_port_behind_options():
     whole = packet(4)
-    assert run(segments.to_port(4, 6443), bytes([0x46]) + whole[1:20] + bytes(4) + whole[20:])
+    assert run(segments.to_ports(4, 6432), bytes([0x46]) + whole[1:20] + bytes(4) + whole[20:])
 
 
 @families

@@ -11,7 +11,9 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.server import command
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct import wanted
 from ansible_collections.onprem.lb.plugins.module_utils._host.direct.host import Host, read
+from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import ruleset
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
+from support.firewalls import DPORT, SADDR, base, match
 from support.programs import Programs
 
 API = {"name": "api", "bind": "192.0.2.100", "port": 6443, "servers": ["192.0.2.1", "192.0.2.2"]}
@@ -152,6 +154,37 @@ def test_what_the_kernel_refuses_is_said_with_what_it_needs(monkeypatch):
     monkeypatch.setattr(command, "check", refuse)
     (fault,) = found().faults
     assert fault.startswith("/usr/sbin/nft refuses") and "`socket wildcard`, of Linux 5.9 and nftables 0.9.7" in fault
+
+
+def rules(*accepted):
+    """Return the rules of a firewall that accepts these sources at the port, and nobody else."""
+    host = base(*([match(DPORT, 6443), match(SADDR, source), {"accept": None}] for source in accepted))
+    return {"rules": ruleset.parse(host.run(["nft", "-j", "-t", "list", "ruleset"])[1])}
+
+
+BALANCERS = {"set": ["192.0.2.8", "192.0.2.9"]}
+
+
+@pytest.mark.parametrize("accepted", [[], [BALANCERS], ["192.0.2.8", "192.0.2.9"]])
+def test_a_firewall_that_lets_in_hosts_of_the_link_alone_lets_in_no_client(accepted):
+    (fault,) = found(**rules(*accepted)).faults
+    assert fault == (
+        "The firewall of this host lets no client in at 192.0.2.100 port 6443 (api), by the chain inet filter input: "
+        "balancers hand on the packets of clients as they are, so open the port to the networks of the clients."
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"prefix": {"addr": "10.0.0.0", "len": 8}},
+        {"prefix": {"addr": "192.0.2.0", "len": 24}},
+        {"set": ["192.0.2.8", "198.51.100.7"]},
+        "@clients",
+    ],
+)
+def test_whom_a_firewall_may_let_in_is_nobodys_guess(source):
+    assert found(**rules(source)).faults == []
 
 
 KEEPALIVED = "vrrp_instance a {\n interface eth0\n virtual_router_id 51\n virtual_ipaddress {\n 192.0.2.100/32\n }\n}\n"

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall import core, passage, ruleset
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.model import MARK, apply, wanted_openings
 from ansible_collections.onprem.lb.plugins.module_utils._host.firewall.passage import Packet
-from support.firewalls import BANNED, DPORT, INPUT, LO, SADDR, STATE, FakeNft, accepting, dropping, match
+from support.firewalls import BANNED, DPORT, INPUT, LO, SADDR, STATE, FakeNft, accepting, base, dropping, match
 
 VIP, PEER = "192.0.2.10", "192.0.2.2"
 CLIENT, ROUTER = Packet(VIP, 443, "", "eth0"), Packet("192.0.2.1", 0, PEER, "eth0")
@@ -29,11 +29,6 @@ def rules_of(host):
 
 def refused(host, packet=CLIENT):
     return passage.refusing(rules_of(host), packet) is not None
-
-
-def base(*rules, policy="drop", **chains):
-    others = {name: (None, list(of)) for name, of in chains.items()}
-    return FakeNft({("inet", "filter"): {"input": (policy, list(rules)), **others}})
 
 
 @pytest.mark.parametrize("vrrp", ["vrrp", 112])

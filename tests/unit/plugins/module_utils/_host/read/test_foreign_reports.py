@@ -63,6 +63,7 @@ def ask_all(monkeypatch, report):
     beside.not_following(None)
     monkeypatch.setattr(beside, "_of_unit", lambda *_given: ("unit", True, of["direct"]))
     beside.direct_faults(None)
+    beside.plane(None)
 
 
 def announced(monkeypatch, report):

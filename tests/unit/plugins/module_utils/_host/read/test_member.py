@@ -115,6 +115,10 @@ class Host:
         programs = self.programs
         return member.read(Reader(programs.run, programs.find), list(vips), record, **others)
 
+    def served(self):
+        programs = self.programs
+        return member.beside.plane(Reader(programs.run, programs.find))
+
 
 @pytest.fixture(params=["native", "agent"])
 def engine(request):
@@ -322,6 +326,21 @@ def test_why_clients_of_direct_return_get_no_answer_or_fewer_servers(host):
     assert host.read()["direct"] == [f"{DIRECT} does not answer."]
     host.stopped = {DIRECT}
     assert host.read()["direct"] == [f"{DIRECT} does not run."]
+
+
+def test_what_the_plane_serves_is_read_for_the_next_plan(host):
+    host.reports["onprem-lb-direct"] = PLANE
+    assert host.served() == [], "it has none"
+    host.has_plane = True
+    (service,) = host.served()
+    assert (service["name"], service["bind"], service["port"]) == ("api", ["192.0.2.100"], 6443)
+    assert service["new_connections"] == "servers"
+    assert service["servers"] == [
+        {"name": "a", "address": "192.0.2.1", "serves": True},
+        {"name": "b", "address": "192.0.2.2", "serves": False},
+    ]
+    host.stopped = {DIRECT}
+    assert host.served() == []
 
 
 def test_a_plane_that_is_down_is_called_that(host):

@@ -190,3 +190,20 @@ def test_a_service_that_drains_leaves_new_connections_to_the_balancer():
     assert "new_connections" not in planned(plan())["services"][0]
     said = _pair.planner.forecast_input(given)["vips"][0]["lasting"]
     assert said == "kept: api from before it drained; lost when the VIP moves or the balancer ends: api"
+
+
+def test_what_servers_do_not_reach_at_a_vip_that_they_have_on_lo_is_said():
+    def warned(*services, **settings):
+        return [line for line in plan(*services, **settings).warnings if "cannot reach" in line]
+
+    assert warned(API) == warned(API, {**API, "name": "mcs", "port": 22623, "plane": "proxy"}) == []
+    (said,) = warned(API, WEB, vips=["192.0.2.10", "2001:db8::10"])
+    assert said == (
+        "192.0.2.21, 192.0.2.22 cannot reach web at 192.0.2.10 port 80: as servers of direct return they have that VIP "
+        "on lo. If they need to, bind web to another VIP."
+    )
+    both = {"vips": ["192.0.2.10", "192.0.2.11"]}
+    assert warned({**API, "bind": ["192.0.2.10"]}, {**WEB, "bind": ["192.0.2.11"]}, **both) == []
+    servers = [{"address": "192.0.2.21", "port": 8080}, "192.0.2.22"]
+    (said,) = warned(API, {**WEB, "servers": servers})
+    assert said.startswith("192.0.2.21 cannot reach web at 192.0.2.10 port 80")
