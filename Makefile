@@ -170,6 +170,14 @@ build: setup ## the archive for Galaxy, with only what a user needs
 	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
 
+.PHONY: sbom
+sbom: build ## the archive's bill of materials, .cache/build/sbom.cdx.json
+	python tests/sbom.py .cache/build/*.tar.gz --output .cache/build/sbom.cdx.json
+
+.PHONY: sign
+sign: setup ## sign the archive that `make sbom` made with the secret key in SIGNING_KEY, as ansible-galaxy verifies it
+	python tests/sign.py .cache/build/*.tar.gz
+
 .PHONY: importer
 importer: build ## what Galaxy's importer says of the archive; its tools are not ours, so they have a virtual environment of their own
 	test -x .cache/importer/bin/ansible-lint || ($(PYTHON) -m venv --clear .cache/importer && .cache/importer/bin/pip install --quiet galaxy-importer)

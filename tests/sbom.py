@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import re
-import sys
 import tarfile
 import uuid
 from pathlib import Path
@@ -102,16 +101,21 @@ def _needed(kind: str, name: str, versions: str) -> Component:
     )
 
 
+def written(path: Path) -> str:
+    """Return the bill of an archive as text, which the format's own schema has judged."""
+    text = make_outputter(bill(path), OutputFormat.JSON, VERSION).output_as_string(indent=2)
+    wrong = JsonStrictValidator(VERSION).validate_str(text)
+    if wrong:
+        raise ValueError(f"sbom: {wrong}")
+    return text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     chosen = parser.parse_args()
-    text = make_outputter(bill(chosen.archive), OutputFormat.JSON, VERSION).output_as_string(indent=2)
-    wrong = JsonStrictValidator(VERSION).validate_str(text)
-    if wrong:
-        sys.exit(f"sbom: {wrong}")
-    chosen.output.write_text(text)
+    chosen.output.write_text(written(chosen.archive))
 
 
 if __name__ == "__main__":
