@@ -50,10 +50,12 @@ def unlicensed(texts: Dict[str, str]) -> Iterator[str]:
 
 
 def main(path: str) -> None:
+    texts = {}
     with tarfile.open(path) as archive:
-        members = {member.name.removeprefix("./"): member for member in archive}
-        texts = {name: archive.extractfile(member).read().decode() for name, member in members.items() if member.isfile()}  # type: ignore[union-attr]
-    names = set(members) - {"", "."}
+        names = {name.removeprefix("./") for name in archive.getnames()} - {"", "."}
+        for member in archive:
+            file = archive.extractfile(member)
+            texts.update({member.name.removeprefix("./"): file.read().decode()} if file else {})
     surplus = sorted(name for name in names if name.startswith(FORBIDDEN))
     missing = sorted(NEEDED - names)
     if surplus or missing:

@@ -63,7 +63,10 @@ ALONE = {
         ),
     },
     "keepalived": {
-        "keepalived_state": ("absnet", "keepalived_state is 'absnet': one of present, absent is required: did you mean absent?"),
+        "keepalived_state": (
+            "absnet",
+            "keepalived_state is 'absnet': one of present, absent is required: did you mean absent?",
+        ),
         "keepalived_config_path": (
             "{{ nope }}/x",
             "keepalived_config_path refers to nope, which is not set: set it, or correct its name.",

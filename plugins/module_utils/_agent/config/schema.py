@@ -52,7 +52,8 @@ class Field(NamedTuple):
 def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> Dict[str, Any]:
     """Return every key of ``schema`` with a usable value; append what is wrong to ``faults``."""
     if not isinstance(data, dict):
-        faults.append(f"{place} is {shown(data)}: a mapping with the keys {', '.join(schema)} is required{_as_type(schema, data)}.")
+        keys, mend = ", ".join(schema), _as_type(schema, data)
+        faults.append(f"{place} is {shown(data)}: a mapping with the keys {keys} is required{mend}.")
         return {key: field.default for key, field in schema.items()}
     faults.extend(unknown_keys(data, list(schema), place))
     result = {}

@@ -85,7 +85,7 @@ ELSEWHERE = {4: "198.18.0.0/15", 6: "2001:2::/48"}
 
 
 def placeholder_host(
-    vips: List[Any], address: str, rank: int, interface: str, vrrp_interface: str = "", taken: Sequence[str] = ()
+    vips: List[Any], address: str, rank: int, interface: str, vrrp_interface: str = "", *, taken: Sequence[str] = ()
 ) -> Dict[str, Any]:
     """Return assumed facts of a member that was not read: an address in the subnet of each VIP.
 

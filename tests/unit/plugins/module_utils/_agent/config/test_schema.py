@@ -70,7 +70,7 @@ def test_a_word_that_is_not_one_of_the_known_is_told_the_nearest(value, mend):
     assert schema.one_of("tcp", "http")(value) == (None, f"one of tcp, http is required{mend}")
 
 
-@pytest.mark.parametrize("value, mend", [("3s", ", without a unit: write 3."), ("0.05s", "."), ("500ms", "."), ("s", ".")])
+@pytest.mark.parametrize("value, mend", [("3s", ", without a unit: write 3."), ("0.0s", "."), ("9ms", "."), ("s", ".")])
 def test_seconds_are_written_without_their_unit(value, mend):
     assert schema.number(0.1, 60, " seconds")(value) == (None, f"a number from 0.1 to 60 seconds is required{mend}")
     assert schema.number(0.1, 60)(value) == (None, "a number from 0.1 to 60 is required.")
