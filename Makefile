@@ -13,6 +13,8 @@ SCHEDULES ?= 1000000
 PACKETS ?= 1000000
 # The seed of the first schedule, and of all packets. By default the first million schedules, and new packets each time.
 SEED ?=
+# The comparisons of `bench`; all of them by default.
+COMPARE ?=
 # The commit that `scenarios`, `sanity` and `ansible-lint` compare with, and the tag of a release. Without it the first
 # compares with main, and the others judge every file.
 SINCE ?=
@@ -154,21 +156,22 @@ mutants: setup ## breaks in copies of the files, COUNT of them, 200: those that 
 	python tests/mutants --count $(or $(COUNT),200) $(if $(SEED),--seed $(SEED)) $(if $(filter 1,$(STRICT)),--strict)
 
 .PHONY: bench
-bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders
+bench: setup packages ## side by side with keepalived, haproxy, other roles and decoders, and docs/benchmarks.md of it; COMPARE="proxy vrrp"
 	$(PYTHON) bench/tools.py
-	python bench/packet.py
-	python bench/vrrp.py
-	python bench/proxy.py
-	python bench/direct.py
-	python bench/endurance.py
-	python bench/lost.py
-	python bench/bgp.py
-	$(PYTHON) bench/deploy.py
+	python bench/page.py $(COMPARE)
 
 .PHONY: build
 build: setup ## the archive for Galaxy, with only what a user needs
 	rm -rf .cache/build && ansible-galaxy collection build --output-path .cache/build
 	$(PYTHON) tests/archive.py .cache/build/*.tar.gz
+
+.PHONY: sbom
+sbom: build ## the archive's bill of materials, .cache/build/sbom.cdx.json
+	python tests/sbom.py .cache/build/*.tar.gz --output .cache/build/sbom.cdx.json
+
+.PHONY: sign
+sign: setup ## sign the archive that `make sbom` made with the secret key in SIGNING_KEY, as ansible-galaxy verifies it
+	python tests/sign.py .cache/build/*.tar.gz
 
 .PHONY: importer
 importer: build ## what Galaxy's importer says of the archive; its tools are not ours, so they have a virtual environment of their own

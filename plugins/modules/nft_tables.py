@@ -16,10 +16,9 @@ description:
   - It does not keep the tables over a reboot. Load the same rulesets from a unit for that.
 options:
   tables:
-    description: The tables, in the family C(inet).
+    description: The tables, in the family C(inet). Required, unless O(name) names one alone.
     type: list
     elements: dict
-    required: true
     suboptions:
       name:
         description: The name of the table.
@@ -35,6 +34,17 @@ options:
         type: str
         choices: [present, absent]
         default: present
+  name:
+    description: The name of one table, as the module was called C(nft_table) in 1.0. Use O(tables).
+    type: str
+  ruleset:
+    description: As O(tables[].ruleset), of the table O(name).
+    type: str
+  state:
+    description: As O(tables[].state), of the table O(name).
+    type: str
+    choices: [present, absent]
+    default: present
 requirements:
   - nft
   - unshare, of util-linux
@@ -88,6 +98,7 @@ TABLE = {
     "ruleset": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
+ALONE = {**TABLE, "name": {"type": "str", "no_log": False}}
 
 
 def put_in_force(run, wanted, dry):
@@ -104,6 +115,16 @@ def put_in_force(run, wanted, dry):
     return {"before_header": name, "after_header": name, "before": before, "after": after}
 
 
+def asked(module):
+    """Return the tables; one alone is as the module was called in 1.0."""
+    if module.params["tables"] is not None:
+        return module.params["tables"]
+    alone = {key: module.params[key] for key in ALONE}
+    if alone["state"] == "present" and alone["ruleset"] is None:
+        module.fail_json(msg=f"The table {alone['name']} lacks a ruleset: add it.")
+    return [alone]
+
+
 @ending_in_words
 def main():
     module = Module(
@@ -111,26 +132,29 @@ def main():
             "tables": {
                 "type": "list",
                 "elements": "dict",
-                "required": True,
                 "options": TABLE,
                 "required_if": [("state", "present", ["ruleset"])],
-            }
+            },
+            **ALONE,
         },
+        required_one_of=[("tables", "name")],
+        mutually_exclusive=[("tables", "name")],
         supports_check_mode=True,
     )
+    tables = asked(module)
     nft = module.get_bin_path("nft")  # also where sudo's PATH lacks its folder
-    present = [table["name"] for table in module.params["tables"] if table["state"] == "present"]
+    present = [table["name"] for table in tables if table["state"] == "present"]
     if not nft and present and not module.check_mode:
         module.fail_json(msg=f"The table {present[0]} needs nft: install the package nftables.")
     if not nft:
         module.exit_json(changed=bool(present), not_in_force=present)
     run, diff = functools.partial(module.run_command, path_prefix=os.path.dirname(nft)), []
-    for table in module.params["tables"]:
+    for table in tables:
         try:
             diff.append(put_in_force(run, table, module.check_mode))
         except nft_table.Refused as refused:
             module.fail_json(msg=f"The table {table['name']} was not changed. {refused}")
-    differing = [table["name"] for table, each in zip(module.params["tables"], diff) if each]
+    differing = [table["name"] for table, each in zip(tables, diff) if each]
     module.exit_json(changed=bool(differing), not_in_force=differing, diff=[each for each in diff if each])
 
 

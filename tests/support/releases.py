@@ -14,12 +14,12 @@ import json
 import lzma
 from collections import Counter
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 import yaml
 
-from support import rendered
-from support.paths import ROOT
+from support import rendered, variable_tables
+from support.paths import ROLES, ROOT
 
 FOLDER = ROOT / "tests" / "released"
 CHANGELOGS = ROOT / "changelogs"
@@ -28,10 +28,16 @@ PRODUCT = ("playbooks", "plugins", "roles")
 
 
 class Release(NamedTuple):
-    """A release: its version, the checksum of what it consisted of, and what it rendered of each case."""
+    """A release.
+
+    :ivar product: the checksum of what it consisted of
+    :ivar variables: the default of each variable
+    :ivar cases: what it rendered of each case
+    """
 
     version: str
     product: str
+    variables: Dict[str, Any]
     cases: List[Tuple[rendered.Case, rendered.Lines]]
 
 
@@ -57,9 +63,15 @@ def product(root: Path = ROOT) -> str:
     return found.hexdigest()
 
 
+def variables() -> Dict[str, Any]:
+    """Return each variable of this tree's roles with its default."""
+    roles = sorted(path.parents[1].name for path in ROLES.glob("*/meta/argument_specs.yml"))
+    return {name: about.get("default") for role in roles for name, about in variable_tables.options(role).items()}
+
+
 def record() -> None:
     """Record what this tree renders in place of what the last release did: there is no difference to tell of then."""
-    write(Release(version(), product(), [(case, rendered.render(case)) for case in rendered.cases()]))
+    write(Release(version(), product(), variables(), [(case, rendered.render(case)) for case in rendered.cases()]))
     comment = [line for line in TOLD.read_text().splitlines() if line.startswith(("---", "#"))]
     TOLD.write_text("\n".join([*comment, "{}", ""]))
 

@@ -13,6 +13,7 @@ from support.tools import Need, install_missing  # noqa: E402
 
 NEEDS = (
     Need(("openssl",), apt="openssl", dnf="openssl"),
+    Need(("gpg",), apt="gnupg", dnf="gnupg2"),
     # It reads what the playbook writes for it; as a service it is in another package.
     Need(("dnsmasq",), apt="dnsmasq-base", dnf="dnsmasq"),
     # It makes packages and brings them into every state that there is, in a folder of the test.

@@ -63,7 +63,10 @@ ALONE = {
         ),
     },
     "keepalived": {
-        "keepalived_state": ("absnet", "keepalived_state is 'absnet': one of present, absent is required."),
+        "keepalived_state": (
+            "absnet",
+            "keepalived_state is 'absnet': one of present, absent is required: did you mean absent?",
+        ),
         "keepalived_config_path": (
             "{{ nope }}/x",
             "keepalived_config_path refers to nope, which is not set: set it, or correct its name.",
@@ -74,7 +77,7 @@ ALONE = {
         ),
     },
     "agent": {
-        "agent_replace": ("haproxy", "agent_replace is 'haproxy': a list is required."),
+        "agent_replace": ("haproxy", "agent_replace is 'haproxy': a list is required, such as "),
         "agent_scripts": ("{{ agent_scripts }}", "agent_scripts refers to itself: give it a value."),
     },
 }

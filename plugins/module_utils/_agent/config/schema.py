@@ -52,8 +52,8 @@ class Field(NamedTuple):
 def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> Dict[str, Any]:
     """Return every key of ``schema`` with a usable value; append what is wrong to ``faults``."""
     if not isinstance(data, dict):
-        faults.append(f"{place} is {shown(data)}: a mapping with the keys {', '.join(schema)} is required.")
-        data = {}
+        keys, mend = ", ".join(schema), _as_type(schema, data)
+        faults.append(f"{place} is {shown(data)}: a mapping with the keys {keys} is required{mend}.")
         return {key: field.default for key, field in schema.items()}
     faults.extend(unknown_keys(data, list(schema), place))
     result = {}
@@ -70,6 +70,12 @@ def read(schema: Mapping[str, Field], data: Any, place: str, faults: Faults) -> 
             faults.append(f"{place}.{key} is {it}: {wrong}")
             result[key] = field.default
     return result
+
+
+def _as_type(schema: Mapping[str, Field], data: Any) -> str:
+    """Return the mend for a text that is the type of what the mapping describes, such as that of a check."""
+    is_type = "type" in schema and isinstance(data, str) and not schema["type"].check(data)[1]
+    return f": write {{type: {data}}}" if is_type else ""
 
 
 def refused(faults: Faults, place: str, *keys: str) -> bool:
@@ -236,7 +242,9 @@ def number(low: float, high: float, unit: str = "") -> Callable[[Any], Tuple[Any
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         found = _number(value)
         if found is None or not low <= found <= high:
-            return None, f"a number from {low:g} to {high:g}{unit} is required."
+            bare = _number(value[:-1]) if unit and isinstance(value, str) and value.endswith("s") else None
+            mend = f", without a unit: write {value[:-1]}" if bare is not None and low <= bare <= high else ""
+            return None, f"a number from {low:g} to {high:g}{unit} is required{mend}."
         return (int(found) if found.is_integer() else found), None
 
     return check
@@ -272,16 +280,28 @@ def one_of(*choices: str) -> Callable[[Any], Tuple[Any, Optional[str]]]:
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         if value in choices:
             return value, None
-        return None, f"one of {', '.join(choices)} is required."
+        near = nearest(value, list(choices), cutoff=0.7) if isinstance(value, str) else None
+        return None, f"one of {', '.join(choices)} is required{f': did you mean {near}?' if near else '.'}"
 
     return check
 
 
-def no_list(value: Any, wanted: str) -> str:
-    """Return the mend for what is no list. A text that looks like one lacks the quotes of JSON."""
+def no_list(value: Any, wanted: str, example: str = "") -> str:
+    """Return the mend for what is no list: one item alone, a mapping, or a text that lacks the quotes of JSON.
+
+    :param example: a list of texts; nothing where the items are mappings
+    """
     if isinstance(value, str) and value.lstrip().startswith("["):
         return f'{wanted} is required, and this is a string: put each item into double quotes, as in ["a", "b"].'
-    return f"{wanted} is required."
+    if isinstance(value, dict) and value:
+        named = ", and move its key into it" if all(isinstance(item, dict) for item in value.values()) else ""
+        return f"{wanted} is required: begin each item with a dash{named}."
+    return f"{wanted} is required{f', such as {example}' if example and isinstance(value, str) else ''}."
+
+
+def no_addresses(value: Any) -> str:
+    """Return the mend for what is no list of addresses, or an empty one."""
+    return no_list(value, "a list of at least one address", '["192.0.2.10"]')
 
 
 def list_of(
@@ -291,7 +311,7 @@ def list_of(
 
     def check(value: Any) -> Tuple[Any, Optional[str]]:
         if not isinstance(value, list):
-            return None, no_list(value, "a list")
+            return None, no_list(value, "a list", '["a", "b"]')
         if len(value) < at_least:
             return None, f"a list of {at_least} or more is required."
         found = []

@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 from ..._agent.config import schema
-from ..._agent.config.schema import Faults, Field, anything, no_list, read, shown
+from ..._agent.config.schema import Faults, Field, anything, no_addresses, read, shown
 
 MAX_NAME_LENGTH = 253  # RFC 1035, 2.3.4: 255 octets on the wire, with a length before each label and before the root
 LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")  # RFC 952; RFC 1123, 2.1 lets it begin with a digit
@@ -69,7 +69,7 @@ def vips(given: Any, place: str, faults: Faults) -> Dict[str, Tuple[str, Any]]:
     :return: by address its place, for the sentences, and what the user wrote there
     """
     if not isinstance(given, list) or not given:
-        faults.append(f"{place} is {given!r}: {no_list(given, 'a list of at least one address')}")
+        faults.append(f"{place} is {given!r}: {no_addresses(given)}")
         return {}
     found: Dict[str, Tuple[str, Any]] = {}
     for at, item in enumerate(given):

@@ -70,7 +70,8 @@ class Judged(NamedTuple):
 
 def judge(layout: Layout, given: List[Member], faults: Faults) -> Optional[Judged]:
     """Return what was read, and append what is wrong with it; None where it is no layout at all."""
-    members = [_complete(layout, rank, member) for rank, member in enumerate(silent.complete(given))]
+    reached = [member["address"] for member in given if isinstance(member.get("address"), str)]
+    members = [_complete(layout, rank, member, reached) for rank, member in enumerate(silent.complete(given))]
     faults += disagreements(members, PER_MEMBER, layout.prefix)
     settings = read(layout.schema, members[0]["settings"] if members else {}, layout.prefix, faults)
     without_effect = reach.without_effect(settings, layout.schema, layout.vips, layout.prefix)
@@ -136,7 +137,7 @@ def _host_faults(
     return faults
 
 
-def _complete(layout: Layout, rank: int, member: Member) -> Member:
+def _complete(layout: Layout, rank: int, member: Member, reached: List[str]) -> Member:
     """Return a member with the settings of its layout alone, and with a placeholder for a host that was not read."""
     settings = {key: value for key, value in member["settings"].items() if key in layout.schema}
     for key in INTERFACES:
@@ -147,5 +148,5 @@ def _complete(layout: Layout, rank: int, member: Member) -> Member:
         lists = [settings.get(name) for name in layout.vips]
         vips = [vip for some in lists if isinstance(some, list) for vip in some]
         names = [settings.get(key, "") for key in INTERFACES]
-        host = placeholder_host(vips, member["address"], rank, *names)
+        host = placeholder_host(vips, member["address"], rank, *names, taken=reached)
     return {**member, "settings": settings, "host": host}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 try:
     import netaddr
@@ -85,15 +85,17 @@ ELSEWHERE = {4: "198.18.0.0/15", 6: "2001:2::/48"}
 
 
 def placeholder_host(
-    vips: List[Any], address: str, rank: int, interface: str, vrrp_interface: str = ""
+    vips: List[Any], address: str, rank: int, interface: str, vrrp_interface: str = "", *, taken: Sequence[str] = ()
 ) -> Dict[str, Any]:
     """Return assumed facts of a member that was not read: an address in the subnet of each VIP.
 
     :param address: by which Ansible reaches the member; often a name
     :param rank: its place among the members, from which an address is made up where it has none of a VIP's family
     :param vrrp_interface: another one that has an address of each VIP's family, or nothing
+    :param taken: by which Ansible reaches all members, which none of them has made up
     """
     targets = [parsed for parsed in map(_as_vip, vips) if parsed is not None]  # the plan refuses the others
+    occupied = {*targets, *filter(None, map(_as_address, taken))}
     own, found = _as_address(address), []
     if own is not None and (own in targets or own.is_loopback()):  # a VIP is refused, a forwarded port says nothing
         own = None
@@ -101,8 +103,9 @@ def placeholder_host(
         if own is not None and own.version == vip.version:
             near = own
         else:
-            beside = (netaddr.IPAddress(int(vip) ^ number, vip.version) for number in itertools.count(1))
-            near = next(itertools.islice((one for one in beside if one not in targets), rank, None))
+            first = next(one for one in targets if one.version == vip.version)  # one address beside all VIPs
+            beside = (netaddr.IPAddress(int(first) ^ number, vip.version) for number in itertools.count(1))
+            near = next(itertools.islice((one for one in beside if one not in occupied), rank, None))
         prefix = (32 if vip.version == 4 else 128) - (int(near) ^ int(vip)).bit_length()
         found.append(
             {"interface": interface or "eth0", "address": str(near), "prefix": prefix, "mac": "", "assumed": True}

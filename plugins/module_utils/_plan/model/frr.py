@@ -19,6 +19,7 @@ from ..._agent.config.schema import (
     boolean,
     integer,
     list_of,
+    no_addresses,
     no_list,
     one_of,
     port,
@@ -97,7 +98,7 @@ def family_of(given: str) -> str:
 
 def _prefixes(given: Any, faults: Faults) -> List[str]:
     if not isinstance(given, list):
-        faults.append(f"frr_prefixes is {shown(given)}: {no_list(given, 'a list')}")
+        faults.append(f"frr_prefixes is {shown(given)}: {no_addresses(given)}")
         return []
     found = [values.vip(each) for each in given]
     wrong = [f"frr_prefixes[{at}] is {shown(given[at])}: {fault}" for at, (_vip, fault) in enumerate(found) if fault]

@@ -16,6 +16,7 @@ from ..._agent.config.schema import (
     Field,
     anything,
     list_of,
+    no_list,
     place_of,
     read,
     read_list,
@@ -88,7 +89,7 @@ def read_services(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults]
     if isinstance(given, Read):
         return list(given), []
     if not isinstance(given, list):
-        return [], [f"{place} is {shown(given)}: a list of services is required."]
+        return [], [f"{place} is {shown(given)}: {no_list(given, 'a list of services')}"]
     services = [_read_service(item, place_of(place, at, item), faults) for at, item in enumerate(given)]
     routes = [route for service in services for route in service["routes"]]
     faults.extend(same_names([*listeners(services), *routes], place))

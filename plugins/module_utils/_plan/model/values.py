@@ -147,7 +147,11 @@ def _whole_name(value: str) -> Checked:
     if is_name(value) and len(value) <= LONGEST_NAME:
         return value, None
     if HOST_NAME.fullmatch(value) and "." not in value:
-        return None, "haproxy resolves no name without its domain: write it in full, such as app1.example.com."
+        return None, "haproxy resolves no bare name: write the address, or the name in full, such as app1.example.com."
+    with_port = WITH_PORT.fullmatch(value)
+    if with_port:
+        address_alone = with_port[1] or with_port[2]
+        return None, f'a port is a key of its own: write {{"address": "{address_alone}", "port": {with_port[3]}}}.'
     return None, "an IPv4 or IPv6 address, or a fully qualified name such as app1.example.com, is required."
 
 

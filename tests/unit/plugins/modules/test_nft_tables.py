@@ -52,6 +52,14 @@ def test_a_table_that_is_not_wanted_is_deleted_once():
     assert not run(nft_tables, ABSENT, host)["changed"]
 
 
+def test_one_table_may_be_written_as_in_1_0():
+    host = Host()
+    assert run(nft_tables, WANTED["tables"][0], host)["changed"] and host.tables == {"mine": TABLE}
+    assert run(nft_tables, ABSENT["tables"][0], host)["changed"] and host.tables == {}
+    assert "The table mine lacks a ruleset: add it." in refusal(nft_tables, {"name": "mine"}, programs=host)
+    assert refusal(nft_tables, {}, programs=host) and refusal(nft_tables, {**WANTED, "name": "mine"}, programs=host)
+
+
 def test_only_what_differs_is_touched():
     host = Host(mine=TABLE, other=TABLE)
     both = {"tables": [*WANTED["tables"], {"name": "other", "state": "absent"}]}

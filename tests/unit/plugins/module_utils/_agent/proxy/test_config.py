@@ -107,7 +107,7 @@ def with_route(**changes):
     [
         (None, " lacks 'servers': add it."),
         ([], ".servers is []: a list of 1 or more is required."),
-        ("192.0.2.1", ".servers is '192.0.2.1': a list is required."),
+        ("192.0.2.1", '.servers is \'192.0.2.1\': a list is required, such as ["a", "b"].'),
     ],
 )
 def test_servers_that_are_missing_are_one_fault(servers, said):

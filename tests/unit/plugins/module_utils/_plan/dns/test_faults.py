@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.onprem.lb.plugins.filter.dns import dns_records
+from ansible_collections.onprem.lb.plugins.module_utils._agent.config import schema
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import layouts as dns
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ OF_A_CLUSTER = [
         "ipi_domain is '192.0.2.1', which ends in a number as only an address does: give a domain's name.",
     ),
     ("api_vips", [], "ipi_api_vips is []: a list of at least one address is required."),
-    ("api_vips", "192.0.2.1", "ipi_api_vips is '192.0.2.1': a list of at least one address is required."),
+    ("api_vips", "192.0.2.1", f"ipi_api_vips is '192.0.2.1': {schema.no_addresses('192.0.2.1')}"),
     ("ingress_vips", [], "ipi_ingress_vips is []: a list of at least one address is required."),
     ("ingress_vips", ["192.0.2.1", "x"], f"ipi_ingress_vips[1] is 'x': {VIP}"),
     ("ingress_vips", ["2001:db8::1", "2001:DB8:0::1"], "ipi_ingress_vips[1] is 2001:db8::1 again: name each VIP once."),

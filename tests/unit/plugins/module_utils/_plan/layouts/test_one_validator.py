@@ -13,10 +13,12 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout
 from support.plans import refusals
 
 TRUTH = "true or false is required."
+NO_LIST = 'a list is required, such as ["a", "b"].'
+NO_VIPS = 'a list of at least one address is required, such as ["192.0.2.10"].'
 WORD = {
     "pair_state: absnet in forecast and site": (
         refusals.of_pair(state="absnet"),
-        ["pair_state is 'absnet': one of present, absent is required."],
+        ["pair_state is 'absnet': one of present, absent is required: did you mean absent?"],
     ),
     "preempt: 'nein'": (refusals.of_pair(preempt="nein"), [f"pair_preempt is 'nein': {TRUTH}"]),
     "pair_firewall: 'vielleicht'": (
@@ -38,7 +40,7 @@ WORD = {
     ),
     "ipi_api_vips is one text (site too)": (
         refusals.of_cluster(api_vips="10.0.0.200"),
-        ["ipi_api_vips is '10.0.0.200': a list of at least one address is required."],
+        [f"ipi_api_vips is '10.0.0.200': {NO_VIPS}"],
     ),
     "api VIP text": (
         refusals.of_cluster(api_vips=["api"]),
@@ -50,11 +52,11 @@ WORD = {
     ),
     "servers text": (
         refusals.of_service(servers="192.0.2.21"),
-        ["pair_services[0] (web).servers is '192.0.2.21': a list is required."],
+        [f"pair_services[0] (web).servers is '192.0.2.21': {NO_LIST}"],
     ),
     "pair_masters: comma text": (
         refusals.of_pair(masters="192.0.2.21,192.0.2.22"),
-        ["pair_masters is '192.0.2.21,192.0.2.22': a list is required."],
+        [f"pair_masters is '192.0.2.21,192.0.2.22': {NO_LIST}"],
     ),
     "an ipi_server_check that contradicts itself": (
         refusals.of_cluster(server_check={"host": "api.example.com", "type": "tcp"}),

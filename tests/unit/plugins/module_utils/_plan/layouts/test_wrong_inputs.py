@@ -314,7 +314,7 @@ NAMES = {
     ),
     "pair_masters: one string": (
         refusals.of_pair(masters="192.0.2.21"),
-        ["pair_masters is '192.0.2.21': a list is required."],
+        ['pair_masters is \'192.0.2.21\': a list is required, such as ["a", "b"].'],
     ),
     "pair_masters with a duplicate": (
         refusals.of_pair(masters=["192.0.2.21", "192.0.2.21"]),

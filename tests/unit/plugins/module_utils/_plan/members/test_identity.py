@@ -132,3 +132,13 @@ def test_a_vip_that_an_earlier_run_has_brought_is_no_members_own():
 
 def test_members_behind_forwarded_ports_are_forecast():
     assert refusals.of_forecast("127.0.0.1", "127.0.0.1") == []
+
+
+NAMES = ["lb1.example.com", "lb2.example.com", "lb3.example.com"]
+
+
+@pytest.mark.parametrize("vips", [["192.0.2.5"], ["192.0.2.5", "192.0.2.6"], ["192.0.2.5", "192.0.2.6", "192.0.2.1"]])
+@pytest.mark.parametrize("reached", [NAMES, [NAMES[0], "192.0.2.4", "192.0.2.7"], ["192.0.2.7", *NAMES[1:]]])
+def test_hosts_that_were_not_read_are_never_taken_for_one(vips, reached):
+    """The forecast makes an address up for each that has but a name in the inventory."""
+    assert refusals.of_forecast(*reached, vips=vips) == []

@@ -54,7 +54,10 @@ def section(found, kind):
 @pytest.mark.parametrize(
     "address, sentence",
     [
-        ("app1", "haproxy resolves no name without its domain: write it in full, such as app1.example.com."),
+        ("app1", "haproxy resolves no bare name: write the address, or the name in full, such as app1.example.com."),
+        ("192.0.2.31:80", 'a port is a key of its own: write {"address": "192.0.2.31", "port": 80}.'),
+        ("[2001:db8::31]:80", 'a port is a key of its own: write {"address": "2001:db8::31", "port": 80}.'),
+        ("app1.example.com:80", 'a port is a key of its own: write {"address": "app1.example.com", "port": 80}.'),
         ("app1.example.com.", NEITHER),
         ("192.0.2.256", NEITHER),
         ("app 1.example.com", NEITHER),
@@ -133,7 +136,7 @@ def test_what_haproxy_would_expand_stands_as_it_was_written(option, tmp_path):
         (["cookie a\nserver b"], "is wrong: one line of printable characters is required."),
         ([{"cookie": "a"}], "an HAProxy option with its arguments is required, such as 'cookie app1'."),
         (["# x"], "an HAProxy option with its arguments is required, such as 'cookie app1'."),
-        ("cookie a", "a list is required."),
+        ("cookie a", 'a list is required, such as ["a", "b"].'),
     ],
 )
 def test_options_that_would_change_other_lines_are_refused(options, sentence):

@@ -157,7 +157,7 @@ OF_RATE = [
     ({"requests": "many"}, "requests is 'many': a whole number"),
     ({"requests": 9, "period": "10"}, "period is '10': a time without a unit: write 10s, or 10ms."),
     ({"requests": 9, "period": "2d"}, "period is '2d': a time from 1s to 1d is required."),
-    ({"requests": 9, "except": "192.0.2.0/24"}, "except is '192.0.2.0/24': a list is required."),
+    ({"requests": 9, "except": "192.0.2.0/24"}, "except is '192.0.2.0/24': a list is required, such as "),
     ({"requests": 9, "except": ["0.0.0.0/0"]}, "except is ['0.0.0.0/0']: in it '0.0.0.0/0' is wrong: that is"),
     ({"requests": 9, "except": ["a\nb"]}, "except is ['a\\nb']: in it 'a\\nb' is wrong: a network such as"),
     (

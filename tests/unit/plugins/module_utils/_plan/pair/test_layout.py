@@ -232,7 +232,7 @@ BAD = {
     "auth_pass_too_long": ({"auth_pass": "123456789"}, "pair_auth_pass has 9 characters"),
     "fast_with_version_2": ({"advert_interval": 0.1}, "VRRP version 2 takes 1 to 255 whole seconds; version 3 takes"),
     "no_masters": ({"masters": []}, "pair_masters is empty: name the servers' addresses, or set pair_services."),
-    "backend_is_no_address": ({"masters": ["master-1"]}, "'master-1': haproxy resolves no name without its domain"),
+    "backend_is_no_address": ({"masters": ["master-1"]}, "'master-1': haproxy resolves no bare name"),
     "port_out_of_range": (
         {"services": [{"name": "web", "port": 70000, "servers": ["192.0.2.31"]}]},
         "pair_services[0] (web).port is 70000: a port from 1 to 65535 is required.",
