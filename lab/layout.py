@@ -101,9 +101,9 @@ BGP = (
     Host("r1", "routers", 2, variant="routers", networks=ROUTED, gateway=4),
     Host("r2", "routers", 3, variant="routers", networks=ROUTED, gateway=5),
 )
-# Both in one rack, whose addresses the VIPs are among, as those of a pair are that goes from VRRP to BGP. node1 is a
-# client on its link.
-BGP_MOVE = tuple(replace(host, networks=("rack1",)) if host.name == "lb2" else host for host in BGP)
+# All in one rack, whose addresses the VIPs are among, as those of a pair are that goes from VRRP to BGP. node1 is a
+# client on its link, too.
+BGP_MOVE = tuple(replace(host, networks=("rack1",)) if host.networks == ("rack2",) else host for host in BGP)
 LAYOUTS = {
     "direct": DIRECT,
     "examples": EXAMPLES,

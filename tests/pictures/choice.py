@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which layout and which engine: two questions, each with two answers. Pure."""
+"""Which layout, which reach, which engine: three questions, each with its answers. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Iterator, NamedTuple, Sequence
 
 from .svg import MARGIN, NORMAL, SMALL, WIDTH, Box, arrow, heading, label, note, panel, picture
 
-TITLE = "Which layout, which engine"
-ABOUT = "The layout is yours to choose. The engine is chosen for each host, unless you set it."
+TITLE = "Which layout, which reach, which engine"
+ABOUT = "Layout and reach are yours to choose. The engine is chosen for each host, unless you set it."
 QUESTION = (MARGIN, 196)  # the left edge and the width of each column
 CONDITION = (266, 276)
 ANSWER = (590, WIDTH - MARGIN - 590)
@@ -51,6 +51,30 @@ LAYOUT = Question(
         ),
     ),
 )
+REACH = Question(
+    "Reach",
+    ("Where are these hosts,", "and their clients?"),
+    (
+        Answer(
+            ("All of them are on one link, or", "you cannot change the routers"),
+            "vrrp",
+            "router",
+            ("one member holds each VIP", "at a time"),
+        ),
+        Answer(
+            ("They are in several subnets,", "or one cannot take all connections"),
+            "bgp",
+            "router",
+            ("each member announces the VIPs to", "its routers, which share the clients"),
+        ),
+        Answer(
+            ("Some clients are on their link, and", "others behind routers you can change"),
+            "both",
+            "router",
+            ("VRRP for the link,", "BGP for all others"),
+        ),
+    ),
+)
 ENGINE = Question(
     "Engine",
     ("What can be installed", "on this host?"),
@@ -64,14 +88,14 @@ ENGINE = Question(
         Answer(
             ("No package source answers, or", "the distribution is unknown"),
             "agent",
-            "router",
+            "balancer",
             ("its own VRRP router and TCP balancer;", "needs systemd and Python 3.8"),
         ),
     ),
 )
 
 
-def draw(questions: Sequence[Question] = (LAYOUT, ENGINE)) -> str:
+def draw(questions: Sequence[Question] = (LAYOUT, REACH, ENGINE)) -> str:
     shapes, y = [heading(TITLE, ABOUT)], float(TOP)
     for question in questions:
         shapes += _question(question, y)

@@ -24,15 +24,15 @@ def ask(vip, began):
 
 
 def outages(found):
-    """Return how long each time was in which no attempt that began was answered within LIMIT, in milliseconds."""
-    first, longest = None, []
+    """Return when each time began in which no attempt was answered within LIMIT, and for how many milliseconds."""
+    first, seen = None, []
     for began, answered in sorted(found):
         if answered is None:
             first = began if first is None else first
         elif first is not None:
-            longest.append(round(1000 * (began - first)))
+            seen.append((first, round(1000 * (began - first))))
             first = None
-    return longest
+    return seen
 
 
 def main(vip, path):
@@ -44,14 +44,16 @@ def main(vip, path):
         due += EACH
         time.sleep(max(0.0, due - time.monotonic()))
     time.sleep(LIMIT + 0.5)
-    slow = max(answered - began for began, answered in attempts if answered)
+    seen, offset = outages(attempts), time.time() - time.monotonic()
+    slow = max((answered - began for began, answered in attempts if answered), default=0)
     failed = sum(answered is None for _began, answered in attempts)
     print(
         json.dumps(
             {
                 "attempts": len(attempts),
                 "failed": failed,
-                "outages_ms": outages(attempts),
+                "outages_ms": [lasted for _first, lasted in seen],
+                "outages_at": [time.strftime("%H:%M:%S", time.gmtime(first + offset)) for first, _lasted in seen],
                 "slowest_ms": round(1000 * slow),
             }
         )
