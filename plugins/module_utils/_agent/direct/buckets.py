@@ -71,41 +71,58 @@ def size(count: int) -> int:
 
 def table(servers: Sequence[Server], count: int) -> List[Bucket]:
     """Return so many buckets, whatever the order of the servers; none if no server may get connections."""
-    ranked = sorted(servers, key=lambda server: server.address)
-    if all(server.drains for server in ranked):
+    listed = _in_order(servers)
+    if all(server.drains for server in listed):
         return []
-    owners, seconds = _two_best(ranked, count)
-    addresses = [*(server.address for server in ranked), ""]
-    return [Bucket(addresses[owner], addresses[second]) for owner, second in zip(owners, seconds)]
+    addresses = [*(server.address for server in listed), ""]
+    places = list(zip(*_two_best(listed, count)))
+    named = {(owner, second): Bucket(addresses[owner], addresses[second]) for owner, second in set(places)}
+    return [named[each] for each in places]
 
 
 def bucket(servers: Sequence[Server], count: int, number: int) -> Bucket:
     """Return one of the buckets of a table; at least one of the servers does not drain."""
-    by_address = sorted(servers, key=lambda server: server.address)
-    ranked = sorted(by_address, key=lambda server: -_scores(server.address, server.weight, count)[number])
-    owner = next(server for server in ranked if not server.drains)
-    return Bucket(owner.address, next((server.address for server in ranked if server is not owner), ""))
+    listed = _in_order(servers)
+    scores = _scores(listed, count)
+    owner, *others = sorted(range(len(listed)), key=lambda place: (listed[place].drains, -scores[place][number]))
+    second = max(others, key=lambda place: scores[place][number], default=None)
+    return Bucket(listed[owner].address, "" if second is None else listed[second].address)
 
 
-def _two_best(servers: Sequence[Server], count: int) -> Tuple[List[int], List[int]]:
-    """Return the places of each bucket's owner and of its second server; -1 for nobody."""
-    owners, seconds = [-1] * count, [-1] * count
-    first, next_best = [-math.inf] * count, [-math.inf] * count
-    # Those that drain come last: they own nothing, and are second where they have the highest score of the others.
-    for place, server in sorted(enumerate(servers), key=lambda each: each[1].drains):
-        for bucket, score in enumerate(_scores(server.address, server.weight, count)):
-            if score > first[bucket] and not server.drains:
-                seconds[bucket], next_best[bucket] = owners[bucket], first[bucket]
-                owners[bucket], first[bucket] = place, score
-            elif score > next_best[bucket]:
-                seconds[bucket], next_best[bucket] = place, score
+def _in_order(servers: Sequence[Server]) -> Tuple[Server, ...]:
+    """Return the servers in the order that all hosts have: those that drain last. Of equal scores the first counts."""
+    return tuple(sorted(servers, key=lambda server: (server.drains, server.address)))
+
+
+@lru_cache(maxsize=256)  # most pools stay as they are when one changes
+def _two_best(listed: Tuple[Server, ...], count: int) -> Tuple[Sequence[int], Sequence[int]]:
+    """Return the places of each bucket's owner and of its second server; -1 for nobody.
+
+    Those that drain own nothing, and are second where they have the highest score of the others.
+    """
+    owners, seconds = array("b"), array("b", [-1] * count if len(listed) == 1 else [])
+    owning = sum(not server.drains for server in listed)
+    for row in zip(*_scores(listed, count)):
+        owner = row.index(max(row[:owning]))
+        owners.append(owner)
+        others = row[:owner] + row[owner + 1 :]
+        if others:
+            second = others.index(max(others))
+            seconds.append(second + (second >= owner))
     return owners, seconds
 
 
+def _scores(listed: Sequence[Server], count: int) -> List[Sequence[float]]:
+    """Return each server's score for each bucket. The highest of all is each one's as often as its weight says."""
+    draws = [_draws(server.address, count) for server in listed]
+    if len({server.weight for server in listed}) == 1:
+        return [*draws]  # whose order is that of the scores
+    return [[math.log((each + 1) / RANGE) / server.weight for each in drawn] for server, drawn in zip(listed, draws)]
+
+
 @lru_cache(maxsize=256)
-def _scores(address: str, weight: int, count: int) -> Sequence[float]:
-    """Return a score for each bucket. The highest of all servers' is each one's as often as its weight says."""
+def _draws(address: str, count: int) -> Sequence[int]:
     draws = array("I", hashlib.shake_128(address.encode()).digest(4 * count))
     if sys.byteorder == "big":
         draws.byteswap()
-    return array("d", (math.log((draw + 1) / RANGE) / weight for draw in draws))
+    return draws

@@ -95,7 +95,7 @@ class Pool(NamedTuple):
 
     @property
     def owners(self) -> FrozenSet[str]:
-        return frozenset(bucket.owner for bucket in self.buckets)
+        return frozenset(bucket.owner for bucket in set(self.buckets))
 
     @property
     def hashed(self) -> str:
