@@ -195,7 +195,7 @@ def text(value: Any) -> Tuple[Any, Optional[str]]:
     """Any text without what some program takes for the end of a line, or of the text."""
     if isinstance(value, str) and ENDS.isdisjoint(value) and not SURROGATE.search(value):
         return value, None
-    return None, "one line of text is required."
+    return None, f"one line of text is required{': put it into quotes' if isinstance(value, (int, float)) else ''}."
 
 
 def mapping(value: Any) -> Tuple[Any, Optional[str]]:
