@@ -131,7 +131,7 @@ options:
         type: dict
         required: true
   flap_seconds:
-    description: For O(event=link_flapping), how long the link is down, and then up.
+    description: For O(event=link_flapping), how many seconds the link is down, and then up.
     type: float
     default: 1
 attributes:

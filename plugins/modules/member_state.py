@@ -191,7 +191,7 @@ paths:
   elements: str
   returned: with O(state=named), O(state=renamed) and O(state=restored)
 commands:
-  description: The commands that were run after that, or would be.
+  description: The commands that were run once the files were there, or would be.
   type: list
   elements: str
   returned: with O(state=named), O(state=renamed) and O(state=restored)

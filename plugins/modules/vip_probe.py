@@ -181,7 +181,7 @@ outages:
   elements: dict
   contains:
     start_ms: {description: When the first failed attempt started., type: float}
-    length_ms: {description: How long after that the next good attempt started., type: float}
+    length_ms: {description: How long after the first failed attempt the next good one started., type: float}
     failed: {description: How many attempts failed., type: int}
     ended: {description: Whether a good attempt followed; false if the outage lasted until the end., type: bool}
 takeover:
@@ -211,21 +211,21 @@ impaired:
   type: dict
   contains:
     late: {description: How many attempts were answered after O(timeout_ms)., type: int}
-    failed: {description: How many were not., type: int}
-    open: {description: How many more were not that may have been open when it happened., type: int}
-    window_ms: {description: How long after the first of all these the last one started., type: float}
+    failed: {description: How many attempts were not answered., type: int}
+    open: {description: How many more connections failed that may have been open when it happened., type: int}
+    window_ms: {description: How long after the first late or failed attempt the last one started., type: float}
     attempts: {description: How many attempts started meanwhile., type: int}
     worst_ms: {description: The longest time until an answer., type: float}
-    usual_ms: {description: The median of those that were in time., type: float}
+    usual_ms: {description: The median time until an answer that came in time., type: float}
 lasting:
   description: The connections of O(lasting).
   returned: success
   type: dict
   contains:
-    held: {description: How many could be opened., type: int}
-    lost: {description: How many of these ended before the end., type: int}
+    held: {description: How many connections could be opened., type: int}
+    lost: {description: How many open connections ended before the end., type: int}
     closed:
-      description: How many of those the other side has closed in order, as a server does that waits no longer. A
+      description: How many connections the other side has closed in order, as a server does that waits no longer. A
         host that has never heard of a connection resets it.
       type: int
 timeline:

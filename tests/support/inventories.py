@@ -10,6 +10,7 @@ from typing import Any, Dict, List
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
+from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner, several
@@ -45,7 +46,8 @@ class Inventory:
         return self._evaluate(self._known(host), prefix)
 
     def _known(self, host: str) -> Dict[str, Any]:
-        return self._variables.get_vars(host=self._manager.get_host(host))
+        hostvars = HostVars(self._manager, self._variables, self._loader)
+        return {**self._variables.get_vars(host=self._manager.get_host(host)), "hostvars": hostvars}
 
     def _evaluate(self, known: Dict[str, Any], prefix: str) -> Dict[str, Any]:
         templar = Templar(loader=self._loader, variables=known)

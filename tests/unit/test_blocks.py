@@ -49,7 +49,7 @@ KINDS = {
     "docs/openshift.md": "preset printed pair",
     "docs/pods.md": "cluster commands printed image kubernetes",
     "docs/proxy.md": "usage agent unit",
-    "docs/services.md": "pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair pair",
+    "docs/services.md": "pair " * 19,
     "docs/symptoms.md": "commands commands commands commands commands host commands commands host host host commands "
     "commands commands host host host host usage",
     "docs/vrids.md": "printed",

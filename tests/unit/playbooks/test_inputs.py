@@ -20,7 +20,10 @@ FIRST = {
         {"pair_members": ["lb1", "lb9"]},
         "pair_members: lb9 is not a host in the inventory: correct the name.",
     ),
-    "pair_state: absnet": ({"pair_state": "absnet"}, "pair_state is 'absnet': one of present, absent is required."),
+    "pair_state: absnet": (
+        {"pair_state": "absnet"},
+        "pair_state is 'absnet': one of present, absent is required: did you mean absent?",
+    ),
 }
 TOGETHER = {
     "pairvrid": (7, "pairvrid is not a variable of the role: did you mean pair_vrid?"),

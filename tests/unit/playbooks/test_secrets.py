@@ -14,7 +14,7 @@ LINE = "pair_auth_pass is a secret ({}): one line of text is required."
 # By its kind: the password, the part of it to look for, and what is said of it.
 PASSWORDS = {
     "a good one": ("Zq7Zq7Zq", "Zq7Zq7Zq", None),
-    "a number": (40714071, "40714071", LINE.format("a number")),
+    "a number": (40714071, "40714071", LINE.format("a number")[:-1] + ": put it into quotes."),
     "a list": (["Zq7Zq7Zq"], "Zq7Zq7Zq", LINE.format("a list")),
     "a mapping": ({"Zq7Zq7Zq": "Zq8Zq8Zq"}, "Zq", LINE.format("a mapping")),
     "two lines": ("Zq7\nZq8", "Zq", LINE.format("text")),

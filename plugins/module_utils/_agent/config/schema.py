@@ -195,7 +195,8 @@ def text(value: Any) -> Tuple[Any, Optional[str]]:
     """Any text without what some program takes for the end of a line, or of the text."""
     if isinstance(value, str) and ENDS.isdisjoint(value) and not SURROGATE.search(value):
         return value, None
-    return None, "one line of text is required."
+    is_bare = not isinstance(value, (str, list, dict))  # what YAML takes for a number, a date or a truth value
+    return None, f"one line of text is required{': put it into quotes' if is_bare else ''}."
 
 
 def mapping(value: Any) -> Tuple[Any, Optional[str]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ..._agent.config.schema import Faults, shown
+from ..._agent.config.schema import Faults, one_of, shown
 from ..._shared import platforms
 from ..._shared.engines import AGENT, AUTO, ENGINES, HAPROXY, HOOK, KEEPALIVED, NATIVE, UNITS
 from ..model.plan import Router
@@ -36,9 +36,8 @@ def wanted_engines(members: Sequence[Mapping[str, Any]], prefix: str, faults: Fa
     """
     given = {member["name"]: member["settings"].get("engine") for member in members}
     wanted = {name: AUTO if value in (None, "") else value for name, value in given.items()}
-    required = f"one of {', '.join(ENGINES)} is required."
-    unknown = {name: value for name, value in wanted.items() if value not in ENGINES}
-    wrong = {name: f"{prefix}_engine is {shown(value)}: {required}" for name, value in unknown.items()}
+    judged = {name: one_of(*ENGINES)(value)[1] for name, value in wanted.items()}
+    wrong = {name: f"{prefix}_engine is {shown(wanted[name])}: {fault}" for name, fault in judged.items() if fault}
     everywhere = dict.fromkeys(wrong.values()) if len(wrong) == len(members) else {}
     faults += everywhere or [f"{name}: {sentence}" for name, sentence in wrong.items()]
     return {name: AUTO if name in wrong else value for name, value in wanted.items()}

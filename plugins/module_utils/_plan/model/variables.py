@@ -14,6 +14,18 @@ UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
 REFERENCE = re.compile(r"\s*\{\{\s*(?P<name>\w+)\s*(\|.*)?\}\}\s*$")  # in which nothing else may be a secret
 SECRET = re.compile(r".*_(pass(word)?|bgp(_peers)?)")
 DOUBTFUL = 2  # edits from a known name
+# What others call the settings of a layout: keepalived itself, and widespread roles for it.
+ELSEWHERE = {
+    "virtual_ip": "vips",
+    "virtual_ips": "vips",
+    "virtual_ipaddress": "vips",
+    "virtual_router_id": "vrid",
+    "router_id": "vrid",
+    "priority": "priorities",
+    "password": "auth_pass",
+    "backends": "services",
+    "frontends": "services",
+}
 
 
 class Unknown(NamedTuple):
@@ -50,10 +62,20 @@ def unknown_variables(
         is_meant = not shared and name in extra and name.startswith(prefixes)
         if is_meant:
             near = max(known, key=lambda each: SequenceMatcher(None, each, name).ratio())
+        elsewhere = "" if shared else _called_here(name, known)
+        if elsewhere and not is_meant and distance > DOUBTFUL:
+            found.warnings.append(f"{name} is not a variable of the {owner}: did you mean {elsewhere}?")
         if is_meant or distance <= DOUBTFUL:
             kind = found.faults if is_meant or (distance == 1 and not shared) else found.warnings
             kind.append(f"{name} is not a variable of the {owner}: did you mean {near}?")
     return found
+
+
+def _called_here(name: str, known: List[str]) -> str:
+    """Return the variable that has here what other roles, or the program itself, call so; nothing if there is none."""
+    prefix, _line, rest = name.partition("_")
+    ours = f"{prefix}_{ELSEWHERE.get(rest)}"
+    return ours if ours in known else ""
 
 
 def edits(one: str, other: str) -> int:

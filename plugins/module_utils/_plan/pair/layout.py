@@ -173,7 +173,7 @@ def _services(
 ) -> Tuple[List[Dict[str, Any]], Dict[int, str]]:
     """Return the user's own services and those of the preset, and the planes of those that are not only proxied."""
     own, place = [] if settings["services"] is None else settings["services"], "pair_services"
-    missing = presets.missing(settings)
+    missing = presets.missing(settings, faults)
     faults.extend(missing)
     if missing:
         return [], {}

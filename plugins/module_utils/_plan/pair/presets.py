@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, refused
 from ..model import kinds, nft_guard
 from ..model.values import is_name
 from . import api
@@ -113,15 +113,19 @@ def of_masters(settings: Dict[str, Any]) -> List[Front]:
     return [front for front in fronts(settings) if front.group == "masters"]
 
 
-def missing(settings: Dict[str, Any]) -> Faults:
-    """Return what a preset needs and the user has not set."""
+def missing(settings: Dict[str, Any], refusals: Faults) -> Faults:
+    """Return what a preset needs and the user has not set.
+
+    :param refusals: what was said of the settings; a value that was refused is not missing
+    """
     wanted = fronts(settings)
     empty = [f"pair_{group}" for group in dict.fromkeys(front.group for front in wanted) if not settings[group]]
     faults = []
     if empty:
         verb, instead = "are" if len(empty) > 1 else "is", "" if settings["preset"] else ", or set pair_services"
         faults.append(f"{' and '.join(empty)} {verb} empty: name the servers' addresses{instead}.")
-    if any(front.machines_only for front in wanted) and not settings["machine_networks"]:
+    is_open = not settings["machine_networks"] and not refused(refusals, "pair", "machine_networks")
+    if is_open and any(front.machines_only for front in wanted):
         faults.append(
             "pair_machine_networks is empty: name the networks of the cluster's machines, which alone may fetch their "
             f"configuration, with its secrets, from port {nft_guard.PORT}."

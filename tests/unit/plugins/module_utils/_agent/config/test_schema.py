@@ -76,6 +76,13 @@ def test_seconds_are_written_without_their_unit(value, mend):
     assert schema.number(0.1, 60)(value) == (None, "a number from 0.1 to 60 is required.")
 
 
+@pytest.mark.parametrize(
+    "value, mend", [(12345678, ": put it into quotes."), (True, ": put it into quotes."), ([], ".")]
+)
+def test_a_text_of_digits_is_told_to_stand_in_quotes(value, mend):
+    assert schema.text(value) == (None, f"one line of text is required{mend}")
+
+
 @pytest.mark.parametrize("given, mend", [("smtp", ": write {type: smtp}."), ("icmp", "."), (5, ".")])
 def test_the_type_alone_is_told_to_become_the_whole_mapping(given, mend):
     kinds = {"type": schema.Field(schema.one_of("tcp", "smtp")), "port": schema.Field(schema.port)}

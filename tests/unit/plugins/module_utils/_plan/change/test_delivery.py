@@ -80,7 +80,7 @@ def test_a_host_needs_no_packages_for_its_pods():
         ({"pods": {"agent_image": IMAGE, "pull_policy": "Sometimes"}}, "ipi_pods.pull_policy is 'Sometimes'"),
         ({"pods": {"agent_image": IMAGE, "image": IMAGE}}, "ipi_pods"),
         ({"delivery": "container"}, "ipi_delivery is 'container'"),
-        ({"engine": "agnet"}, "ipi_engine is 'agnet': one of auto, native, agent is required."),
+        ({"engine": "agnet"}, "ipi_engine is 'agnet': one of auto, native, agent is required: did you mean agent?"),
         (
             {"metrics_file": "/var/lib/prometheus/node-exporter/lb.prom"},
             "ipi_metrics_file is set with ipi_delivery: pod",

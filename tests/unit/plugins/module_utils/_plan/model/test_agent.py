@@ -332,7 +332,8 @@ def test_a_program_that_listens_on_a_services_port_is_named_unless_it_is_the_pro
 
 def test_a_password_of_a_wrong_kind_is_not_shown():
     (fault, *others) = faults(instances=[{**INSTANCE, "auth_pass": 12345678}])
-    assert fault == "agent_instances[0] (front).auth_pass is a secret (a number): one line of text is required."
+    wrong = "one line of text is required: put it into quotes."
+    assert fault == f"agent_instances[0] (front).auth_pass is a secret (a number): {wrong}"
     others += faults(instances=[INSTANCE], auth_pass=["12345678"], stats_password=12345678)
     assert len(others) >= 2 and "12345678" not in str([fault, *others])
 

@@ -71,6 +71,14 @@ def test_one_edit_of_a_layouts_own_name_is_a_fault(name):
     assert variables.unknown_variables([name], ["pair_vips", "pair_vrid"], shared=True) == ([], [sentence])
 
 
+@pytest.mark.parametrize("word, ours", variables.ELSEWHERE.items())
+def test_what_others_call_otherwise_is_told_its_name_here(word, ours):
+    known = list(options("pair"))
+    sentence = f"pair_{word} is not a variable of the role: did you mean pair_{ours}?"
+    assert variables.unknown_variables([f"pair_{word}"], known) == ([], [sentence])
+    assert variables.unknown_variables([f"pair_{word}"], known, shared=True) == ([], [])
+
+
 def test_two_edits_are_a_warning_and_three_are_another_name():
     known = ["pair_vips", "pair_vrid"]
     assert variables.unknown_variables(["pair_vipsss"], known) == (

@@ -136,6 +136,11 @@ def test_what_a_preset_lacks_is_refused_in_the_users_words(settings, sentence):
     assert any(sentence in fault for fault in faults), faults
 
 
+def test_networks_that_are_refused_are_not_called_missing():
+    (fault,) = _pair.plan(pair(**{**UPI, "machine_networks": "192.0.2.0/24"})).faults
+    assert fault.startswith("pair_machine_networks is '192.0.2.0/24': a list is required")
+
+
 @pytest.mark.parametrize("settings", [{"bootstrap": "192.0.2.20"}, {"machine_networks": ["192.0.2.0/24"]}])
 def test_a_variable_of_another_preset_is_a_warning(settings):
     (warning,) = plan(preset="kubeadm", **settings).warnings
