@@ -36,9 +36,8 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
     several,
     units,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets, unused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
-from ansible_collections.onprem.lb.plugins.module_utils._plan.members import unused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     drill_records,
     handed,
