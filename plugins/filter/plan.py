@@ -37,7 +37,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import (
     several,
     units,
 )
-from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets
+from ansible_collections.onprem.lb.plugins.module_utils._plan.members import departed, subnets, unused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import hosts as members
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import (
     drill_records,
@@ -378,6 +378,14 @@ def layout_components(plan):
     return [AGENT] * (routes or bool(announcing)) + announcing
 
 
+def layout_host_needs(host, plan):
+    """Return a host as `host_info` returned it, without the missing packages that its plan does not need.
+
+    :param plan: of the member, as data
+    """
+    return unused.without_unneeded(host, layout_components(plan))
+
+
 def layout_handed(plan, **about):
     """Return what each component role is handed, as `handed.to_components` does."""
     return handed.to_components(plan, handed.About(**about))
@@ -421,6 +429,7 @@ class FilterModule:
     def filters(self):
         return {
             "layout_components": layout_components,
+            "layout_host_needs": layout_host_needs,
             "layout_drafts": with_faults(layout_drafts, no_drafts),
             "layout_departed": layout_departed,
             "layout_faults": with_faults(layout_faults, list),

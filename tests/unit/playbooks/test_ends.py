@@ -165,6 +165,16 @@ def test_a_resolver_that_comes_is_named_with_its_packages_and_what_the_host_asks
         assert all((unit in started) is says for unit in units), steps
 
 
+def test_a_node_that_carries_no_vip_gets_no_packages():
+    """Otherwise the run after its removal would install them again, and Debian starts HAProxy with its own file."""
+    missing = ["keepalived", "haproxy", "psmisc"]
+    fresh = waiting(lambda call: host_info(call.on, missing_packages=missing))
+    masters = [*CLUSTER["ipi_masters"]]
+    play = played("ipi", False, CLUSTER, {"host_info": fresh}, ipi_ingress_members=masters)
+    assert [(call.on, call.given["name"]) for call in play.of("apt")] == [(name, missing) for name in masters]
+    assert "install" not in str(play.facts["w1"]["__layout_outcome"]["steps"])
+
+
 def waiting(fresh):
     """Answer a role that waits for its own program as on a host on which it runs."""
 

@@ -1,13 +1,13 @@
 # Copyright (c) 2026 The onprem.lb authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What an earlier run has set up on a node, and its plan does not need any more. Pure.
+"""What an earlier run has set up on a node, and its plan does not need any more; and what it needs. Pure.
 
 A router that is only stopped would start at the next boot, and take the VIPs of the others, which no longer send to it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Set
+from typing import Any, Collection, Dict, List, Mapping, Set
 
 from ..._agent.config.schema import Faults
 from ..._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, UNITS
@@ -39,6 +39,19 @@ def _of_vrrp(ours: Set[str], engine: str, serves: bool, routes: bool) -> List[st
     if serves:  # its VIPs are announced by BGP
         return keepalived if engine == NATIVE else []
     return [*keepalived, *haproxy, *([AGENT] if ours & {*UNITS[AGENT]} else [])]
+
+
+def without_unneeded(host: Mapping[str, Any], components: Collection[str]) -> Dict[str, Any]:
+    """Return a host without the missing packages that its plan does not need: what was removed stays away.
+
+    The layout is asked before the plan which packages its members need. The others are for what HAProxy and keepalived
+    call.
+
+    :param host: as `host_info` returns it
+    :param components: the component roles that set the node up
+    """
+    idle = {HAPROXY, KEEPALIVED} - {*components}
+    return {**host, "missing_packages": [name for name in host["missing_packages"] if components and name not in idle]}
 
 
 def faults(host: Dict[str, Any], roles: List[str]) -> Faults:

@@ -41,6 +41,20 @@ def test_each_engine_keeps_what_the_plan_has(host, engine, serves, routes, goes)
     assert unused.unused(host, engine, serves, routes, announces=True) == goes
 
 
+@pytest.mark.parametrize(
+    "components, comes",
+    [
+        (["haproxy", "keepalived"], ["haproxy", "keepalived", "psmisc", "curl"]),
+        (["keepalived"], ["keepalived", "psmisc", "curl"]),
+        (["haproxy", "frr"], ["haproxy", "psmisc", "curl"]),
+        ([], []),  # a bootstrap host that is none any more, or a node that carries no VIP
+    ],
+)
+def test_no_package_comes_that_the_plan_does_not_need(components, comes):
+    host = {"missing_packages": ["haproxy", "keepalived", "psmisc", "curl"], "own_units": []}
+    assert unused.without_unneeded(host, components) == {**host, "missing_packages": comes}
+
+
 @pytest.mark.parametrize("found", [{"own_units": ["frr.service"]}, {"existing_units": [GATE]}])
 def test_what_announces_goes_where_the_plan_announces_nothing(found):
     host = {"own_units": [], **found}
