@@ -34,8 +34,8 @@ class Forecast(NamedTuple):
     :ivar outages: a line for each VIP and event, at the member where it is worst: ``{event, vip, member, before, left,
         share, outage_ms, lost, lost_at_most, back_lost}``: the members that announce it before and while it lasts, the
         share of new connections that fail and for how long, how much of the lasting ones is lost at least and at most,
-        and at most of those of the others when the path is back; shares are in percent. ``router`` is the one that is
-        gone
+        and at most of those of the others when the path is back; shares are in percent. ``kept`` has the ports
+        at which direct return keeps all of them. ``router`` is the one that is gone
     """
 
     faults: Faults
@@ -96,10 +96,11 @@ def _member(name: str, bgp: Mapping[str, Any], vip: Vip) -> Member:
     return Member(name, [*tracked[0]], checks, peers, bgp["frr"]["bfd"])
 
 
-def forecast(plan: Plan, lasting: Mapping[str, str]) -> Forecast:
+def forecast(plan: Plan, lasting: Mapping[str, str], kept: Mapping[str, Sequence[int]]) -> Forecast:
     """Return what each failure costs. A plan in which one of the programs can fail unseen has faults.
 
     :param lasting: by VIP, what becomes of lasting connections where a direct plane keeps some
+    :param kept: by VIP, at which ports it does
     """
     faults: Faults = []
     outages = []
@@ -108,6 +109,7 @@ def forecast(plan: Plan, lasting: Mapping[str, str]) -> Forecast:
         programs = [*_of_programs(plan.watched, vip, members, faults)]
         outages += [_line(vip, members, *each) for each in (*programs, *_of_hosts(members))]
         outages += [_returning(vip, members), *_without_a_router(vip, members)]
+    outages = [{**line, "kept": [*kept.get(line["vip"], ())]} for line in outages]
     return Forecast(faults, outages, table(plan, outages, lasting))
 
 

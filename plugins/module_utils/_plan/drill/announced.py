@@ -150,8 +150,16 @@ def is_met(item: Item) -> bool:
     return bool(_failed(item) or _lost(item) or not item["forecast"]["share"])
 
 
-def lasting_limit(line: Mapping[str, Any]) -> int:
+def _is_kept(item: Item) -> bool:
+    """Whether direct return keeps the probe's connections, whichever member they come by."""
+    return item["question"]["port"] in item["forecast"]["kept"]
+
+
+def lasting_limit(item: Item) -> int:
     """Return how many percent of lasting connections a round may lose."""
+    line = item["forecast"]
+    if _is_kept(item):
+        return 0
     back = line["back_lost"] if line["event"] in BRIEF else 0
     return int(min(100, line["lost_at_most"] + back))
 
@@ -159,7 +167,7 @@ def lasting_limit(line: Mapping[str, Any]) -> int:
 def fault(item: Item) -> str:
     """Say in which way clients saw more of it than is forecast; nothing where they did not."""
     line, seen, failed = item["forecast"], item["seen"]["impaired"], _failed(item)
-    limit, lost, held = lasting_limit(line), _lost(item), item["seen"]["lasting"]["held"]
+    limit, lost, held = lasting_limit(item), _lost(item), item["seen"]["lasting"]["held"]
     if failed and not line["share"]:
         return f"{failed} new connections failed, the plan says none."
     if failed and seen["window_ms"] > line["outage_ms"] + item["interval_ms"]:
@@ -185,7 +193,8 @@ def new_words(items: Sequence[Item]) -> str:
     if not rounds:
         return ""
     found = f"{100 * failed / tried:.0f} %" if failed else "none"
-    met = "" if all(map(is_met, rounds)) else ": the probe met other members"
+    kept = "direct return, or " if _is_kept(rounds[0]) else ""
+    met = "" if all(map(is_met, rounds)) else f": {kept}the probe met other members"
     return f"{found} ({rounds[0]['forecast']['share']} %){met}"
 
 
@@ -196,4 +205,4 @@ def lasting_words(items: Sequence[Item]) -> str:
     if not rounds:
         return ""
     found = "none held" if not held else f"{100 * lost / held:.0f} %"
-    return f"{found} ({lasting_limit(rounds[0]['forecast'])} %)"
+    return f"{found} ({lasting_limit(rounds[0])} %)"

@@ -123,6 +123,13 @@ def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
     return "; ".join([*said, *([f"lost when the VIP moves or the balancer ends: {lost}"] if lost else [])])
 
 
+def kept_ports(vip: Vip, members: Mapping[str, MemberPlan]) -> List[int]:
+    """Return the ports of a VIP whose connections the servers keep, whichever member they come by."""
+    planned = next((member for member in members.values() if member.direct), None)
+    services = json.loads(planned.direct["content"])["services"] if planned else []
+    return [service["port"] for service in services if vip.address in service["bind"] and not _drains(service)]
+
+
 def _drains(service: Service) -> bool:
     return bool(service.get("new_connections") == NEW_CONNECTIONS[DRAINING])
 

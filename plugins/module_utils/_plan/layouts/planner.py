@@ -64,8 +64,9 @@ def _forecast(drafted: Plan, progress: forecast.Progress, kept: drill_records.Ke
         found.append(bgp_forecast.Forecast(result["faults"], result["outages"], measured))
     if _announcing(drafted):
         lasting = {vip.address: direct.lasting(vip, drafted.members) for vip in drafted.vips}
+        kept_ports = {vip.address: direct.kept_ports(vip, drafted.members) for vip in drafted.vips}
         watched = announcing.watched(drafted.watched, drafted.weighted)
-        found.append(bgp_forecast.forecast(drafted._replace(watched=watched), lasting))
+        found.append(bgp_forecast.forecast(drafted._replace(watched=watched), lasting, kept_ports))
     return found[0] if len(found) == 1 else bgp_forecast.of_both(*found)
 
 

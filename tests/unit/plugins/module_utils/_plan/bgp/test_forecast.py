@@ -81,7 +81,7 @@ def test_a_plan_in_which_nobody_notices_is_refused():
     planned = plan(racks())
     watched = {"haproxy": {"instances": [f"vip-{VIP}"], "fatal": ["haproxy_killed"], "harmless": {}}}
     watched["haproxy"]["blind_trackers"] = planned.members["lb1"].bgp["anycast"]["vips"][0]["track"]
-    found = _forecast.forecast(planned._replace(watched=watched), {})
+    found = _forecast.forecast(planned._replace(watched=watched), {}, {})
     assert len(found.faults) == 2 and found.faults[0].startswith(f"{VIP}: when haproxy dies on lb1, none of its checks")
 
 

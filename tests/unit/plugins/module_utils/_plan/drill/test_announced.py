@@ -120,7 +120,7 @@ def alone(members):
     """Return the plan of two members, of which one alone has the VIP, as of a cluster with one node for it."""
     found = plan(members)
     vip = found.vips[0]._replace(order=["lb1"])
-    lines = forecast.forecast(found._replace(vips=[vip], watched=announcing.watched(found.watched, [])), {}).outages
+    lines = forecast.forecast(found._replace(vips=[vip], watched=announcing.watched(found.watched, [])), {}, {}).outages
     return {**as_data(found), "outages": lines}
 
 
@@ -297,6 +297,33 @@ def test_where_nobody_met_the_member_nothing_was_measured():
     assert row["new_failed"] == "none (50 %): the probe met other members"
     assert judged(events.HAPROXY_RELOADED, seen())["outage_ms"] == 0
     assert judged(events.HOST_CUT, seen(lost=8))["outage_ms"] == 0
+
+
+def with_direct_return(port, plane="direct"):
+    """Members on one link with their servers."""
+    members = racks(services=[{"name": "api", "port": port, "plane": plane, "servers": ["10.0.1.31", "10.0.2.31"]}])
+    for each in members:
+        each["host"]["addresses"][1]["prefix"] = 16
+    return members
+
+
+def test_what_direct_return_keeps_may_not_be_lost():
+    members = with_direct_return(ASKED["question"]["port"])
+    row = judged(events.HAPROXY_KILLED, seen(), members=members)
+    assert (row["new_failed"], row["lasting_share"]) == (
+        "none (50 %): direct return, or the probe met other members",
+        "0 % (0 %)",
+    )
+    for event in (events.HOST_CUT, events.PATH_BACK):
+        assert faults(event, seen(lost=9), members=members) == [
+            "9 of 20 lasting connections were lost, the plan says 0 % at most."
+        ]
+
+
+@pytest.mark.parametrize(("port", "plane"), [(443, "direct"), (ASKED["question"]["port"], "draining")])
+def test_what_the_probe_asks_is_lost_if_a_proxy_answers_it(port, plane):
+    row = judged(events.HOST_CUT, seen(15, 31, 150.0, 9), members=with_direct_return(port, plane))
+    assert row["lasting_share"] == "45 % (50 %)"
 
 
 def test_no_lasting_connection_and_a_probe_that_only_connects_are_said():
