@@ -28,7 +28,7 @@ TEXTS = {"text", "text with a line break"}
 # What each variable may be besides null and empty, by its name without the layout's prefix. A line break ends a text.
 TRUTH = """
     accept_cut accept_routed_only accept_split bootstrap_complete break_lock downgrade firewall multicast preempt
-    reload_certificates sync take_over track_events verify"""
+    one_instance reload_certificates sync take_over track_events verify"""
 NUMBERS = "follow_drain_for follow_not_ready_for listen preempt_delay track_interval undo_after"
 WORDS = "auth_pass domain retired subdomain"
 TAKEN = {
