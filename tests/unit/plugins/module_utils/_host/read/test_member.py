@@ -339,6 +339,9 @@ def test_what_the_plane_serves_is_read_for_the_next_plan(host):
         {"name": "a", "address": "192.0.2.1", "serves": True},
         {"name": "b", "address": "192.0.2.2", "serves": False},
     ]
+    last = {**PLANE["services"][0]["servers"][0], "state": "down"}
+    host.reports["onprem-lb-direct"] = {**PLANE, "services": [{**PLANE["services"][0], "servers": [last]}]}
+    assert host.served()[0]["servers"][0]["serves"] is False, "it is kept for want of another"
     host.stopped = {DIRECT}
     assert host.served() == []
 
