@@ -21,7 +21,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._agent.runtime import st
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import in_force
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import agent, answers
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import MemberPlan
-from ansible_collections.onprem.lb.plugins.module_utils._plan.pair.layout import ALIVE, DOWN
+from ansible_collections.onprem.lb.plugins.module_utils._plan.pair.pair import ALIVE, DOWN
 from support import haproxies, rendering
 from support.hooks import hook
 from support.netns.links import Node
