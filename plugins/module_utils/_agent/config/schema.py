@@ -295,8 +295,10 @@ def no_list(value: Any, wanted: str, example: str = "") -> str:
     if isinstance(value, str) and value.lstrip().startswith("["):
         return f'{wanted} is required, and this is a string: put each item into double quotes, as in ["a", "b"].'
     if isinstance(value, dict) and value:
-        named = ", and move its key into it" if all(isinstance(item, dict) for item in value.values()) else ""
-        return f"{wanted} is required: begin each item with a dash{named}."
+        named = all(isinstance(item, dict) for item in value.values())
+        return (
+            f"{wanted} is required: write [ ] around {'the items, and move each key into its item' if named else 'it'}."
+        )
     return f"{wanted} is required{f', such as {example}' if example and isinstance(value, str) else ''}."
 
 

@@ -57,8 +57,11 @@ def test_a_text_that_looks_like_a_list_is_told_how_to_become_one(text):
         (1, "."),
         ({}, "."),
         ("192.0.2.10", ', such as ["a", "b"].'),
-        ({"name": "web"}, ": begin each item with a dash."),
-        ({"web": {"port": 80}}, ": begin each item with a dash, and move its key into it."),
+        ({"name": "web"}, ": write [ ] around it."),
+        (
+            {"web": {"port": 80}},
+            ": write [ ] around the items, and move each key into its item.",
+        ),
     ],
 )
 def test_what_is_no_list_is_told_how_to_become_one(value, mend):

@@ -162,7 +162,10 @@ def test_a_wrong_check_is_refused_with_its_place(change, sentence):
     "changes, sentence",
     [
         ({"instances": None}, "configuration lacks 'instances': add it."),
-        ({"instances": {"name": "x"}}, "configuration.instances is a mapping: a list is required."),
+        (
+            {"instances": {"name": "x"}},
+            "configuration.instances is a mapping: a list is required: write [ ] around it",
+        ),
         ({"instances": [FRONT, {**FRONT, "name": "b", "addresses": ["192.0.2.9"]}]}, "front and b both have VRID 51"),
         (
             {"instances": [FRONT, {**FRONT, "name": "b", "interface": "e1"}]},

@@ -38,7 +38,10 @@ def accepted(text, folder):
     "options, sentence",
     [
         ("tfo", "bind_options is 'tfo': a list is required, such as "),
-        ({"tfo": True}, "bind_options is a mapping: a list is required: begin each item with a dash."),
+        (
+            {"tfo": True},
+            "bind_options is a mapping: a list is required: write [ ] around it.",
+        ),
         ([{}], "bind_options is a list of mappings or lists: in it a mapping is wrong: an HAProxy option"),
         ([5], "in it 5 is wrong: an HAProxy option with its arguments is required, such as 'maxconn 100'."),
         ([None], "in it null is wrong: an HAProxy option"),
@@ -140,7 +143,10 @@ def test_a_drill_and_the_status_ask_with_a_proxys_header_where_it_is_expected(se
     [
         (True, "accept_proxy is True: a list is required."),
         ("192.0.2.0/24", "accept_proxy is '192.0.2.0/24': a list is required, such as "),
-        ({"a": 1}, "accept_proxy is a mapping: a list is required: begin each item with a dash."),
+        (
+            {"a": 1},
+            "accept_proxy is a mapping: a list is required: write [ ] around it.",
+        ),
         ([None], "in it null is wrong: "),
         ([""], "in it '' is wrong: "),
         (["192.0.2.0/24\n"], "is wrong: "),

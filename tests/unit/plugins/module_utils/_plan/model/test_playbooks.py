@@ -61,7 +61,7 @@ def test_lists_may_come_from_the_command_line():
         ),
         (
             {"packages": {"haproxy": 1}},
-            "maintenance_packages is a mapping: a list is required: begin each item with a dash.",
+            "maintenance_packages is a mapping: a list is required: write [ ] around it.",
         ),
         ({"pause": "10m"}, "maintenance_pause is '10m': a number of seconds from 0 to 86400 is required."),
         ({"pause": -1}, "maintenance_pause is -1: a number of seconds from 0 to 86400 is required."),
