@@ -168,5 +168,18 @@ def after(
         ]
         balancer = askers.serving(planned.balancer, planned.engine)
         seen = read(files[each["name"]], units(planned), own, balancer)
-        found.append({**each, "host": seen})
+        found.append({**each, "host": {**seen, "plane": _plane(planned)}})
     return found
+
+
+def _plane(planned: MemberPlan) -> List[Dict[str, Any]]:
+    """Return what a direct plane reports of its services, whose servers all get new connections."""
+    services = json.loads(planned.direct["content"])["services"] if planned.direct else []
+    return [
+        {
+            **{key: service[key] for key in ("name", "bind", "port")},
+            "new_connections": service.get("new_connections", "servers"),
+            "servers": [{"name": each["address"], **each, "serves": True} for each in service["servers"]],
+        }
+        for service in services
+    ]

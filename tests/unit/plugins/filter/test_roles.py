@@ -57,7 +57,7 @@ def test_a_plan_hands_its_services_on_as_json_and_nobody_validates_them_again(fi
 @pytest.mark.parametrize("text", ["[", "[" * 100_000, "web", "{}"])
 def test_a_text_that_is_no_list_in_json_is_refused(text):
     (fault,) = of_haproxy(text)["faults"]
-    assert fault.startswith("haproxy_services is ") and fault.endswith(": a list of services is required.")
+    assert fault.startswith("haproxy_services is ") and ": a list of services is required" in fault
 
 
 def test_a_user_may_not_write_services_as_json():
