@@ -572,7 +572,7 @@ RATED = {
     **dict.fromkeys(
         ("follow.service", "follow.agent.service", "resolver-nodes.service", "resolver-keeper.service"), 2.0
     ),
-    "direct.service": 2.3,
+    "direct.service": 2.4,
     "direct-server.service": 2.0,
 }
 

@@ -22,8 +22,11 @@ class Connection(NamedTuple):
     client_port: int
 
 
-def connections(places: Collection[Place], root: str = "/proc") -> List[Connection]:
-    """Return those whose local address and port are one of these places."""
+def connections(places: Collection[Place], root: str = "/proc/self") -> List[Connection]:
+    """Return those whose local address and port are one of these places.
+
+    :param root: that of this process, which a unit with ``ProcSubset=pid`` has as well
+    """
     found: List[Connection] = []
     for name in TABLES:
         with contextlib.suppress(FileNotFoundError), open(os.path.join(root, name), encoding="ascii") as table:

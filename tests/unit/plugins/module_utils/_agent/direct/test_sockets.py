@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import socket
+from pathlib import Path
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct import sockets
 from ansible_collections.onprem.lb.plugins.module_utils._agent.direct.sockets import Connection
 from ansible_collections.onprem.lb.plugins.module_utils._agent.net import socket_tables
+from support.paths import GOLDEN
 
 VIP, VIP6 = "192.0.2.100", "2001:db8::100"
 FOUR, SIX = (VIP, 6443), (VIP6, 6443)
@@ -86,3 +89,10 @@ def test_this_kernels_tables_are_as_expected(monkeypatch, family, address):
         stack.enter_context(listener.accept()[0])
         expected = Connection(address, port, address, client.getsockname()[1])
         assert sockets.connections([(address, port)]) == [expected]
+
+
+def test_the_tables_are_where_a_confined_unit_has_them():
+    """Found on hosts: without /proc/net a plane took none of the balancer's connections for its own, and all were reset."""
+    root = inspect.signature(sockets.connections).parameters["root"].default
+    assert root == "/proc/self" and all(Path(root, name).exists() for name in sockets.TABLES)
+    assert "ProcSubset" not in (GOLDEN / "direct.service").read_text()
