@@ -92,7 +92,7 @@ def test_this_kernels_tables_are_as_expected(monkeypatch, family, address):
 
 
 def test_the_tables_are_where_a_confined_unit_has_them():
-    """Found on hosts: without /proc/net a plane took none of the balancer's connections for its own, and all were reset."""
+    """Found on hosts: without them a plane took no connection for the balancer's own, and all of those were reset."""
     root = inspect.signature(sockets.connections).parameters["root"].default
     assert root == "/proc/self" and all(Path(root, name).exists() for name in sockets.TABLES)
     assert "ProcSubset" not in (GOLDEN / "direct.service").read_text()
