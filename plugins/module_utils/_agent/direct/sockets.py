@@ -26,11 +26,13 @@ def connections(places: Collection[Place], root: str = "/proc/self") -> List[Con
     """Return those whose local address and port are one of these places.
 
     :param root: that of this process, which a unit with ``ProcSubset=pid`` has as well
+    :raises OSError: if a table cannot be read; that of IPv6 is missing in a kernel without it
     """
-    found: List[Connection] = []
-    for name in TABLES:
-        with contextlib.suppress(FileNotFoundError), open(os.path.join(root, name), encoding="ascii") as table:
-            found += listed(table.read(), places)
+    four, six = (os.path.join(root, name) for name in TABLES)
+    with open(four, encoding="ascii") as table:
+        found = list(listed(table.read(), places))
+    with contextlib.suppress(FileNotFoundError), open(six, encoding="ascii") as table:
+        found += listed(table.read(), places)
     return found
 
 

@@ -4,6 +4,7 @@
 
 A service that comes into the table has everything left to this host at first: see ``handover``. Not so where the kernel
 has a table of an earlier run, or had one until somebody has removed it: there are connections of its servers then.
+Where this host's connections cannot be read, no further service comes into use, and those in use are kept as wanted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ FIRST_DELAY, LAST_DELAY = MILLION, 30 * MILLION  # after a transaction that was 
 # A lost table is restored at once, this often, and then once an interval: two programs that keep changing it must not
 # take all of a processor.
 AT_ONCE, RESTORE_INTERVAL = 5, MILLION
+UNREAD = "No service comes into use: the connections of this host's own programs cannot be read"
 
 Connections = Callable[[Collection[Place]], Iterable[Connection]]
 
@@ -40,7 +42,7 @@ class Writer:
         """
         :param nft: an nft.Nft
         :param changed: called when ``in_force``, ``fault`` or the table have changed
-        :param connections: returns the connections that this host's own programs have at some places
+        :param connections: returns the connections that this host's own programs have at some places, or raises OSError
         """
         self._loop, self._log, self._nft, self._changed, self._wall = loop, log, nft, changed, wall
         self._connections = connections
@@ -121,11 +123,11 @@ class Writer:
         if self._inherits is None:
             self._ask()
             return
-        table, before = self._next(self._wanted), self._known
+        own = self._own(self._wanted)
+        table, before = self._next(self._wanted, own is not None), self._known
         text = rulesets.change(before, table) if before else None
         if text == "":
-            self._known, self._asked = table, None
-            self._tell()
+            self._nothing_to_write(table)
             return
         self._cancel_retry()
         self._busy, self._meddled, self._tried = True, False, self._wanted
@@ -134,8 +136,16 @@ class Writer:
         keep = text is None and not self._cannot_keep and self._leaves(self._wanted)
         partly = text is not None or keep
         self._cannot_keep = keep  # unless the transaction succeeds
-        text = self._noting(table, text, keep)
-        self._nft.load(text, lambda ended: self._end(table, partly, ended))
+        text = rulesets.whole(table, keep) if text is None else text
+        self._nft.load(text + handover.noted(table, own or ()), lambda ended: self._end(table, partly, ended))
+
+    def _nothing_to_write(self, table: Table) -> None:
+        self._known, self._asked = table, None
+        if table.settling:  # what this host has cannot be read
+            self._tried = self._wanted
+            self._postpone(UNREAD)
+            self._changed()
+        self._tell()
 
     def _ask(self) -> None:
         """Find out whether the kernel has a table of an earlier run."""
@@ -154,24 +164,32 @@ class Writer:
             self._changed()
             self._write()
 
-    def _next(self, wanted: Table) -> Table:
-        """Return the table on the way to the wanted one: itself unless some of its places come into use."""
+    def _own(self, wanted: Table) -> Optional[Collection[Connection]]:
+        """Return the connections that the kernel may not have noted; None if they cannot be read."""
+        if self._known and not self._known.settling:
+            return ()
+        try:
+            found = list(self._connections(wanted.sockets.keys()))
+        except OSError as error:
+            self._log.fault("connections", f"{UNREAD}: {error}.")
+            return None
+        self._log.cured("connections", "The connections of this host's own programs can be read again.")
+        return found
+
+    def _next(self, wanted: Table, may_settle: bool) -> Table:
+        """Return the table on the way to the wanted one: itself unless some of its places come into use.
+
+        :param may_settle: whether those that leave everything to this host may come into use now
+        """
         if self._inherits:
             return wanted
-        before = self._known.settling if self._known else frozenset()
+        before = self._known.settling if self._known and may_settle else frozenset()
         return handover.settling(wanted, wanted.places.keys() - self._settled - before)
 
     def _leaves(self, wanted: Table) -> bool:
         """Whether the kernel notes connections that begin while a table is written: no list of sockets has them."""
         before = self._known.leaves if self._known else False
         return bool(self._inherits or before or (self._settled and wanted.leaves))
-
-    def _noting(self, table: Table, change: Optional[str], keep: bool) -> str:
-        """Return a transaction that also notes this host's own connections, where the kernel may not have them."""
-        if change is not None and not (self._known and self._known.settling):
-            return change
-        noted = handover.noted(table, self._connections(table.sockets.keys()))
-        return (rulesets.whole(table, keep) if change is None else change) + noted
 
     def _end(self, table: Table, partly: bool, ended: Ended) -> None:
         self._busy = False
@@ -207,9 +225,12 @@ class Writer:
             self._fail(fault)
 
     def _fail(self, fault: str) -> None:
+        self._log.fault("table", f"The table cannot be written, and the kernel keeps what it has: {fault}")
+        self._postpone(fault)
+
+    def _postpone(self, fault: str) -> None:
         self._failures += 1
         self.fault = fault
-        self._log.fault("table", f"The table cannot be written, and the kernel keeps what it has: {fault}")
         self._again(min(LAST_DELAY, FIRST_DELAY << min(self._failures - 1, 16)))
 
     def _again(self, delay: int) -> None:

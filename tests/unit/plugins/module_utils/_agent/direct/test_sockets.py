@@ -71,12 +71,19 @@ def test_one_to_another_place_is_none_of_its_business(local):
     assert listed(table(local)) == []
 
 
-def test_both_tables_are_read_and_one_that_is_missing_is_no_fault(tmp_path):
+def test_both_tables_are_read_and_that_of_ipv6_may_be_missing(tmp_path):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "tcp").write_text(table())
+    assert len(sockets.connections([FOUR], str(tmp_path))) == 1
+    (tmp_path / "net" / "tcp6").write_text(table(MAPPED + LOCAL, MAPPED + CLIENT))
+    assert len(sockets.connections([FOUR], str(tmp_path))) == 2
+
+
+def test_a_table_that_is_missing_is_not_an_empty_one(tmp_path):
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "tcp6").write_text(table(MAPPED + LOCAL, MAPPED + CLIENT))
-    assert len(sockets.connections([FOUR], str(tmp_path))) == 1
-    (tmp_path / "net" / "tcp").write_text(table())
-    assert len(sockets.connections([FOUR], str(tmp_path))) == 2
+    with pytest.raises(FileNotFoundError):
+        sockets.connections([FOUR], str(tmp_path))
 
 
 @pytest.mark.parametrize("family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])

@@ -43,9 +43,12 @@ class Case:
     def __init__(self):
         self.time, self.log, self.changes, self.texts, self.done = Time(), Counter(), 0, [], []
         self.tables, self.connections = [OURS], []  # those of the kernel at the start, and of this host's programs
+        self.faults = []
         self.writer = Writer(self.time, self, self, self.changed, self.connected, lambda: 1000.0)
 
     def connected(self, places):
+        if isinstance(self.connections, OSError):
+            raise self.connections
         return [each for each in self.connections if (each.local, each.port) in places]
 
     def list(self, what, done):
@@ -71,7 +74,11 @@ class Case:
     def _note(self, *words):
         self.log[words[0]] += 1
 
-    info = warning = fault = cured = _note
+    def fault(self, key, text):
+        self.faults.append(text)
+        self._note(key)
+
+    info = warning = cured = _note
 
 
 @pytest.fixture
@@ -283,6 +290,54 @@ def test_connections_that_begin_before_the_second_table_are_in_it(first):
     assert first.texts[1].endswith(NOTED)
 
 
+UNREAD = FileNotFoundError(2, "No such file or directory", "/proc/self/net/tcp")
+
+
+def test_while_the_connections_of_the_host_cannot_be_read_everything_is_left_to_it(first):
+    first.connections = UNREAD
+    first.writer.want(ALL)
+    first.end()
+    assert first.texts == [rulesets.whole(handover.settling(ALL, ALL.places))] and not first.done
+    assert first.writer.in_force is None and first.writer.fault == writer.UNREAD
+    assert first.faults and all("'/proc/self/net/tcp'" in text for text in first.faults)
+    first.connections = [CONNECTION]
+    first.time.advance(SECOND)
+    assert first.texts[1].endswith(NOTED)
+    first.end()
+    assert (first.writer.in_force, first.writer.fault) == (ALL, None)
+
+
+def test_it_is_asked_for_again_while_they_cannot_be_read_and_nothing_is_written(first):
+    first.connections = UNREAD
+    first.writer.want(ALL)
+    first.end()
+    first.time.advance(100 * SECOND)
+    first.writer.want(ALL)
+    assert len(first.texts) == 1 and first.writer.fault == writer.UNREAD
+
+
+def test_meanwhile_servers_leave_the_services_that_are_in_use(written):
+    """Only what would come into use waits: a server that does not answer must not stay for that."""
+    written.connections = UNREAD
+    written.writer.want(both(*ADDRESSES))
+    written.end()
+    written.writer.want(both(ADDRESSES[0]))
+    settling = [handover.settling(both(*up), [WEB]) for up in (ADDRESSES, ADDRESSES[:1])]
+    assert written.texts == [rulesets.whole(settling[0]), rulesets.change(*settling)]
+    written.end()
+    written.connections = [CONNECTION]
+    written.time.advance(2 * SECOND)
+    written.end()
+    assert written.writer.in_force == both(ADDRESSES[0])
+
+
+def test_a_table_that_is_lost_is_restored_although_they_cannot_be_read(written):
+    written.connections = UNREAD
+    written.writer.lost("gone")
+    written.time.advance(0)
+    assert written.texts == [rulesets.whole(ALL)] and len(written.faults) == 1
+
+
 def test_new_connections_may_stay_with_the_host(first):
     first.writer.want(leaving())
     first.end()
@@ -320,10 +375,14 @@ def test_each_whole_table_notes_what_the_host_has_and_a_change_does_not(written)
     assert written.texts[-1] == rulesets.whole(TWO) + NOTED
 
 
-def test_a_service_that_comes_into_the_table_settles_and_no_other_one(written):
-    servers = [Server(address) for address in ADDRESSES]
+def both(*up):
+    servers = [Server(address, drains=address not in up) for address in ADDRESSES]
     services = [Service("192.0.2.100", port, servers, 256) for port in (6443, 443)]
-    wanted = rulesets.of_balancer(services, "eth0", MACS, "02:00:00:00:00:99")
+    return rulesets.of_balancer(services, "eth0", MACS, "02:00:00:00:00:99")
+
+
+def test_a_service_that_comes_into_the_table_settles_and_no_other_one(written):
+    wanted = both(*ADDRESSES)
     written.writer.want(wanted)
     assert written.texts == [rulesets.whole(handover.settling(wanted, [WEB]))]
     written.end()
