@@ -74,6 +74,10 @@ options:
       many of them ended. A server that closes silent connections sooner ends them, too.
     type: int
     default: 0
+  lasting_port:
+    description: The port to which the connections of O(lasting) go. O(port) by default.
+    type: int
+    version_added: 1.1.0
   members:
     description: The possible holders, to call them by name. Any other holder is called by its MAC.
     type: list
@@ -337,6 +341,7 @@ ARGUMENTS = {
     "server_name": {"type": "str"},
     "gateway_errors_fail": {"type": "bool", "default": False},
     "lasting": {"type": "int", "default": 0},
+    "lasting_port": {"type": "int"},
     "members": {"type": "list", "elements": "dict", "default": [], "options": MEMBER},
     "settle": {"type": "dict", "options": SETTLE},
     "until": {"type": "dict", "options": UNTIL},
@@ -356,6 +361,7 @@ def settings_of(params):
         tls=params["tls"],
         gateway_errors_fail=params["gateway_errors_fail"],
         lasting=params["lasting"],
+        lasting_port=params["lasting_port"] or 0,
         names={mac.lower(): member["name"] for member in params["members"] for mac in member["macs"]},
         settle=settle and prober.Goal(holder=settle["holder"] or "", successes=settle["successes"]),
         settle_limit_ms=settle["limit"] * 1000.0 if settle else 0.0,

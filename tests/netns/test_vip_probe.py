@@ -211,6 +211,7 @@ def test_lasting_connections_end_when_another_member_has_the_address(link, tmp_p
         assert node.python(MUTE, PORT).stdout.readline() == "ready\n"
     link.lb1.take_over(address)
     assert result(probing(link, address, lasting=5))["lasting"] == {"held": 5, "lost": 0, "closed": 0}
+    assert result(probing(link, address, lasting=5, lasting_port=PORT + 1))["lasting"]["held"] == 0, "nobody listens"
     enough = tmp_path / "enough"
     process = probing(link, address, lasting=5, duration=LIMIT_S, until={"holder": "lb2", "path": str(enough)})
     wait_until(lambda: len(unanswered(link.client)) == 5)

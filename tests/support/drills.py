@@ -23,7 +23,7 @@ STARTED = 1769860800.25  # 2026-01-31T12:00:00.250Z
 STEP_MS = 5.0
 # What a round has of the probe's question, and of the members.
 ASKED = {
-    "question": {"port": 8443, "words": "TLS at 8443"},
+    "question": {"port": 8443, "lasting_port": 8443, "words": "TLS at 8443"},
     "measured": True,
     "targets": {name: {"engine": "native", "interface": "eth0"} for name in MACS},
 }

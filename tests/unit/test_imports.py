@@ -32,7 +32,8 @@ MAY_IMPORT = {
         *("_shared", "_plan.model.destinations", "_plan.model.resolver"),
     ),
     "_plan.drill": (
-        *("_shared", "_agent.VERSION", "_plan.model.bind_line", "_plan.model.drill_records", "_plan.model.services"),
+        *("_shared", "_agent.VERSION", "_plan.model.bind_line", "_plan.model.direct_plane"),
+        *("_plan.model.drill_records", "_plan.model.services"),
         "_plan.forecast.servers",  # what a drill compares with
     ),
     "_plan.operations": (

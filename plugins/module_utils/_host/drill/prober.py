@@ -65,6 +65,7 @@ class Settings:
     settle_limit_ms: float = 30000.0
     until: Optional[Goal] = None
     lasting: int = 0  # connections that stay open
+    lasting_port: int = 0  # to which they go; 0: to that of the others
 
 
 def refusal(settings: Settings) -> str:
@@ -334,7 +335,7 @@ def probe(settings: Settings, neighbours: Any = None, make: Callable[..., Prober
         before = make(settings, neighbours).run(settings.settle_limit_ms, settings.settle)
         if not before.settled:
             raise NotSettled(unsettled(settings, before, neighbours is not None))
-    lasting = Lasting.open(settings.address, settings.port, settings.lasting)
+    lasting = Lasting.open(settings.address, settings.lasting_port or settings.port, settings.lasting)
     try:
         started_at = time.time()
         seen = make(settings, neighbours).run(settings.duration_ms, settings.until)

@@ -151,8 +151,8 @@ def is_met(item: Item) -> bool:
 
 
 def _is_kept(item: Item) -> bool:
-    """Whether direct return keeps the probe's connections, whichever member they come by."""
-    return item["question"]["port"] in item["forecast"]["kept"]
+    """Whether direct return keeps the probe's connections that last, whichever member they come by."""
+    return item["question"]["lasting_port"] in item["forecast"]["kept"]
 
 
 def lasting_limit(item: Item) -> int:

@@ -13,6 +13,7 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..forecast import servers
+from ..model import direct_plane
 from ..model.services import backends
 from . import announced, questions
 
@@ -91,8 +92,7 @@ def _unfit(holder: Mapping[str, Any], service: Optional[questions.Service]) -> s
     """Return why a drill takes no server of a service away; nothing if it may."""
     if service is None:
         return "no balancer of this collection serves what the probe asks"
-    direct = json.loads(holder["direct"]["content"])["services"] if holder["direct"] else []
-    if service["name"] in [each["name"] for each in direct]:
+    if service["name"] in [each["name"] for each in direct_plane.services(holder["direct"])]:
         return f"clients of {service['name']} may reach its servers without a balancer"
     if service["routes"]:
         return f"{service['name']} has routes, each with servers of its own"

@@ -15,7 +15,7 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..._shared import events
-from ..model import bind_line
+from ..model import bind_line, direct_plane
 
 HTTP, HTTPS = "http", "https"
 HTTP_PORTS, TLS_PORTS = (80, 8080), (443, 6443, 8443)  # of services of which nothing else is known
@@ -32,6 +32,7 @@ class Question(NamedTuple):
     :ivar words: for the report
     :ivar send: what the service's settings say; what the user has it send may be a secret, and is no part of a question
     :ivar gateway_errors_fail: whether HTTP's 502, 503 and 504 are no answers
+    :ivar lasting_port: for the connections that last: of a service whose servers keep them, if the VIP has one
     """
 
     vip: str
@@ -41,6 +42,7 @@ class Question(NamedTuple):
     tls: bool = False
     server_name: str = ""
     gateway_errors_fail: bool = True
+    lasting_port: int = 0
 
     @property
     def asks(self) -> bool:
@@ -56,7 +58,7 @@ def questions(plans: Sequence[Mapping[str, Any]], send: str = "") -> List[Dict[s
     found: List[Question] = []
     for plan in plans:
         vips = dict.fromkeys(vip for vip, _port in plan["targets"])
-        found += [one for vip in vips for one in _of_vip(plan, vip, send)]
+        found += [_lasting(one, plan) for vip in vips for one in _of_vip(plan, vip, send)]
     return [question._asdict() for question in found]
 
 
@@ -106,7 +108,7 @@ def _answered(question: Question, result: Mapping[str, Any]) -> Question:
         return question
     if result["failures"].get("unavailable"):
         return question._replace(words=f"{question.words}, any status", gateway_errors_fail=False)
-    return Question(question.vip, question.port, f"{CONNECTS}: no answer to {question.words}")
+    return question._replace(words=f"{CONNECTS}: no answer to {question.words}", send="", tls=False, server_name="")
 
 
 def service_of(plan: Mapping[str, Any], vip: str, send: str) -> Optional[Service]:
@@ -122,6 +124,13 @@ def _of_vip(plan: Mapping[str, Any], vip: str, send: str) -> List[Question]:
         return [Question(vip, port, SENT, gateway_errors_fail=False)]
     plain = [_question(vip, port, kind, services[port]) for kind in _kinds(port, services[port])]
     return [each for one in plain for each in _ways(one, services[port])] or [Question(vip, port, CONNECTS)]
+
+
+def _lasting(question: Question, plan: Mapping[str, Any]) -> Question:
+    """Return a question with the port for the connections that last."""
+    planes = [member["direct"] for member in plan["members"].values() if member["direct"]]
+    kept = direct_plane.kept_ports(planes[0], question.vip) if planes else []
+    return question._replace(lasting_port=question.port if question.port in kept else min(kept, default=question.port))
 
 
 def _ways(plain: Question, service: Optional[Service]) -> List[Question]:

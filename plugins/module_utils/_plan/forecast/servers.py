@@ -17,13 +17,12 @@ All of it follows from how the balancer checks and connects, of which `rules_of`
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._shared import engines, events
-from ..model import agent_checks, drill_records, fallback, haproxy, pace, values
+from ..model import agent_checks, direct_plane, drill_records, fallback, haproxy, pace, values
 from ..model.plan import Plan
 from ..model.services import backends
 
@@ -303,8 +302,7 @@ def of_plan(
     variables = {member["name"]: member.get("timeouts", {}) for member in given}
     of_engine = {each.engine: timeouts_of(each.engine, variables[name]) for name, each in serving.items()}
     for member in serving.values():
-        planes = json.loads(member.direct["content"])["services"] if member.direct else []
-        direct_ones = [service["name"] for service in planes]
+        direct_ones = [service["name"] for service in direct_plane.services(member.direct)]
         balanced = [each for each in member.balancer.services if each["name"] not in direct_ones]
         return table(balanced, of_engine, drilled)
     return []

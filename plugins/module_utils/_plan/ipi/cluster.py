@@ -26,11 +26,11 @@ from ..bgp import announcing
 from ..bgp import settings as reach
 from ..change import delivery
 from ..dns.names import bootstrap_address, cluster_name
-from ..layouts import direct, follow, resolver
+from ..layouts import follow, resolver
 from ..layouts.pasting import PLATFORMS
 from ..members.hosts import Member, find_existing, find_placements
 from ..members.subnets import Placement
-from ..model import agent_checks, nft_guard, values
+from ..model import agent_checks, direct_plane, nft_guard, values
 from ..model.plan import Vip
 from ..model.services import CHECK, changed_check
 from . import presets
@@ -63,7 +63,7 @@ SETTINGS = {
     "bootstrap": Field(anything, ""),  # an address, or a member's name
     "bootstrap_complete": Field(boolean, False),
     "take_over": Field(boolean, False),
-    "plane": Field(one_of(*direct.PLANES), direct.PROXY),
+    "plane": Field(one_of(*direct_plane.PLANES), direct_plane.PROXY),
     "machine_networks": Field(list_of(text), []),
     "down_file": Field(values.optional(values.down_file), "/run/haproxy.down"),
     "checks": Field(anything, []),

@@ -18,7 +18,7 @@ from ..._shared import engines
 from ..layouts import direct
 from ..layouts.direct import Direct, Service
 from ..members.hosts import Member
-from ..model import pace
+from ..model import direct_plane, pace
 from ..model.agent import check_without_defaults
 from . import services as ipi_services
 from .cluster import Cluster
@@ -43,7 +43,7 @@ def read(
     :param services: of the balancer, that of the API first
     :param priorities: of the masters for the API's VIPs
     """
-    if cluster.settings["plane"] == direct.PROXY or not services:
+    if cluster.settings["plane"] == direct_plane.PROXY or not services:
         return None
     wrong = [*_conflicts(cluster)]
     found = [] if wrong else _services(cluster, services[0])
@@ -101,7 +101,7 @@ def _services(cluster: Cluster, api: Dict[str, Any]) -> List[Service]:
     shared = {
         "port": cluster.settings["api_port"],
         "proxy_port": cluster.preset.ports["lb"],
-        "new_connections": direct.NEW_CONNECTIONS[cluster.settings["plane"]],
+        "new_connections": direct_plane.NEW_CONNECTIONS[cluster.settings["plane"]],
         "check": check,
     }
     found = []

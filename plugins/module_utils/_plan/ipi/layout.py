@@ -20,7 +20,7 @@ from ..layouts.layout import Draft, Layout
 from ..members import loops
 from ..members.hosts import Member, priorities
 from ..members.openings import Clients
-from ..model import answers, destinations, nft_guard, url_checks
+from ..model import answers, destinations, direct_plane, nft_guard, url_checks
 from ..model.plan import Balancer, Plan, Redirect, Router, Vip
 from . import api as ipi_api
 from . import cluster as ipi_cluster
@@ -54,7 +54,8 @@ class Ipi(NamedTuple):
             {"backend_lines": [*ipi_services.HAPROXY_LINES, *preset.haproxy_lines]} if engine == engines.NATIVE else {}
         )
         vips = [vip.address for vip in self.cluster.api.vips]
-        direct_interface = self.direct.interfaces[name] if self.direct and settings["plane"] == direct.DIRECT else ""
+        plane = self.direct if settings["plane"] == direct_plane.DIRECT else None
+        direct_interface = plane.interfaces[name] if plane else ""
         return Balancer(
             services=[{**service, **own} for service in self.services],
             monitors=ipi_services.monitors(self.cluster),

@@ -18,12 +18,10 @@ from ..._agent.direct import settings as plane
 from ..._shared import engines, events, paths
 from ..members.hosts import Member
 from ..members.subnets import Placement
+from ..model import direct_plane
 from ..model.plan import MemberPlan, Vip
 from ..model.services import ANY
 
-PROXY, DIRECT, DRAINING = PLANES = ("proxy", "direct", "draining")
-# To whom the plane leaves new connections. Of a plane that drains, the older ones live on.
-NEW_CONNECTIONS = {DIRECT: "servers", DRAINING: "host"}
 DOWN = "direct_down"  # the track file that the plane writes
 UNIT = paths.PLANE
 CONFIG = paths.PLANE_CONFIG
@@ -78,7 +76,7 @@ class Direct(NamedTuple):
             "serves": True,
             "failure": "direct return stops",
         }
-        return {DIRECT: lost}
+        return {direct_plane.DIRECT: lost}
 
     def file(self, name: str) -> Dict[str, Any]:
         """Return the configuration of a member's plane, as `config_files` takes it; nothing of one without a plane."""
@@ -110,15 +108,15 @@ def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
     planned = next((member for member in members.values() if member.direct), None)
     if planned is None:
         return ""
-    services, redirect = json.loads(planned.direct["content"])["services"], planned.balancer.redirect
+    services, redirect = direct_plane.services(planned.direct), planned.balancer.redirect
     if redirect and vip.address not in redirect.vips:
         return ""  # the balancer serves nothing there
     there = [service for service in services if vip.address in service["bind"]]
-    kept = {service["port"]: service["name"] for service in there if not _drains(service)}
+    kept = {service["port"]: service["name"] for service in there if not direct_plane.drains(service)}
     ports = {to_port: port for port, to_port in redirect.ports.items()} if redirect else {}
     served = [service for service in planned.balancer.services if is_bound(service, vip)]
     lost = ", ".join(each["name"] for each in served if ports.get(each["port"], each["port"]) not in kept)
-    older = [f"{service['name']} from before it drained" for service in there if _drains(service)]
+    older = [f"{service['name']} from before it drained" for service in there if direct_plane.drains(service)]
     said = [f"kept: {', '.join([*kept.values(), *older])}"] if there else []
     return "; ".join([*said, *([f"lost when the VIP moves or the balancer ends: {lost}"] if lost else [])])
 
@@ -126,12 +124,7 @@ def lasting(vip: Vip, members: Mapping[str, MemberPlan]) -> str:
 def kept_ports(vip: Vip, members: Mapping[str, MemberPlan]) -> List[int]:
     """Return the ports of a VIP whose connections the servers keep, whichever member they come by."""
     planned = next((member for member in members.values() if member.direct), None)
-    services = json.loads(planned.direct["content"])["services"] if planned else []
-    return [service["port"] for service in services if vip.address in service["bind"] and not _drains(service)]
-
-
-def _drains(service: Service) -> bool:
-    return bool(service.get("new_connections") == NEW_CONNECTIONS[DRAINING])
+    return direct_plane.kept_ports(planned.direct, vip.address) if planned else []
 
 
 def is_bound(service: Service, vip: Vip) -> bool:

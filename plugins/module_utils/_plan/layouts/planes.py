@@ -8,13 +8,12 @@ them. What cuts connections of servers that get new ones at this moment wants th
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
 from ..members.hosts import Member
+from ..model import direct_plane
 from ..model.plan import MemberPlan
-from .direct import DRAINING, NEW_CONNECTIONS
 
 Place = Tuple[str, int]
 
@@ -73,7 +72,7 @@ def running(host: Mapping[str, Any]) -> Dict[Place, Service]:
     return {
         (vip, service["port"]): Service(
             service["name"],
-            service["new_connections"] == NEW_CONNECTIONS[DRAINING],
+            direct_plane.drains(service),
             {server["address"]: server["name"] for server in service["servers"]},
             [server["address"] for server in service["servers"] if server["serves"]],
         )
@@ -83,15 +82,14 @@ def running(host: Mapping[str, Any]) -> Dict[Place, Service]:
 
 
 def _planned(member: MemberPlan) -> Dict[Place, Service]:
-    services = json.loads(member.direct["content"])["services"] if member.direct else []
     return {
         (vip, service["port"]): Service(
             service["name"],
-            service.get("new_connections") == NEW_CONNECTIONS[DRAINING],
+            direct_plane.drains(service),
             {server["address"]: server.get("name", server["address"]) for server in service["servers"]},
             (),
         )
-        for service in services
+        for service in direct_plane.services(member.direct)
         for vip in service["bind"]
     }
 
@@ -116,7 +114,7 @@ def _ended(name: str, place: str, before: Service) -> Iterator[Became]:
         return
     yield Became(
         f"Direct return of {name} at {place} ends, which cuts the lasting connections that its servers have",
-        f"Set plane to {DRAINING} first, and end it once `status` counts no more packets",
+        f"Set plane to {direct_plane.DRAINING} first, and end it once `status` counts no more packets",
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from ..._agent.config.schema import Faults, place_of, shown
 from ..._agent.direct import config
 from ..layouts import direct
-from ..layouts.direct import LOWEST, PLANES, PROXY, Direct, Service
+from ..layouts.direct import LOWEST, Direct, Service
 from ..members.hosts import Member
 from ..members.subnets import Placement
-from ..model import pace
+from ..model import direct_plane, pace
 from ..model.agent import check_without_defaults, without_defaults
 from ..model.plan import Vip
 from ..model.services import SERVER, SERVICE, listeners
@@ -38,10 +38,11 @@ def planes(given: Any, place: str, faults: Faults) -> Tuple[Any, Dict[int, str]]
         return given, {}
     found = {}
     for at, item in enumerate(given):
-        plane = item.get("plane", PROXY) if isinstance(item, dict) else PROXY
-        if plane not in PLANES:
-            faults.append(f"{place_of(place, at, item)}.plane is {shown(plane)}: choose one of {', '.join(PLANES)}.")
-        elif plane != PROXY:
+        plane = item.get("plane", direct_plane.PROXY) if isinstance(item, dict) else direct_plane.PROXY
+        if plane not in direct_plane.PLANES:
+            choices = ", ".join(direct_plane.PLANES)
+            faults.append(f"{place_of(place, at, item)}.plane is {shown(plane)}: choose one of {choices}.")
+        elif plane != direct_plane.PROXY:
             found[at] = plane
     return [_without_plane(item, at in found) for at, item in enumerate(given)], found
 
@@ -153,7 +154,7 @@ def _planned(service: Service, vips: Sequence[Vip]) -> Service:
     check = check_without_defaults(service["check"], config.CHECK, ("type", "interval", "fall", "rise"))
     families = {":" in server["address"] for server in servers if server["address"]}
     bind = [vip.address for vip in vips if direct.is_bound(service, vip) and (vip.version == 6) in families]
-    new_connections = direct.NEW_CONNECTIONS[service["plane"]]
+    new_connections = direct_plane.NEW_CONNECTIONS[service["plane"]]
     known = {**service, "bind": bind, "servers": servers, "check": check, "new_connections": new_connections}
     return without_defaults(known, config.SERVICE, ("name", "bind", "port", "check", "servers"))
 

@@ -46,6 +46,21 @@ def one(service, vips=(VIP,), engine=engines.NATIVE):
     return questions.questions([planned(_pair.LAYOUT, members)])[0]
 
 
+@pytest.mark.parametrize("send, asked_at", [("", 80), ("who?", 80)])
+@pytest.mark.parametrize("plane, lasting_at", [("proxy", 80), ("direct", 6000), ("draining", 80)])
+def test_connections_that_last_are_those_of_direct_return_whatever_the_probe_asks(plane, lasting_at, send, asked_at):
+    services = [
+        {"name": "web", "port": 80, "mode": "http", "servers": SERVERS},
+        {"name": "api", "port": 6000, "plane": plane, "servers": ["192.0.2.21", "192.0.2.22"]},
+    ]
+    plan = planned(_pair.LAYOUT, pair(services=services, masters=[], infra_nodes=[], vips=[VIP]))
+    found = questions.questions([plan], send)[0]
+    assert (found["port"], found["lasting_port"]) == (asked_at, lasting_at)
+    tried = {"item": found, "tried": 10, "failed_attempts": 10, "failures": {}}
+    round_ = questions.ask([{"vip": VIP, "event": events.HAPROXY_KILLED}], [tried])[0]
+    assert round_["question"]["lasting_port"] == lasting_at, "also where nothing was answered"
+
+
 CHECKS = {
     "tcp": {},
     "none": {"type": "none"},
