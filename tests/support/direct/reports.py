@@ -20,6 +20,7 @@ UP = {
     "second_chances": True,
     "path_fault": None,
     "packets": 1234,
+    "unanswered_attempts": 0,
     "check": CHECK,
 }
 NEW = {**UP, "owner": False, "proven": False, "packets": 0}  # it gets nothing yet

@@ -75,6 +75,10 @@ FLUSHED = {
     **DIRECT,
     "services": [{**SERVICE, "servers": [{**each, "second_chances": False} for each in SERVICE["servers"][:1]]}],
 }
+UNHEARD = {
+    **DIRECT,
+    "services": [{**SERVICE, "servers": [{**each, "unanswered_attempts": 5} for each in SERVICE["servers"][:1]]}],
+}
 LB1, LB2 = {"instance": "lb1:9100"}, {"instance": "lb2:9100"}
 DERIVED = {
     "exporter_stopped": HEALTHY.replace(of_member(HEALTHY, "lb1:9100"), ""),
@@ -84,6 +88,7 @@ DERIVED = {
     "direct": reported(direct.prometheus(DIRECT)),
     "direct_mtu": reported(direct.prometheus({**DIRECT, "mtu_fault": "eth0 has an MTU of 1400"})),
     "direct_server_flushed": reported(direct.prometheus(FLUSHED)),
+    "direct_clients_unheard": reported(direct.prometheus(UNHEARD)),
     "direct_flushed": reported(direct.prometheus({**DIRECT, "table": {**DIRECT["table"], "in_force": False}})),
 }
 OFF = {"on_lo": False}
@@ -149,6 +154,7 @@ EXPECTED = {
     "direct": {"FewServers": FEW},
     "direct_mtu": {"FewServers": FEW, "Mtu": [LB1]},
     "direct_server_flushed": {"NoSecondChances": [{"service": "api", "server": "a", **LB1}]},
+    "direct_clients_unheard": {"ClientsUnanswered": [{"service": "api", "server": "a", **LB1}]},
     "direct_flushed": {"FewServers": FEW, "Direct": [LB1]},
 }
 FROZEN = {"writer_hangs": "lb1:9100"}  # whose file is there and no longer written
@@ -174,11 +180,13 @@ def samples(text):
 
 
 def value_of(series, value, at):
-    """Return a sample; what was written is written anew all the time, and nothing else moves with the clock."""
+    """Return a sample. What was written is written anew all the time, clients that nobody answers try again, and nothing
+    else moves with the clock."""
     if value is None:
         return "stale" if at == BEFORE else "_"
     name = series.partition("{")[0]
-    return f"{value + (at * STEP if name.endswith('_written_seconds') else 0):.15g}"
+    grows = name.endswith("_written_seconds") or (name.endswith("_unanswered_attempts") and value)
+    return f"{value + (at * STEP if grows else 0):.15g}"
 
 
 def case(state):

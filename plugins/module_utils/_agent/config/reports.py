@@ -32,6 +32,7 @@ OWNED: Schema = {
     **SERVER,
     "owner": Field(flag, required=True),
     "second_chances": Field(maybe(flag)),
+    "unanswered_attempts": Field(number),
     "path_fault": SAID._replace(required=True),
 }
 PLANE: Schema = {

@@ -42,6 +42,9 @@ class Packets:
     def of(self, vip: str, port: int, server: str) -> int:
         return self._totals.get((vip, port, server), 0)
 
+    def unanswered(self, vip: str, port: int, server: str) -> int:
+        return self.attempts.unanswered((vip, port, server))
+
 
 def _counters(listed: str) -> Dict[str, int]:
     try:

@@ -145,7 +145,7 @@ class Plane:
     def fault_of_clients(self, service: proxy.Service, server: proxy.Server, packets: Packets) -> str:
         """Return what is wrong with a server of which clients hear nothing; '' if that is not known."""
         key = (service.bind[0], service.port, server.address)
-        return proofs.unanswered(key, server.name, packets.attempts.unanswered(key))
+        return proofs.unanswered(key, server.name, packets.unanswered(*key))
 
     def report_clients(self, packets: Packets) -> None:
         """Log each server of which clients hear nothing, and that they do again."""

@@ -60,6 +60,7 @@ def _service(service: Service, plane: Plane, packets: Packets) -> Report:
                 or plane.fault_of_chances(balanced, server)
                 or None,
                 "packets": packets.of(balanced.bind[0], balanced.port, server.address),
+                "unanswered_attempts": packets.unanswered(balanced.bind[0], balanced.port, server.address),
                 "check": state.last_check,
             }
         )

@@ -142,4 +142,9 @@ METRICS = (
     Metric("server_path_proven", "Whether it is known to answer for the VIPs.", _servers(lambda s: s["proven"])),
     Metric("server_second_chances", "Whether it hands on what it does not have.", _chances),
     Metric("server_packets_total", "Packets that it got through this balancer.", _servers(lambda s: s["packets"])),
+    Metric(
+        "server_unanswered_attempts",
+        "Attempts of clients, while none leads to a connection.",
+        _servers(lambda s: s["unanswered_attempts"]),
+    ),
 )
