@@ -180,8 +180,10 @@ def samples(text):
 
 
 def value_of(series, value, at):
-    """Return a sample. What was written is written anew all the time, clients that nobody answers try again, and nothing
-    else moves with the clock."""
+    """Return a sample.
+
+    What was written is written anew all the time, clients that nobody answers try again, and nothing else changes.
+    """
     if value is None:
         return "stale" if at == BEFORE else "_"
     name = series.partition("{")[0]
