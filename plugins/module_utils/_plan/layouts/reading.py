@@ -14,6 +14,7 @@ from ..._agent.config.schema import boolean
 from ..._shared import paths, pods
 from ..._shared.engines import HAPROXY, KEEPALIVED, POD, ROUTERS
 from ..bgp.announcing import UNIT
+from ..members import unused
 from ..model import tls_content
 
 NESTED = ("servers", "routes")
@@ -88,6 +89,7 @@ def obstacles(
     name: str,
     definition: Mapping[str, Any],
     stages: Collection[str],
+    components: Collection[str],
     is_native: bool,
     in_pods: bool,
 ) -> List[str]:
@@ -95,11 +97,12 @@ def obstacles(
 
     :param host: as `host_info` returns it
     :param stages: of the run
+    :param components: the component roles that set the member up
     :param is_native: whether its programs come with packages, and run as units
     """
-    packages = definition["packages"] if is_native else []
-    needed = {*definition["units"], *_own_files(definition), *packages, *(pods.NAMES if in_pods else [])}
-    found = [sentence for thing, sentence in host["obstacles"].items() if thing in needed]
+    packages = unused.needed(definition["packages"], components) if is_native else []
+    things = {*definition["units"], *_own_files(definition), *packages, *(pods.NAMES if in_pods else [])}
+    found = [sentence for thing, sentence in host["obstacles"].items() if thing in things]
     missing = host["missing_packages"] if is_native else []
     if missing and "configure" in stages and "install" not in stages:
         found.append(f"{name} lacks {', '.join(missing)}: run the stage install as well.")

@@ -41,17 +41,23 @@ def _of_vrrp(ours: Set[str], engine: str, serves: bool, routes: bool) -> List[st
     return [*keepalived, *haproxy, *([AGENT] if ours & {*UNITS[AGENT]} else [])]
 
 
-def without_unneeded(host: Mapping[str, Any], components: Collection[str]) -> Dict[str, Any]:
-    """Return a host without the missing packages that its plan does not need: what was removed stays away.
+def needed(packages: Collection[str], components: Collection[str]) -> List[str]:
+    """Return those packages of a layout that a node needs: what was removed stays away.
 
-    The layout is asked before the plan which packages its members need. The others are for what HAProxy and keepalived
-    call.
+    Those that are named like no component are for what HAProxy and keepalived call.
 
-    :param host: as `host_info` returns it
     :param components: the component roles that set the node up
     """
     idle = {HAPROXY, KEEPALIVED} - {*components}
-    return {**host, "missing_packages": [name for name in host["missing_packages"] if components and name not in idle]}
+    return [name for name in packages if components and name not in idle]
+
+
+def without_unneeded(host: Mapping[str, Any], components: Collection[str]) -> Dict[str, Any]:
+    """Return a host without the missing packages that its plan does not need. Before the plan nobody knows them.
+
+    :param host: as `host_info` returns it
+    """
+    return {**host, "missing_packages": needed(host["missing_packages"], components)}
 
 
 def faults(host: Dict[str, Any], roles: List[str]) -> Faults:
