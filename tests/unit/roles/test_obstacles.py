@@ -115,7 +115,7 @@ def test_a_layout_refuses_what_is_in_the_way_of_its_own_units_and_files_and_of_p
     obstacles = {name: f"{name}!" for name in names}
     host = {"obstacles": obstacles, "missing_packages": []}
     variables = {"layout_definition": definition, "__layout_host": host, "__layout_stages": ["configure"]}
-    variables["inventory_hostname"] = "lb1"
+    variables.update(inventory_hostname="lb1", __layout_components=["haproxy", "keepalived"])
     expected = [
         "guard.service!",
         "/etc/onprem-lb/x.nft!",
@@ -142,6 +142,7 @@ def test_a_run_that_leaves_out_the_installation_needs_the_programs(missing, stag
         "layout_definition": {"prefix": "pair", "packages": [], "units": [], "files": []},
         "__layout_host": {"obstacles": {}, "missing_packages": missing},
         "__layout_stages": stages,
+        "__layout_components": ["haproxy", "keepalived"],
         "__layout_is_native": native,
         "__layout_in_pods": False,
     }

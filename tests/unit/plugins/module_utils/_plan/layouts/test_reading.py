@@ -8,13 +8,9 @@ from __future__ import annotations
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import reading
 
+UNIT = "onprem-lb-answers.service"
 PACKAGES = ["haproxy", "keepalived", "psmisc"]
-DEFINITION = {"prefix": "ipi", "packages": PACKAGES, "units": ["onprem-lb-answers.service"], "files": []}
-
-
-def in_the_way(things, components, missing=(), stages=("configure",), is_native=True):
-    host = {"obstacles": {each: f"{each} is held." for each in things}, "missing_packages": list(missing)}
-    return reading.obstacles(host, "worker1", DEFINITION, stages, components, is_native, False)
+DEFINITION = {"prefix": "ipi", "packages": PACKAGES, "units": [UNIT], "files": []}
 
 
 @pytest.mark.parametrize(
@@ -26,14 +22,6 @@ def in_the_way(things, components, missing=(), stages=("configure",), is_native=
     ],
 )
 def test_only_packages_that_the_member_needs_are_in_the_way(components, expected):
-    assert in_the_way(PACKAGES, components) == expected
-    assert in_the_way(PACKAGES, components, is_native=False) == []
-
-
-def test_its_units_are_in_the_way_whatever_it_carries():
-    assert in_the_way(DEFINITION["units"], []) == ["onprem-lb-answers.service is held."]
-
-
-def test_a_stage_without_the_programs_is_refused():
-    assert in_the_way([], ["haproxy"], ["haproxy"]) == ["worker1 lacks haproxy: run the stage install as well."]
-    assert in_the_way([], ["haproxy"], ["haproxy"], ["install", "configure"]) == []
+    host = {"obstacles": {each: f"{each} is held." for each in [*PACKAGES, UNIT]}, "missing_packages": []}
+    found = reading.obstacles(host, "worker1", DEFINITION, ["configure"], components, True, False)
+    assert found == [*expected, f"{UNIT} is held."]
