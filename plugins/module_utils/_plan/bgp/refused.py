@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults, boolean
-from ..._shared.engines import NATIVE, ROUTERS
+from ..._shared.engines import ROUTERS
 from ..members.hosts import Member, carried
 from ..model.plan import MemberPlan, Plan
 from .change import carries
@@ -39,15 +39,6 @@ def _unbuilt(member: Mapping[str, Any], planned: MemberPlan, plan: Plan, prefix:
     again = "run onprem.lb.remove and then onprem.lb.site, which interrupts the service"
     if planned.bgp and planned.replaces:
         yield f"{name} would change its engine, which no run does with {prefix}_reach: bgp yet: {again}."
-    elif plan.move.to and planned.engine != NATIVE:
-        yield (
-            f"{name} has the engine {planned.engine}, with which no run leads from {plan.move.came_from} to "
-            f"{plan.move.to} yet: {again}, or use {prefix}_reach: {plan.move.came_from}."
-        )
-    elif planned.bgp and planned.router.instances and planned.engine != NATIVE:
-        yield (
-            f"{name} has the engine {planned.engine}, and {prefix}_reach {BOTH} needs native yet: use {BGP} or {VRRP}."
-        )
     elif planned.bgp and _of_others(host, plan):
         yield (
             f"{name} has a VRRP router of others that carries these VIPs, and would keep it: adopt it with "

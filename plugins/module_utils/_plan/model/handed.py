@@ -11,7 +11,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._agent.config.schema import Faults
-from ..._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY
+from ..._shared.engines import AGENT, HAPROXY, KEEPALIVED, NATIVE, PROXY, UNITS, VRRP
 from .plan import Router
 
 OF_COMPONENT = re.compile(r"(?P<role>haproxy|keepalived|agent|resolver)_(?P<key>\w+)")
@@ -89,12 +89,20 @@ def to_components(member: Mapping[str, Any], about: About) -> Dict[str, Dict[str
             AGENT,
             replaces=replaced if member["replaces"] == NATIVE else [],
             successors=[HAPROXY, KEEPALIVED] if balancer["services"] != "[]" else [KEEPALIVED],
-            keep=[] if planned is member else [PROXY],
+            keep=_kept(member, about),
             **for_model,
         ),
     }
     found[AGENT]["settings"]["raw"] = about.raw if planned is member else {}
     return found
+
+
+def _kept(member: Mapping[str, Any], about: About) -> List[str]:
+    """Return the daemons of the agent that stay as they are for now. On the way to BGP the router ends last."""
+    if about.before and member["replaced_router"]:
+        return [PROXY]
+    leaves = member.get("bgp") and not member["router"]["instances"]
+    return [VRRP] if leaves and UNITS[AGENT].router in about.host.get("own_units", []) else []
 
 
 def of_balancer(role: str, balancer: Mapping[str, Any]) -> Dict[str, Any]:

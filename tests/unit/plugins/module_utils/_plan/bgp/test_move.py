@@ -8,8 +8,10 @@ import itertools
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.refused import refused
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Move
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import handed
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Move, as_data
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout
+from ansible_collections.onprem.lb.plugins.module_utils._shared import engines
 from ansible_collections.onprem.lb.plugins.module_utils._shared.engines import NATIVE, UNITS
 from ansible_collections.onprem.lb.plugins.module_utils._shared.paths import GATE
 from support.plans.pairs import pair
@@ -152,6 +154,15 @@ def test_nobody_stays_behind(reach, now):
     ]
 
 
+AGENT = [*UNITS[engines.AGENT]]
+
+
+def agent_of(planned, member):
+    """Return what the role of the agent is handed."""
+    about = handed.About("pair", member["host"], auth_pass="", raw={}, waits=False, before=False)
+    return handed.to_components(as_data(planned)["members"][member["name"]], about)["agent"]
+
+
 @pytest.mark.parametrize("verify", [False, "false", "no"])
 def test_nothing_ends_that_no_verification_precedes(verify):
     (one,) = said("vrrp", ANNOUNCES, ANNOUNCES, verify=verify)
@@ -168,17 +179,20 @@ def test_a_router_of_others_would_stay_and_is_adopted_first():
     ]
 
 
-def test_the_agent_cannot_move_yet():
-    members = living("bgp", VRRP, VRRP, engine="agent", accept_routed_only=True)
-    agent = ["onprem-lb-proxy.service", "onprem-lb-vrrp.service"]
+@pytest.mark.parametrize("reach", ["bgp", "both"])
+def test_the_agent_moves_as_well_and_its_router_ends_last(reach):
+    members = living(reach, VRRP, VRRP, engine="agent", accept_routed_only=True)
     for member in members:
-        member["host"].update(own_units=agent, active_units=agent)
+        member["host"].update(own_units=AGENT, active_units=AGENT)
     planned = layout.plan(members)
-    assert planned.faults == []
-    assert refused(members, planned, "pair")[0] == (
-        "lb1 has the engine agent, with which no run leads from vrrp to bgp yet: run onprem.lb.remove and then "
-        "onprem.lb.site, which interrupts the service, or use pair_reach: vrrp."
-    )
+    assert planned.faults == [] and refused(members, planned, "pair") == []
+    assert planned.move.announcing == ["lb1", "lb2"]
+    assert planned.move.stopping == (["lb2", "lb1"] if reach == "bgp" else [])
+    kept = {"bgp": ["vrrp"], "both": []}[reach]
+    for member in members:
+        assert agent_of(planned, member)["keep"] == kept
+        member["host"]["own_units"] = AGENT[:1]
+        assert agent_of(planned, member)["keep"] == [], "there is nothing to keep"
 
 
 def test_a_change_of_the_engine_waits_for_a_run_of_its_own():
