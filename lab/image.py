@@ -1,7 +1,7 @@
 """The image that lab hosts start from.
 
-mmdebstrap builds `debian12` and `debian13` here, without a container registry. Any other name is an image that podman
-has or can pull. The cache keeps the root filesystem in a tar file, which gets its name, with the recipe's hash, when it
+mmdebstrap builds `debian12`, `debian13` and `rpm` here, without a container registry. `rpm` is a host of the RedHat family
+as far as Debian's programs make one: see `rpms/`. Any other name is an image that podman has or can pull. The cache keeps the root filesystem in a tar file, which gets its name, with the recipe's hash, when it
 is complete. The image has that hash in a label, so that an outdated image is replaced.
 """
 
@@ -18,25 +18,28 @@ from .machine import Machine
 REPOSITORY = "localhost/onprem-lb-lab"
 RECIPE_LABEL = "onprem.lb.recipe"
 OURS = "label=" + RECIPE_LABEL
-SUITES = {"debian12": "bookworm", "debian13": "trixie"}
+CHECKOUT = Path(__file__).parent.parent
+SUITES = {"debian12": "bookworm", "debian13": "trixie", "rpm": "bookworm"}
 PACKAGES = (
     "systemd",
     "systemd-sysv",
     "dbus",
     "python3-minimal",
     "python3",
-    "python3-apt",
     "iproute2",
     "procps",
     "ca-certificates",
     "openssh-server",
     "sudo",
-    "nftables",
-    "curl",
 )
-# A second firewall, which is installed and does not run. firewalld starts only if it finds esp in /etc/protocols, which
-# is in netbase.
-FIREWALLS = {"debian12": ("ufw",), "debian13": ("firewalld", "netbase")}
+DEBIANS = ("python3-apt", "nftables", "curl")
+# What else one image has. Each has a second firewall, which is installed and does not run. firewalld starts only if it
+# finds esp in /etc/protocols, which is in netbase.
+OF_IMAGE = {
+    "debian12": (*DEBIANS, "ufw"),
+    "debian13": (*DEBIANS, "firewalld", "netbase"),
+    "rpm": ("dnf", "python3-dnf", "dnf-plugins-core", "rpm", "createrepo-c", "netbase"),
+}
 # What an image has besides whose name ends with one of these. `names` is what writes /etc/resolv.conf, of which a host
 # starts its own; a DHCP server is in dnsmasq.
 VARIANTS = {
@@ -54,6 +57,15 @@ OPTIONS = (
     '--customize-hook=systemctl --root="$1" disable firewalld.service 2>/dev/null || true',
     '--customize-hook=systemctl --root="$1" disable systemd-resolved NetworkManager.service 2>/dev/null || true',
 )
+# Where Debian's package manager goes at the end, mmdebstrap does not clean up with it.
+RPMS = Path("lab/rpms")
+CONVERTED = {
+    "rpm": (
+        "--skip=cleanup/apt,cleanup/mmdebstrap",
+        f"--customize-hook=copy-in {RPMS} /opt",
+        '--customize-hook=chroot "$1" env --chdir=/opt python3 -m rpms.build',
+    ),
+}
 # mmdebstrap mounts /proc, /sys and the host's /dev/shm into its tree. In its own namespaces these mounts and all of its
 # processes end with it, so that removing the tree cannot follow a mount.
 ISOLATED = (
@@ -76,12 +88,18 @@ def with_variant(name: str, variant: str) -> str:
 def recipe(name: str) -> Tuple[str, ...]:
     """Return the mmdebstrap arguments that build this image, up to the target."""
     distribution, _dash, variant = name.partition("-")
-    packages = PACKAGES + FIREWALLS[distribution] + VARIANTS.get(variant, ())
-    return (*OPTIONS, *DISABLED.get(variant, ()), "--include=" + ",".join(packages), SUITES[distribution])
+    packages = PACKAGES + OF_IMAGE[distribution] + VARIANTS.get(variant, ())
+    hooks = (*OPTIONS, *DISABLED.get(variant, ()), *CONVERTED.get(distribution, ()))
+    return (*hooks, "--include=" + ",".join(packages), SUITES[distribution])
 
 
 def recipe_hash(name: str) -> str:
-    return hashlib.sha256("\n".join(recipe(name)).encode()).hexdigest()[:12]
+    """Return a hash of all that an image is made from."""
+    made = hashlib.sha256("\n".join(recipe(name)).encode())
+    for file in sorted((CHECKOUT / RPMS).rglob("*")) if name.partition("-")[0] in CONVERTED else ():
+        if file.is_file() and "__pycache__" not in file.parts:
+            made.update(str(file.relative_to(CHECKOUT)).encode() + file.read_bytes())
+    return made.hexdigest()[:12]
 
 
 def ensure(machine: Machine, name: str, cache: Path) -> str:
@@ -125,7 +143,7 @@ def _build(machine: Machine, name: str, rootfs: Path) -> None:
         earlier.unlink()
     scratch.mkdir(mode=0o755)
     with shell.step(f"build {name} with mmdebstrap (half a minute)"):
-        make = [*ISOLATED, "env", f"TMPDIR={scratch}", "mmdebstrap", *recipe(name), str(partial)]
+        make = [*ISOLATED, "env", f"--chdir={CHECKOUT}", f"TMPDIR={scratch}", "mmdebstrap", *recipe(name), str(partial)]
         shell.watch([*machine.as_root, *make], only="I: ")
         partial.rename(rootfs)
     _discard(machine, scratch)

@@ -110,6 +110,11 @@ def select(available: Iterable[Interpreter], ours: Tuple[int, int], full: bool) 
     return {"{}.{}".format(*version): by_version.get(version) for version in versions if version != ours}
 
 
+def runs_oldest() -> bool:
+    """Return whether the oldest Python is on this machine, and another one than ours."""
+    return any(select(available(False), sys.version_info[:2], False).values())
+
+
 def create_environment(interpreter: Interpreter) -> Path:
     """Return the Python of the interpreter's virtual environment, with the packages that the tests need."""
     folder = VENVS / interpreter.name

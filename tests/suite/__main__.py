@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # this folder is run as a script, not as a package
 
+import pythons  # noqa: E402
 from support.scope import read_scope  # noqa: E402
 
 from lab import machine  # noqa: E402
@@ -41,6 +42,7 @@ def read_request(scope: str, group: str) -> stages.Request:
         programs=ROOT / ".venv" / "bin",
         python=sys.executable,
         logs=LOGS / group,
+        has_oldest=pythons.runs_oldest(),
         runs=stages.read_runs(os.environ.get("RUNS", "")),
     )
 

@@ -54,6 +54,7 @@ class Request:
     programs: Path  # the virtual environment's folder of programs
     python: str  # for stages that run before there is a virtual environment
     logs: Path
+    has_oldest: bool  # the oldest Python is here, and tests/pythons.py runs its tests under it
     runs: Tuple[str, ...] = ()  # SCENARIO:IMAGE, in place of the scope's
 
     def scope_of(self, run: str) -> str:
@@ -120,13 +121,14 @@ def unit(request: Request) -> List[Stage]:
 
 
 def quick_unit(request: Request) -> List[Stage]:
-    """Those of them that do not run under the oldest Python: in the quick scope each runs once.
+    """Those that do not run under the oldest Python: each runs once in the quick scope. Without that Python, all.
 
     They are two stages of one process each, since each worker of one would collect and compile all of them.
     """
     not_root, as_root = ((), ()) if request.privilege == "root" else (NOT_ROOT, (_root_of_unit(request),))
-    rest = _pytest(request, "unit", "tests/unit", f"--ignore={PLAYED}", ONCE, *not_root)
-    played = _pytest(request, "playbooks", PLAYED, ONCE, *not_root)
+    once = (ONCE,) if request.has_oldest else ()
+    rest = _pytest(request, "unit", "tests/unit", f"--ignore={PLAYED}", *once, *not_root)
+    played = _pytest(request, "playbooks", PLAYED, *not_root)
     return [*(replace(stage, after=("packages",)) for stage in (rest, played)), *as_root]
 
 

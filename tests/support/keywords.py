@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import os
 from pathlib import Path
@@ -29,6 +30,7 @@ FOLDER = os.environ.get("ONPREM_LB_KEYWORDS", "")  # where each process of the t
 
 Place = Tuple[str, int]
 reached: Dict[Place, Set[str]] = {}
+real_path = functools.lru_cache(maxsize=None)(os.path.realpath)  # a thousand tasks of a play are in some files
 
 
 class Keyword(NamedTuple):
@@ -50,7 +52,7 @@ def note(value: Any, *ways: str) -> None:
 
     origin = Origin.get_tag(value)
     if origin is not None and origin.path and origin.line_num:
-        reached.setdefault((os.path.realpath(origin.path), int(origin.line_num)), set()).update(ways)
+        reached.setdefault((real_path(origin.path), int(origin.line_num)), set()).update(ways)
 
 
 def played(task: Any, result: Dict[str, Any], has_failed: bool) -> None:

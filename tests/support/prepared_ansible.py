@@ -75,7 +75,8 @@ def prepare() -> None:
         list(getattr(loader, f"{name}_loader").all(class_only=True))
     importlib.import_module("ansible.plugins.strategy").WorkerProcess = Worker
     sys.path.append(str(Path(__file__).parent.parent))
-    importlib.import_module("support.remembered").remember()
+    remembered, at_once = (importlib.import_module(f"support.{name}") for name in ("remembered", "at_once"))
+    remembered.remember(*at_once.REPLACED)
 
 
 def play(run: Run) -> int:

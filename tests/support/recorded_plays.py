@@ -39,7 +39,7 @@ from ansible.utils.vars import load_options_vars
 from ansible.vars.manager import VariableManager
 from ansible_collections.onprem.lb.plugins.callback.failures import HIDDEN, CallbackModule
 
-from support import keywords, prepared_ansible, remembered
+from support import at_once, keywords, prepared_ansible, remembered
 from support.paths import COLLECTIONS, PLAYBOOKS
 from support.plans import forecasts
 
@@ -250,7 +250,7 @@ def replaced(done: Play) -> Iterator[None]:
         mock.patch.object(TaskQueueManager, "load_callbacks", lambda manager: called_back(manager, done)),
         mock.patch.object(Task, "_resolve_conditional", resolve),
         mock.patch.object(AggregateStats, "increment", increment_of(done)),
-        *(mock.patch.object(*replaced) for replaced in (*remembered.REPLACED, forecasts.REMEMBERED)),
+        *(mock.patch.object(*each) for each in (*remembered.REPLACED, *at_once.REPLACED, forecasts.REMEMBERED)),
         # Ansible keeps those of the first run in a process, or of whoever reads an inventory before.
         mock.patch.object(load_options_vars, "options_vars", None, create=True),
     ]

@@ -101,7 +101,8 @@ MAY_IMPORT = {
     "_host.read": (
         *("_host", "_host.link", "_shared"),
         "_agent.config.schema",
-        "_agent.config.host",  # whether a program is fit for use is the same question to both
+        # Whether a program is fit for use, and what its words are, is the same question to both.
+        *("_agent.config.host", "_agent.config.shell_words"),
         *("_agent.keepalived.conf", "_agent.keepalived.unread"),
         "_agent.net",
         "_agent.runtime.status_socket",
@@ -149,6 +150,7 @@ MAY_IMPORT = {
         "_agent.keepalived.conf",  # what a run gives up and a converter leaves out is one question
         "_agent.VERSION",
         "_agent.config.schema",
+        "_agent.config.shell_words",
         "_agent.vrrp.core.packet",
         "_agent.proxy.settings",
     ),

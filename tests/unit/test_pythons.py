@@ -7,12 +7,14 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 import pythons
 from pythons import Interpreter
 
+UNIT = Path(__file__).parent
 OLD, MIDDLE, NEW = (Interpreter((3, minor), f"/usr/bin/python3.{minor}") for minor in (8, 11, 13))
 
 
@@ -149,3 +151,22 @@ def test_what_runs_under_other_pythons_is_the_code_for_targets_without_what_need
     assert pythons.runs(unit / "_agent" / "vrrp" / "test_daemon.py") and pythons.runs(unit / "_shared" / "test_vrid.py")
     others = [*pythons.LEFT_OUT, unit / "_plan" / "test_a.py", unit / "_agent" / "vrrp"]
     assert not [path for path in others if pythons.runs(path)]
+
+
+def test_in_the_quick_scope_each_test_file_is_run_either_by_unit_or_under_the_oldest_python(request):
+    unit = request.config.pluginmanager.get_plugin(str(UNIT / "conftest.py"))
+    once = SimpleNamespace(getoption=lambda _name: True)
+    files = [*UNIT.rglob("test_*.py")]
+    times = {path: len(parts_that_run(path)) + (not unit.pytest_ignore_collect(path, once)) for path in files}
+    assert len(files) > 100 and {path: count for path, count in times.items() if count != 1} == {}
+
+
+def parts_that_run(path):
+    """Return the processes for the oldest Python that are given a file and do not leave it out."""
+    found = []
+    for name, line in pythons.parts().items():
+        given = {Path(word) for word in line if word.startswith("/")}
+        ignored = {Path(word.partition("=")[2]) for word in line if word.startswith("--ignore=")}
+        if given & {*path.parents} and not ignored & {path, *path.parents}:
+            found.append(name)
+    return found

@@ -15,6 +15,8 @@ import re
 import shlex
 from typing import List
 
+from .._agent.config import shell_words
+
 # keepalived reads lines into 1024 bytes; the rest is for the keyword, the quotes and the indentation.
 KEEPALIVED_LENGTH = 960
 NAME_LENGTH = 255  # Linux's NAME_MAX, for each part of a path
@@ -106,9 +108,9 @@ def _split(text: str) -> List[str]:
     """Split a text as a shell does."""
     _refuse_unprintable(text)
     try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise Unquotable(f"{str(error).lower()}.") from error
+        return shell_words.split(text)
+    except shell_words.Unfinished as error:
+        raise Unquotable(str(error)) from error
 
 
 def _refuse_unprintable(text: str) -> None:

@@ -6,8 +6,13 @@ from __future__ import annotations
 
 from unittest import mock
 
+import pytest
 from ansible._internal._datatag._tags import TrustedAsTemplate
 from ansible._internal._templating._engine import TemplateEngine
+from ansible.playbook.base import FieldAttributeBase
+from ansible.playbook.block import Block
+from ansible.playbook.play import Play
+from ansible.playbook.task import Task
 from ansible.release import __version__
 from support import remembered
 from support.inventories import Inventory
@@ -46,3 +51,20 @@ def test_a_variable_is_evaluated_anew_once_another_one_is_set_and_in_a_copy_of_i
         assert (other.template(wanted), templar.template(wanted)) == (3, 2)
         variables["c"] = 4
         assert templar.template(TrustedAsTemplate().tag("{{ c }}")) == 4
+
+
+@pytest.mark.parametrize(
+    "kind, given",
+    [
+        (Task, {"ansible.builtin.debug": {"msg": "a"}, "tags": ["b"], "when": ["c"], "async": 5, "no_log": True}),
+        (Block, {"block": [{"ansible.builtin.debug": {"msg": "a"}}], "vars": {"b": 1}}),
+        (Play, {"hosts": "all", "vars": {"b": 1}, "tasks": []}),
+    ],
+)
+def test_a_copy_has_what_ansibles_own_has_and_shares_no_list_or_mapping(kind, given):
+    item = kind.load(given)
+    vars(item).update(_origin="a", _validated=True, _finalized=True, _uuid="b")
+    copy, wanted = remembered.copied(item), FieldAttributeBase.copy(item)
+    assert type(copy) is kind and vars(copy) == vars(wanted)
+    values = [name for name, value in vars(item).items() if isinstance(value, (list, dict)) and name != "_ds"]
+    assert values and [name for name in values if vars(copy)[name] is vars(item)[name]] == []

@@ -39,7 +39,7 @@ def test_only_the_matrix_leaves_out_what_has_passed(tmp_path, monkeypatch, group
     monkeypatch.setattr(main, "LOGS", tmp_path)
     monkeypatch.setattr(main, "commit_of", lambda _checkout: "one")
     Passed(tmp_path / "passed", "one").add(ROW)
-    full = Request(True, "root", "", programs=Path("bin"), python="python3", logs=Path("logs"), runs=runs)
+    full = Request(True, "root", "", Path("bin"), python="python3", logs=Path("logs"), has_oldest=True, runs=runs)
     assert main.read_passed(group, full).rows() == rows
     assert main.read_passed(group, replace(full, full=False)).folder is None
 

@@ -160,7 +160,7 @@ def test_a_signal_during_the_start_of_a_stage_ends_that_stage_too(tmp_path):
 )
 def test_an_invalid_variable_is_refused_before_anything_runs(tmp_path, variable, value, said):
     shutil.copytree(ROOT / "tests" / "suite", tmp_path / "tests" / "suite")
-    for needed in ("lab", "tests/support"):
+    for needed in ("lab", "tests/support", "tests/pythons.py"):
         (tmp_path / needed).symlink_to(ROOT / needed)
     command = [sys.executable, str(tmp_path / "tests" / "suite"), "unit"]
     done = subprocess.run(command, env={**os.environ, variable: value}, capture_output=True, text=True, check=False)

@@ -9,6 +9,7 @@ import re
 import socket
 from typing import Any, Callable, Optional, Tuple
 
+from . import shell_words
 from .schema import Field, ip_address, number, text, word
 
 Checked = Tuple[Any, Optional[str]]
@@ -77,12 +78,10 @@ def network(value: Any) -> Checked:
 
 def program(value: Any) -> Checked:
     """A program and its arguments, as a list or as a shell would split it; no shell runs it."""
-    import shlex
-
     try:
-        words = shlex.split(value) if isinstance(value, str) else value
-    except ValueError as error:
-        return None, f"{str(error).lower()}."
+        words = shell_words.split(value) if isinstance(value, str) else value
+    except shell_words.Unfinished as error:
+        return None, str(error)
     if not isinstance(words, list) or not words or not all(isinstance(item, str) for item in words):
         return None, "a program and its arguments are required."
     if not all(item.isprintable() for item in words):

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 import tempfile
 from typing import Any, Mapping
 
+from ..._agent.config import shell_words
 from ..._agent.runtime import accounts
 
 PRINTED = 200  # characters of what it prints that are repeated
@@ -31,7 +31,7 @@ def fault(check: Mapping[str, Any]) -> str:
             _kill(process)
             why = f"takes longer than its timeout of {timeout:g} s"
         except (OSError, LookupError, ValueError) as error:
-            return f"cannot be run as {check['user']}: {getattr(error, 'strerror', None) or error}"
+            return f"cannot be run as {check['user']}: {getattr(error, 'strerror', None) or str(error).rstrip('.')}"
         else:
             if not code:
                 return ""
@@ -45,7 +45,7 @@ def _start(check: Mapping[str, Any], output: Any) -> subprocess.Popen[bytes]:
     """Not with a pipe: what a check leaves running would keep it open."""
     account = accounts.named(check["user"])
     return subprocess.Popen(
-        shlex.split(check["command"]),
+        shell_words.split(check["command"]),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,

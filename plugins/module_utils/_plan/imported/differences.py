@@ -9,6 +9,7 @@ from typing import Optional
 
 from ..model import haproxy as model
 from ..model import services as services_of
+from . import peering
 from .work import Work
 
 STATS_NAME = "haproxy_stats"
@@ -24,9 +25,9 @@ def note(work: Work) -> None:
     named = services_of.resolved_names(work.services_read())
     if named:
         work.notes.append(f"{', '.join(named)}: the role resolves names while HAProxy runs, and not only as it starts.")
-    shared = [each["name"] for each in work.services if {"sticky", "rate_limit"} & {*each}]
+    shared = work.with_tables()
     if shared:
-        work.notes.append(f"{', '.join(shared)}: the members tell each other their stick tables.")
+        work.notes.append(f"{', '.join(shared)}: the members tell each other their stick tables, which begin empty.")
     limited = [each["name"] for each in work.services if "rate_limit" in each]
     if limited:
         who = "the host itself is not limited, and neither are the members of a pair"
@@ -35,8 +36,9 @@ def note(work: Work) -> None:
     if taken is not None:
         work.variables["haproxy_stats_enabled"] = False
         work.notes.append(f"line {taken} is in the way of the role's own statistics page, which is switched off.")
-    for section in work.of("peers"):
-        work.notes.append(f"line {section.number}: the names of peers must be the members' host names.")
+    for section in left:
+        if section.kind == peering.KIND:
+            work.notes.append(f"line {section.number}: the names of peers must be the members' host names.")
     given = {name[len("haproxy_") :]: value for name, value in work.variables.items()}
     settings = model.settings_of({**given, "services": work.services})
     work.notes += [f"A run refuses this: {fault}" for fault in model.model(settings, [], "")["faults"]]

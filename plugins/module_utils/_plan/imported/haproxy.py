@@ -16,7 +16,7 @@ from ..._agent.follow.haproxy_file import CONDITIONS
 from ..._shared import mark
 from ..model import services as services_of
 from ..model import values
-from . import answers, differences, proxies, routes, servers
+from . import answers, differences, peering, proxies, routes, servers
 from .sections import Inexpressible, Line, Section, is_conditional, lineage, read
 from .work import Work
 
@@ -48,6 +48,17 @@ def convert(text: str) -> Found:
         faults = ["this collection has written it: use the inventory that it is from."]
     if faults:
         return Found(faults=faults)
+    told = peering.read(sections)
+    found = _converted(peering.without(sections, told), told)
+    is_whole = told is None or peering.has_all(told, [found.services, found.variables])
+    return found if is_whole else _converted(sections, None)
+
+
+def _converted(sections: List[Section], told: Optional[peering.Peers]) -> Found:
+    """Return the variables.
+
+    :param told: the peers, if they are those of the services
+    """
     work = Work(sections)
     reasons: List[Tuple[Section, str]] = []
     for section in work.of("listen", "frontend"):
@@ -61,6 +72,7 @@ def convert(text: str) -> Found:
         for section, reason in reasons
         if not _is_redirect(section, work)
     ]
+    peering.tell(work, told)
     _global(work)
     _defaults(work)
     _extra(work)
@@ -308,6 +320,8 @@ def _global(work: Work) -> None:
             work.variables["haproxy_hard_stop_after"] = servers.timed(value)
         elif line.keyword == "log" and is_open and not values.log_targets([" ".join(line.words[1:])])[1]:
             work.variables.setdefault("haproxy_log_targets", []).append(" ".join(line.words[1:]))
+        elif line.keyword == peering.LOCAL and "haproxy_peers" in work.variables:
+            work.lost.append(f"line {line.number} ({line.shown}) is left out: it is the host's name in the inventory.")
         elif line.keyword in OF_ROLE or (line.words[:2] == ("stats", "socket") and _is_a_file(line)):
             work.lost.append(f"line {line.number} ({line.shown}) is left out: the role writes its own.")
         else:

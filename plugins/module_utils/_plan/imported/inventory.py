@@ -95,7 +95,11 @@ def _variables(
         **({"haproxy_adopt": True} if adopts and has_balancer else {}),
         **({"keepalived_adopt": True} if adopts and is_pair else {}),
     }
-    return {**adopted, **router.variables, **services, **balancer.variables}
+    own = {**balancer.variables}
+    if is_pair and "haproxy_peers" in own:  # whose members are the peers
+        del own["haproxy_peers"]
+        own["pair_peers_port"] = own.pop("haproxy_peers_port")
+    return {**adopted, **router.variables, **services, **own}
 
 
 def _differences(balancers: Sequence[Host]) -> List[str]:

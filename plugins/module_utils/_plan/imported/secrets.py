@@ -20,13 +20,14 @@ def names(variables: Dict[str, Any]) -> List[str]:
     return [
         name
         for name, value in variables.items()
-        if name in PASSWORDS or any(SECRET.search(text) for text in _texts(value))
+        if name in PASSWORDS or any(SECRET.search(text) for text in texts(value))
     ]
 
 
-def _texts(value: Any) -> Tuple[str, ...]:
+def texts(value: Any) -> Tuple[str, ...]:
+    """Return each text in lists and mappings."""
     if isinstance(value, dict):
-        return tuple(text for each in value.values() for text in _texts(each))
+        return tuple(text for each in value.values() for text in texts(each))
     if isinstance(value, list):
-        return tuple(text for each in value for text in _texts(each))
+        return tuple(text for each in value for text in texts(each))
     return (value,) if isinstance(value, str) else ()

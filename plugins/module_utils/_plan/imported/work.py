@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List
 
+from ..model import peers
 from ..model import services as services_of
 from .sections import Inexpressible, Line, Section, lineage
 
@@ -33,6 +34,10 @@ class Work:
 
     def services_read(self) -> List[Dict[str, Any]]:
         return services_of.read_services(self.services, "")[0]
+
+    def with_tables(self) -> List[str]:
+        """Return the services whose stick tables the role writes."""
+        return [each["name"] for each in self.services_read() if peers.has_tables([each])]
 
     def of(self, *kinds: str) -> List[Section]:
         return [section for section in self.sections if section.kind in kinds]

@@ -30,10 +30,16 @@ def steps(words: Iterable[str], results: Iterable[Mapping[str, Any]]) -> List[st
     """
     done: Dict[str, Dict[str, None]] = {}
     for word, registered in zip(words, results):
-        for result in registered.get("results", [registered]):
+        for result in _each(registered):
             for verb, thing in _done(word, result) if result.get("changed") else []:
                 done.setdefault(verb, {})[thing] = None
     return [f"{verb} {', '.join(things)}".rstrip() for verb, things in done.items()]
+
+
+def _each(registered: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    """Return what a task returned: for each item of a loop, or once. The ``results`` of dnf are sentences."""
+    results = registered.get("results", [registered])
+    return [registered] if any(isinstance(result, str) for result in results) else results
 
 
 def _done(word: str, result: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:

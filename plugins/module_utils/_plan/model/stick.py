@@ -22,9 +22,7 @@ Service = Mapping[str, Any]
 COOKIE, SOURCE = "cookie", "source"
 LOOPBACK = ("127.0.0.0/8", "::1")  # where a host asks itself
 COUNTER = 2  # of HAProxy's three the one that raw lines use last
-# A sample of HAProxy's with its converters, as one word that needs no quotes.
-ARGUMENTS = r"(\([\w.:/-]*(,[\w.:/-]*)*\))?"
-EXPRESSION = re.compile(rf"[a-z][\w.]*{ARGUMENTS}(,[a-z][\w.]*{ARGUMENTS})*", re.ASCII)
+EXPRESSION = re.compile(values.SAMPLE, re.ASCII)
 OF_HTTP = re.compile(
     r"(capture|req\.(hdr|fhdr|cook|body|ver)|hdr|cook|base|path|pathq|url|urlp|url_param|query|method|http_)[a-z0-9_]*\b"
 )

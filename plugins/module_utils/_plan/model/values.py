@@ -22,9 +22,12 @@ TIME = re.compile(r"([0-9]{1,12})(us|ms|s|m|h|d|)")
 LONGEST = 2147483.647  # seconds, some 24 days: haproxy counts milliseconds in 31 bits
 TEXTFILE = ".prom"
 PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[\w.-]+)+", re.ASCII)
+# A sample of HAProxy's with its converters, as one word that needs no quotes.
+ARGUMENTS = r"(\([\w.:/-]*(,[\w.:/-]*)*\))?"
+SAMPLE = rf"[a-z][\w.]*{ARGUMENTS}(,[a-z][\w.]*{ARGUMENTS})*"
 BALANCE = re.compile(
-    r"(roundrobin|static-rr|leastconn|first|source|hash [\w.,()-]+|(random|rdp-cookie)(\([\w.-]+\))?|hdr\([\w.-]+\)"
-    r"( use_domain_only)?|uri( (whole|path-only|(len|depth) \d+))*|url_param [\w.-]+( check_post)?)",
+    rf"(roundrobin|static-rr|leastconn|first|source|hash {SAMPLE}|(random|rdp-cookie)(\([\w.-]+\))?|hdr\([\w.-]+\)"
+    r"( use_domain_only)?|uri( (whole|path-only|(len|depth) \d+))*|url_param [\w.-]+( check_post( \d+)?)?)",
     re.ASCII,
 )
 HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,252})", re.ASCII)

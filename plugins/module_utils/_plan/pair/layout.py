@@ -24,7 +24,7 @@ from ..._shared import engines
 from ..bgp import announcing
 from ..bgp import settings as reach
 from ..forecast.forecast import Progress, unseen
-from ..layouts import checks, direct, follow, planner, resolver
+from ..layouts import checks, follow, planner, resolver
 from ..layouts.checked_vips import CheckedVips
 from ..layouts.layout import Draft, Layout
 from ..layouts.pasting import PLATFORMS
@@ -33,7 +33,7 @@ from ..members.hosts import Member, find_existing, find_placements, find_senders
 from ..members.subnets import Placement
 from ..model import answers, binds, destinations, peers, raw_binds, values
 from ..model.plan import Plan, Vip
-from ..model.services import ANY, SERVICE, listeners, read_services
+from ..model.services import ANY, SERVICE, read_services
 from . import api as pair_api
 from . import direct as pair_direct
 from . import links, one_instance, presets
@@ -42,6 +42,7 @@ from .pair import TRACKED, Pair
 from .vips import read_vips
 
 CHECKS = "pair_checks"
+Placements = Dict[str, Dict[str, Placement]]  # by member and address of a VIP
 
 SETTINGS = {
     "vips": Field(anything, []),
@@ -95,69 +96,61 @@ def read_pair(members: List[Member], settings: Dict[str, Any], faults: Faults) -
         return None
     vips = read_vips(settings, names, find_existing(members), faults)
     services, planes = _services(settings, vips, members, faults)
-    bgp = announcing.read(members, vips, settings, "pair", faults)
-    placements = bgp.placements if bgp and not bgp.beside_vrrp else find_placements(members, vips, "pair", faults)
-    senders = {} if bgp and not bgp.beside_vrrp else find_senders(members, vips, "pair", faults)
-    faults += one_instance.faults(vips, placements) if settings["one_instance"] else []
+    bgp, placements, senders = _reach(settings, vips, members, faults)
     checked = _checked(settings, vips, placements, members, faults)
     ranks = _priorities(settings, len(names), faults)
     direct_ones = {} if faults else {at: {**services[at], "plane": plane} for at, plane in planes.items()}
     own = {place_of("pair_services", at, service): service for at, service in direct_ones.items()}
     plane = pair_direct.read(settings, own, vips, placements, members, ranks, faults)
-    pair = Pair(
-        settings,
-        vips,
-        placements,
-        services,
-        checked,
-        ranks,
-        plane,
-        pair_peers.read(settings, placements, services, faults),
-        senders,
-    )
-    own_resolver = resolver.of_pair(settings, members, placements, _has_api(settings), faults)
+    told = pair_peers.read(settings, placements, services, faults)
+    pair = Pair(settings, vips, placements, services, checked, ranks, plane, told, senders)
+    return _draft(pair, members, bgp, faults)
+
+
+def _draft(pair: Pair, members: List[Member], bgp: Optional[announcing.Bgp], faults: Faults) -> Draft:
+    """Return what the members of a pair are, besides what all layouts have."""
+    settings, vips, services = pair.settings, pair.vips, pair.services
+    own_resolver = resolver.of_pair(settings, members, pair.placements, _has_api(settings), faults)
     return Draft(
         vips=vips,
-        placements=placements,
+        placements=pair.placements,
         targets=pair.targets(),
-        listeners=lambda name: [
-            *listeners(services),
-            *answers.monitors(pair.answer_port),
-            *peers.listening(pair.peers, name),
-        ],
+        listeners=pair.listeners,
         balancer=pair.balancer,
         router=pair.router,
         clients=lambda _name: pair.clients(),
-        missing_programs=lambda member, engine: [
-            *checked.missing_programs(member, engine),
-            *direct.missing_programs(plane, member, engine),
-        ],
+        missing_programs=pair.missing_programs,
         watched=pair.watched(),
-        weighted=checked.weighted,
-        warnings=[
-            *presets.without_effect(settings),
-            *pair_api.certificate_warnings(presets.names(settings), members),
-            *checked.at_once(settings["preempt"] and not bgp),
-            *announcing.warnings(bgp, checked.weighted),
-            *([] if bgp else pair_direct.warnings(plane, ranks)),
-            *pair_direct.out_of_reach(plane, services, vips),
-            *links.warnings(vips, placements, senders, checked),
-            *follow.warnings(settings, "pair", presets.kind(settings)),
-        ],
-        checks=lambda name: [each["name"] for each in checked.scripts(name)],
+        weighted=pair.checked.weighted,
+        warnings=_warnings(pair, members, bgp),
+        checks=lambda name: [each["name"] for each in pair.checked.scripts(name)],
         asked=lambda _name: pair.asked,
         snippet=pair_api.snippet(presets.names(settings), settings, vips),
         follow=_follow(settings, services, vips, members, faults),
         resolver=own_resolver,
-        direct=plane,
+        direct=pair.direct,
         bgp=bgp,
         sends=[
             *destinations.of_services(services, "pair_services", loops.known_of(vips, members)),
-            *checked.sends(resolver.answered(own_resolver), "pair"),
+            *pair.checked.sends(resolver.answered(own_resolver), "pair"),
             *(bgp.sends if bgp else ()),
         ],
-        senders=senders,
+        senders=pair.senders,
     )
+
+
+def _warnings(pair: Pair, members: List[Member], bgp: Optional[announcing.Bgp]) -> List[str]:
+    settings, checked = pair.settings, pair.checked
+    return [
+        *presets.without_effect(settings),
+        *pair_api.certificate_warnings(presets.names(settings), members),
+        *checked.at_once(settings["preempt"] and not bgp),
+        *announcing.warnings(bgp, checked.weighted),
+        *([] if bgp else pair_direct.warnings(pair.direct, pair.priorities)),
+        *pair_direct.out_of_reach(pair.direct, pair.services, pair.vips),
+        *links.warnings(pair.vips, pair.placements, pair.senders, checked),
+        *follow.warnings(settings, "pair", presets.kind(settings)),
+    ]
 
 
 LAYOUT = Layout("pair", SETTINGS, ["vips"], read_pair, "pair")
@@ -166,6 +159,20 @@ LAYOUT = Layout("pair", SETTINGS, ["vips"], read_pair, "pair")
 def plan(members: List[Member], progress: Progress = unseen) -> Plan:
     """Return the plan of a pair, or the faults of one that fails in some single failure."""
     return planner.plan(LAYOUT, members, progress)
+
+
+def _reach(
+    settings: Dict[str, Any], vips: List[Vip], members: List[Member], faults: Faults
+) -> Tuple[Optional[announcing.Bgp], Placements, Placements]:
+    """Return what is announced by BGP, where the members carry the VIPs, and from where they advertise them."""
+    bgp = announcing.read(members, vips, settings, "pair", faults)
+    if bgp and not bgp.beside_vrrp:
+        placements, senders = bgp.placements, {}
+    else:
+        placements = find_placements(members, vips, "pair", faults)
+        senders = find_senders(members, vips, "pair", faults)
+    faults += one_instance.faults(vips, placements) if settings["one_instance"] else []
+    return bgp, placements, senders
 
 
 def _services(
@@ -226,7 +233,7 @@ def _follow(
 def _checked(
     settings: Dict[str, Any],
     vips: List[Vip],
-    placements: Dict[str, Dict[str, Placement]],
+    placements: Placements,
     members: List[Member],
     faults: Faults,
 ) -> CheckedVips:

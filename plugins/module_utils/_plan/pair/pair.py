@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from ..._agent.config.schema import Faults
 from ..._shared import engines, events
 from ..forecast import servers
 from ..forecast.forecast import HANGING, HAPROXY, RELOADS, SLOW
 from ..layouts import direct
 from ..layouts.checked_vips import CheckedVips
 from ..members import openings
+from ..members.hosts import Member
 from ..members.subnets import Placement
-from ..model import answers
+from ..model import answers, peers
 from ..model.plan import Balancer, Router, Vip
 from ..model.services import ANY, backends, listeners
 
@@ -58,6 +60,16 @@ class Pair(NamedTuple):
         known = self.peers or {"members": [], "port": self.settings["peers_port"]}
         own = {"peers": known["members"], "peers_port": known["port"]}
         return Balancer(self.services, down_file=self.down_file, answer_port=self.answer_port, **own)
+
+    def listeners(self, name: str) -> List[Dict[str, Any]]:
+        """Return where a member's balancer listens."""
+        monitors = answers.monitors(self.answer_port)
+        return [*listeners(self.services), *monitors, *peers.listening(self.peers, name)]
+
+    def missing_programs(self, member: Member, engine: str) -> Faults:
+        """Return which programs a member needs with an engine, and no role installs."""
+        own = self.checked.missing_programs(member, engine)
+        return [*own, *direct.missing_programs(self.direct, member, engine)]
 
     def clients(self) -> openings.Clients:
         """Return who may connect to which port. The peers are for the members alone."""

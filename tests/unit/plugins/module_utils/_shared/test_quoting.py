@@ -45,7 +45,15 @@ REFUSED = [
         '/x "it\'s"',
         "keepalived.conf cannot have the character ' inside a word: write a script.",
     ),
-    (quoting.keepalived_command, "/x 'open", "no closing quotation."),
+    *[
+        (quote, text, sentence)
+        for quote in (quoting.haproxy_words, quoting.keepalived_command, quoting.systemd_command)
+        for text, sentence in (
+            ("/x 'open", "a quote has no end: close it."),
+            ("/x \\", "it ends in a backslash, which escapes nothing there: leave it out."),
+            ('/x "open\\', "it ends in a backslash, which escapes nothing there: leave it out."),
+        )
+    ],
     (quoting.keepalived_command, " ", "a program and its arguments are required."),
     *[
         (

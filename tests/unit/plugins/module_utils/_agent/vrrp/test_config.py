@@ -122,7 +122,7 @@ def test_every_field_of_a_check_has_a_key_and_the_same_default(kind):
         ({"track": 5}, "instances[0] (front).track is 5: a list is required."),
         ({"priority": 255, "track": [{"name": "api", "weight": 4}]}, "which cannot change the priority 255"),
         ({"notify": "tell"}, "notify is 'tell': write the program's absolute path."),
-        ({"notify": "/x 'y"}, "notify is '/x ...': no closing quotation."),
+        ({"notify": "/x 'y"}, "notify is '/x ...': a quote has no end: close it."),
         ({"checksum": "md5"}, "one of rfc5798, rfc9568 is required."),
     ],
 )

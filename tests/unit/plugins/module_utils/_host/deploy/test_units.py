@@ -134,7 +134,7 @@ def test_an_option_that_a_unit_cannot_have_is_refused():
     options = Options(down_file="/run/a\nb", start_commands=("/bin/x 'open",), stop_commands=("undo",))
     assert option_faults(options) == [
         r"options.down_file has '/run/a\nb': one line of printable characters is required.",
-        """options.start_commands has "/bin/x 'open": no closing quotation.""",
+        """options.start_commands has "/bin/x 'open": a quote has no end: close it.""",
         "options.stop_commands has 'undo': an absolute path to the program is required first, of letters, "
         "digits and . _ + - / only.",
     ]

@@ -29,7 +29,7 @@ def fault(command, timeout=LIMIT_S, user=ME):
         ("/bin/sh -c 'echo no; echo  volume >&2; exit 3'", "fails with exit code 3, and prints: no volume"),
         ("/bin/sh -c 'kill -9 $$'", "ends with signal 9"),
         ("/nowhere --quick", f"cannot be run as {ME}: No such file or directory"),
-        ("/usr/bin/true 'a", f"cannot be run as {ME}: No closing quotation"),
+        ("/usr/bin/true 'a", f"cannot be run as {ME}: a quote has no end: close it"),
         ("/bin/sh -c '[ \"$(pwd)\" = / ] && [ -n \"$HOME\" ] && ! read line'", ""),
     ],
 )  # fmt: skip

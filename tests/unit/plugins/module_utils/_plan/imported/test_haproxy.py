@@ -198,7 +198,7 @@ def test_each_line_is_a_key_or_a_raw_line_or_is_named(name, files):
     made = rendered(found)
     named = " ".join([*found.lost, *found.raw])
     for number, line in enumerate(text.split("\n"), 1):
-        words = line.split("#")[0].split()
+        words = tools.OF_PEERS.sub("", line.split("#")[0]).split()  # which the section says that is named
         if words and words[0] not in OTHERWISE:
             said = words[1] if words[0] == "use_backend" else words[-1].strip("\"'")  # a condition may have a name
             assert said in made or f"line {number} " in named or f"line {number}," in named, line

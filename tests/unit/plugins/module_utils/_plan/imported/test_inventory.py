@@ -38,6 +38,16 @@ def test_without_keepalived_the_services_are_those_of_the_role():
     assert [each["name"] for each in found.inventory["haproxy"]["vars"]["haproxy_services"]] == ["web"]
 
 
+def test_the_peers_of_a_pair_are_its_members_and_those_of_the_role_alone_are_named():
+    cfg = slurped("haproxy", (HERE / "configurations" / "peers-of-tables.cfg").read_text())
+    router = slurped("keepalived", (HERE / "routers" / "tutorial.lb1.conf").read_text())
+    pair, alone = (inventory.write([of_host("lb1", *files)], True).inventory for files in ((cfg, router), (cfg,)))
+    of_pair, of_role = pair["pair"]["vars"], alone["haproxy"]["vars"]
+    assert of_pair["pair_peers_port"] == of_role["haproxy_peers_port"] == 10001
+    assert [each["name"] for each in of_role["haproxy_peers"]] == ["lb1", "lb2"]
+    assert not any(name.startswith("haproxy_peers") for name in of_pair)
+
+
 def test_a_pair_without_a_service_has_an_empty_list_and_says_so():
     conf = (HERE / "routers" / "tutorial.lb1.conf").read_text()
     found = inventory.write([of_host("lb1", slurped("keepalived", conf))], True)

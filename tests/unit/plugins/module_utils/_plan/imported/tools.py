@@ -11,7 +11,7 @@ import shlex
 MILLISECONDS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 HEADS = ("global", "defaults", "frontend", "backend", "listen", "userlist", "resolvers", "peers", "ring")
 CHECKS = re.compile(r"option (\w+-check|httpchk|smtpchk)|http-check|tcp-check")
-OF_ROLE = " peers haproxy_peers"  # which tell each other the same tables
+OF_PEERS = re.compile(r" peers (\S+)")
 # A frontend without TLS leads every request there.
 TO_HTTPS = re.compile(r"^(?:http-request )?(redirect scheme https code 301)(?: if !\{ ssl_fc \})?$")
 OF_NAMES = ("resolvers", "init-addr", "resolve-prefer")
@@ -32,11 +32,12 @@ def listeners(text):
 
 
 def others(text):
-    """Return the sections that are no proxies, as they are."""
-    kinds = ("userlist", "resolvers", "peers", "ring")
-    return sorted(
-        (kind, name, body) for kind, name, body in _sections(text) if kind in kinds and "haproxy_" not in name
-    )
+    """Return the sections that are no proxies, as they are. Peers have a name for the tables alone."""
+    sections = _sections(text)
+    kinds = ("userlist", "resolvers", "ring")
+    found = [(kind, name, body) for kind, name, body in sections if kind in kinds and "haproxy_" not in name]
+    peers = [(kind, "", body) for kind, _name, body in sections if kind == "peers" and not _is_alone(body)]
+    return sorted([*found, *peers])
 
 
 def _sections(text):
@@ -81,7 +82,7 @@ def _of_front(kind, name, body, bind, sections):
     return {
         "mode": mode,
         "options": options,
-        "tables": sorted({_table(words) for words in tables}),
+        "tables": sorted({_table(words, sections) for words in tables}),
         "default": _of_back(backs.get(default), port) if _servers(backs.get(default) or []) else None,
         "routes": routed,
         "rules": sorted(_rule(words) for words in rules),
@@ -89,10 +90,18 @@ def _of_front(kind, name, body, bind, sections):
     }
 
 
-def _table(words):
-    """Return a table without what only says how long a client is known that is counted no more."""
-    text = " ".join(words).replace("type ipv6", "type ip").replace(OF_ROLE, "")
-    return re.sub(r" expire \w+(?= store http_req_rate)", "", text)
+def _table(words, sections):
+    """Return a table without what only says how long a client is known that is counted no more, and its peers."""
+    text = " ".join(words).replace("type ipv6", "type ip")
+    told = OF_PEERS.search(text)
+    peers = next((body for kind, name, body in sections if told and (kind, name) == ("peers", told[1])), [])
+    places = [] if _is_alone(peers) else sorted(" ".join(words) for words in peers)
+    return re.sub(r" expire \w+(?= store http_req_rate)", "", OF_PEERS.sub("", text)), tuple(places)
+
+
+def _is_alone(peers):
+    """Whether a host tells nobody but itself, at a reload."""
+    return all(place.startswith("127.") for _peer, _name, place in peers)
 
 
 def _rule(words):

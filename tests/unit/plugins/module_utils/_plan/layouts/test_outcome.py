@@ -77,6 +77,7 @@ WRITTEN = {
         ("", {**WRITTEN, "paths": []}, ["reload, because x"]),
         ("", {**WRITTEN, "paths": [], "stale": []}, ["run systemctl start c"]),
         ("", {"changed": True, "steps": ["start a", "reload b"]}, ["start a", "reload b"]),
+        ("install a", {"changed": True, "results": ["Installed: a-1-2.el9.x86_64"], "rc": 0}, ["install a"]),  # dnf's
         ("load", {"changed": True, "not_in_force": ["onprem_lb_api"]}, ["load onprem_lb_api"]),
         ("start or reload", {"changed": True, "pods": ["a", "b"]}, ["start or reload a, b"]),
         ("", {"changed": True, "state": "absent", "path": "/a"}, ["delete /a"]),

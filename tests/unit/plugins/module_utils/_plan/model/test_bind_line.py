@@ -48,7 +48,7 @@ def accepted(text, folder):
         ([""], "in it '' is wrong: an HAProxy option"),
         (["# x"], "is wrong: an HAProxy option"),
         (["maxconn 100\nbind :1"], "one line of printable characters is required."),
-        (["name 'x"], "no closing quotation."),
+        (["name 'x"], "a quote has no end: close it."),
         (["ssl"], "ssl is said by tls.certificate of the service: leave it out here, and set that."),
         (["tfo crt /secret"], "in it 'tfo crt /secret' is wrong: crt is said by tls.certificate of the service"),
         (["alpn h2"], "alpn is said by tls.alpn of the service"),

@@ -200,13 +200,18 @@ def test_one_port_on_two_addresses_is_no_clash():
 @pytest.mark.parametrize(
     "balance",
     ["static-rr", "first", "random", "random(2)", "hdr(host)", "hdr(host) use_domain_only", "uri", "uri depth 2 whole"]
-    + ["url_param user", "rdp-cookie", "rdp-cookie(mstshash)", "hash src"],
+    + ["url_param user", "url_param user check_post 64", "rdp-cookie", "rdp-cookie(mstshash)", "hash src"]
+    + ["hash path,field(2,/)", "hash src,ipmask(24,64),map_ip(/etc/racks.map,a)"],
 )
 def test_balance_is_as_haproxy_has_it(balance):
     assert model([{**WEB, "balance": balance}])["faults"] == []
 
 
-@pytest.mark.parametrize("balance", ["", "round-robin", "hdr", "uri depth", "source\n    server x", "random()", 5])
+@pytest.mark.parametrize(
+    "balance",
+    ["", "round-robin", "hdr", "uri depth", "source\n    server x", "random()", 5]
+    + ["hash", "hash ,", "hash src,", "hash (src)", "hash src b"],
+)
 def test_a_balance_that_haproxy_does_not_have_is_refused(balance):
     (fault,) = model([{**WEB, "balance": balance}])["faults"]
     assert fault.startswith(f"haproxy_services[0] (web).balance is {balance!r}: roundrobin, leastconn, source, or ")

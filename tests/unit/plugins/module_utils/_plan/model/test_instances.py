@@ -157,6 +157,12 @@ def test_a_notify_command_of_an_instance_that_keepalived_conf_cannot_express_is_
     assert said == [f"keepalived_instances (vip).notify is '/bin/x ...': {WORD}"]
 
 
+def test_a_notify_command_does_not_escape_the_arguments_that_follow_it():
+    said = model({**GOOD, "notify": "/bin/x \\"}, read=_instances.keepalived_model)["faults"]
+    escaped = "it ends in a backslash, which escapes nothing there: leave it out."
+    assert said == [f"keepalived_instances (vip).notify is '/bin/x ...': {escaped}"]
+
+
 def test_a_notify_command_needs_room_for_the_arguments_that_keepalived_does_not_add():
     fits, too_long = f"/bin/{'x' * 900}", f"/bin/{'x' * 940}"
     assert model({**GOOD, "notify": fits}, read=_instances.keepalived_model)["faults"] == []

@@ -132,7 +132,7 @@ def test_what_haproxy_would_expand_stands_as_it_was_written(option, tmp_path):
             ["weight 10"],
             "in it 'weight ...' is wrong: weight is a key of the server itself: set it next to options.",
         ),
-        (["cookie 'a"], "in it 'cookie ...' is wrong: no closing quotation."),
+        (["cookie 'a"], "in it 'cookie ...' is wrong: a quote has no end: close it."),
         (["cookie a\nserver b"], "is wrong: one line of printable characters is required."),
         ([{"cookie": "a"}], "an HAProxy option with its arguments is required, such as 'cookie app1'."),
         (["# x"], "an HAProxy option with its arguments is required, such as 'cookie app1'."),

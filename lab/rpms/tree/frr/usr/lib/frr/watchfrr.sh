@@ -1,0 +1,1 @@
+../../libexec/frr/watchfrr.sh
