@@ -157,7 +157,7 @@ class Deployment:
             self.host.mark(self.paths.unfinished)
         replaced = False
         for step in todo:
-            if step.do != steps.REPLACE:
+            if step.do not in (steps.REPLACE, steps.DELETE):
                 self._do(step, request, desired, agent)
             elif not replaced:  # all files together, or none
                 files.replace_all(pending, self.host.find, self.host.run, self._move, dry=False)

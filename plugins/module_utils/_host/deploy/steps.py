@@ -16,7 +16,7 @@ MIN_PYTHON = (3, 8)
 
 # In an upgrade a new version of the proxy takes over from the running one. A router that is restarted adopts its
 # addresses.
-CREATE_USER, INSTALL, STOP, REPLACE, POINT = "create user", "install", "stop", "replace", "point"
+CREATE_USER, INSTALL, STOP, REPLACE, DELETE, POINT = "create user", "install", "stop", "replace", "delete", "point"
 RELOAD_SYSTEMD, ENABLE, START, RELOAD, UPGRADE = "reload systemd", "enable", "start", "reload", "upgrade"
 RESTART, REMOVE, REMOVE_USER = "restart", "remove", "remove user"
 
@@ -124,12 +124,18 @@ def present(desired: DesiredState, actual: ActualState) -> List[Step]:
         *_users(desired, actual),
         *([] if actual.installed else [Step(INSTALL, desired.archive)]),
         *_unwanted(desired, actual),
-        *(Step(REPLACE, path) for path in actual.pending),
+        *_files(desired, actual),
         *(Step(POINT, link) for link in sorted(changed_pointers(desired, actual))),
         *_systemd(desired, actual),
         *_replaced(desired, actual),
         *(step for daemon in desired.daemons for step in _action(daemon, desired, actual)),
     ]
+
+
+def _files(desired: DesiredState, actual: ActualState) -> List[Step]:
+    unneeded = [daemon for daemon in desired.judged if daemon not in desired.daemons]
+    gone = {desired.files[key] for daemon in unneeded for key in (daemon.name, daemon.unit)}
+    return [Step(DELETE if path in gone else REPLACE, path) for path in actual.pending]
 
 
 def _users(desired: DesiredState, actual: ActualState) -> List[Step]:

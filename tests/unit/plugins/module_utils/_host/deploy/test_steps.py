@@ -136,7 +136,7 @@ def test_what_is_stopped_or_disabled_is_mended():
 def test_a_daemon_without_a_configuration_is_stopped_before_its_files_are_removed():
     alone = WANTED._replace(daemons=(PROXY,))
     found = steps(alone, pending=("/etc/vrrp.json", "/units/onprem-lb-vrrp.service"))
-    assert found[:2] == ["stop onprem-lb-vrrp.service", "replace /etc/vrrp.json"]
+    assert found[:2] == ["stop onprem-lb-vrrp.service", "delete /etc/vrrp.json"]
     assert not [step for step in found if "start" in step]
 
 
