@@ -86,6 +86,13 @@ def test_a_reload_moves_no_vip(hosts, vips):
 
 
 @pytest.mark.parametrize("name", BALANCERS)
+def test_haproxy_logs_out_of_its_chroot(hosts, name):
+    hosts[name].check_output("systemctl reload haproxy")
+    stopped = r"journalctl --quiet --boot --identifier haproxy --grep '^Proxy .* stopped'"  # the worker itself says so
+    assert happens(lambda: hosts[name].run(stopped).rc == 0)
+
+
+@pytest.mark.parametrize("name", BALANCERS)
 def test_the_firewall_is_open_for_the_services_and_closed_for_the_rest(hosts, name):
     """A server listens on port 8082, but the firewall blocks it. Otherwise the openings would prove nothing."""
     address = hosts[name].ansible.get_variables()["lab_address"]

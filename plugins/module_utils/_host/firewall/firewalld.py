@@ -44,7 +44,9 @@ def is_running(host: Host) -> bool:
         return True
     if code != MISSING and host.run(["systemctl", "is-active", UNIT])[0] == 0:
         said = " ".join((err or out).strip().splitlines()[-1:]) or f"exit code {code}"
-        raise FirewallError(f"{UNIT} is active, and `firewall-cmd --state` does not say that it runs ({said}): restart it.")
+        raise FirewallError(
+            f"{UNIT} is active, and `firewall-cmd --state` does not say that it runs ({said}): restart it."
+        )
     return False
 
 
