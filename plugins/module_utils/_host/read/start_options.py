@@ -36,7 +36,7 @@ def other_configs(text: str, config: str) -> Iterator[str]:
 
 
 def loaded(config: str, run: Callable[[List[str]], Tuple[int, str, str]]) -> List[str]:
-    """Return the options with which haproxy loads a configuration as its unit does: with the files that it loads, too."""
+    """Return the options with which haproxy loads a configuration, and what its unit loads next to that."""
     options = ["-f", config]
     if glob.glob(f"{BESIDE}/*.cfg"):
         environment = run(["systemctl", "show", "--property=Environment", "haproxy.service"])[1]
