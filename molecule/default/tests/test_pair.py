@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 from support.lab import fetch, holders
@@ -75,8 +76,9 @@ def test_both_members_have_one_password_of_8_characters_that_only_root_can_read(
 
 @pytest.mark.parametrize("name", BALANCERS)
 def test_the_runtime_socket_passes_the_listeners_on_to_the_next_process(hosts, name):
-    assert "expose-fd listeners" in hosts[name].file("/etc/haproxy/haproxy.cfg").content_string
-    assert hosts[name].file("/run/haproxy/admin.sock").is_socket
+    config = hosts[name].file("/etc/haproxy/haproxy.cfg").content_string
+    (path,) = re.findall(r"^ +stats socket (/\S+) .*expose-fd listeners", config, re.MULTILINE)
+    assert hosts[name].file(path).is_socket
 
 
 def test_a_reload_moves_no_vip(hosts, vips):
