@@ -1,8 +1,8 @@
 """The image that lab hosts start from.
 
-mmdebstrap builds `debian12`, `debian13` and `rpm` here, without a container registry. `rpm` is a host of the RedHat family
-as far as Debian's programs make one: see `rpms/`. Any other name is an image that podman has or can pull. The cache keeps the root filesystem in a tar file, which gets its name, with the recipe's hash, when it
-is complete. The image has that hash in a label, so that an outdated image is replaced.
+mmdebstrap builds `debian12`, `debian13` and `rpm` here, without a container registry. Any other name is an image that
+podman has or can pull. The cache keeps the root filesystem in a tar file, which gets its name, with the recipe's hash,
+when it is complete. The image has that hash in a label, so that an outdated image is replaced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes the tree in which it runs a host of the RedHat family: RPMs, a repository of them, and no dpkg.
 
-It runs in a tree of Debian's with dnf, rpm and createrepo_c, as `python3 -m rpms.build`. What the packages depend on becomes
-a part of the tree, of which rpm knows nothing.
+It runs in a tree of Debian's with dnf, rpm and createrepo_c, as `python3 -m rpms.build`. What the packages depend on
+becomes a part of the tree, of which rpm knows nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Iterator, List
+from typing import Dict, Iterator, List, Mapping
 
 from .packages import PACKAGES, TAKEN, Package
 
@@ -19,13 +19,28 @@ WORK = Path("/tmp/rpms")
 REPOSITORY = Path("/opt/lab-repository")
 RELEASE = HERE / "tree" / "lab-release"  # rpm's own settings, too
 SPEC = (HERE / "package.spec").read_text()
+NAMED = "%%{NAME}-%%{VERSION}-%%{RELEASE}.rpm"
 BOOTED = "[ ! -d /run/systemd/system ] ||"  # not while the image is built
 APT = ("apt-get", "--quiet=2", "--no-install-recommends", "--option=APT::Sandbox::User=root")
 DEBIANS = (
     *("/usr/bin/apt*", "/usr/bin/dpkg*", "/usr/sbin/dpkg*", "/usr/lib/apt", "/usr/lib/dpkg", "/usr/share/dpkg"),
-    *("/etc/apt", "/etc/dpkg", "/etc/debian_version", "/var/lib/apt", "/var/lib/dpkg", "/var/cache/apt", "/var/cache/debconf"),
+    *(
+        "/etc/apt",
+        "/etc/dpkg",
+        "/etc/debian_version",
+        "/var/lib/apt",
+        "/var/lib/dpkg",
+        "/var/cache/apt",
+        "/var/cache/debconf",
+    ),
     *("/lib/systemd/system/apt-*", "/lib/systemd/system/dpkg-*", "/etc/systemd/system/timers.target.wants/*"),
-    *("/etc/systemd/system/apt-*", "/etc/cron.daily/apt*", "/etc/cron.daily/dpkg", "/etc/logrotate.d/apt", "/etc/logrotate.d/dpkg"),
+    *(
+        "/etc/systemd/system/apt-*",
+        "/etc/cron.daily/apt*",
+        "/etc/cron.daily/dpkg",
+        "/etc/logrotate.d/apt",
+        "/etc/logrotate.d/dpkg",
+    ),
 )
 
 
@@ -75,7 +90,7 @@ def merge(source: Path, target: Path) -> None:
         shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
 
 
-def replace_in_scripts(tree: Path, moved: dict) -> None:
+def replace_in_scripts(tree: Path, moved: Mapping[str, str]) -> None:
     """Name the family's folders where a script names Debian's."""
     for script in [*tree.rglob("*.sh"), *tree.rglob("*.py")]:
         text = script.read_text()
@@ -96,15 +111,19 @@ def files(package: Package, tree: Path) -> Iterator[str]:
             yield f'{attributes}{kind}"{name}"'
 
 
-def scriptlets(package: Package) -> dict:
+def scriptlets(package: Package) -> Dict[str, str]:
     """Return what runs before and after an installation and a removal, as the family's macros expand."""
-    account = f"id -u {package.user} >/dev/null 2>&1 || useradd --system --home-dir {package.home} " if package.user else ""
+    account = (
+        f"id -u {package.user} >/dev/null 2>&1 || useradd --system --home-dir {package.home} " if package.user else ""
+    )
     unit = package.unit
     return {
         "pre": f"{account}--shell /usr/sbin/nologin {package.user}" if account else "",
         "post": f"{BOOTED} systemctl --no-reload preset {unit}; {BOOTED} systemctl daemon-reload" if unit else "",
         "preun": f"[ $1 -gt 0 ] || {BOOTED} systemctl --no-reload disable --now {unit} || :" if unit else "",
-        "postun": f"{BOOTED} systemctl daemon-reload; [ $1 -eq 0 ] || {BOOTED} systemctl try-restart {unit}" if unit else "",
+        "postun": f"{BOOTED} systemctl daemon-reload; [ $1 -eq 0 ] || {BOOTED} systemctl try-restart {unit}"
+        if unit
+        else "",
     }
 
 
@@ -115,21 +134,28 @@ def version(package: Package) -> str:
     return run("dpkg-deb", "--field", str(deb_of(package.debs[0])), "Version").strip().split(":")[-1].split("-")[0]
 
 
+def spec(package: Package, version: str, release: int, tree: Path, listed: Path) -> str:
+    """Return its spec file."""
+    relations = "\n".join(f"Provides: {each}" for each in package.provides)
+    values = {"name": package.name, "version": version, "release": release, "summary": package.summary}
+    return SPEC.format(**values, relations=relations, tree=tree, files=listed, **scriptlets(package))
+
+
 def build(package: Package) -> None:
     """Build its releases. The configuration of each is another."""
-    tree, listed, spec = WORK / "trees" / package.name, WORK / "files", WORK / "spec"
+    tree, listed, file = WORK / "trees" / package.name, WORK / "files", WORK / "spec"
     lay_out(package, tree)
-    relations = "\n".join(f"Provides: {each}" for each in package.provides)
     for release in range(1, package.releases + 1):
-        for file in (tree / "etc").rglob("*") if package.releases > 1 else []:
-            if file.is_file() and file.suffix in (".cfg", ".conf"):
-                file.write_text(f"{file.read_text()}# Of release {release}.\n")
+        for conf in [*(tree / "etc").glob("*/*.cfg"), *(tree / "etc").glob("*/*.conf")] if package.releases > 1 else []:
+            conf.write_text(f"{conf.read_text()}# Of release {release}.\n")
         listed.write_text("\n".join(files(package, tree)) + "\n")
-        values = {"name": package.name, "version": version(package), "release": release, "summary": package.summary}
-        text = SPEC.format(**values, relations=relations, tree=tree, files=listed, **scriptlets(package))
-        spec.write_text(text)
-        defined = {"_topdir": WORK / "built", "_rpmdir": REPOSITORY, "_rpmfilename": "%%{NAME}-%%{VERSION}-%%{RELEASE}.rpm"}
-        run("rpmbuild", "-bb", "--quiet", *(f"--define={key} {value}" for key, value in defined.items()), str(spec))
+        file.write_text(spec(package, version(package), release, tree, listed))
+        defined = [
+            f"--define=_topdir {WORK / 'built'}",
+            f"--define=_rpmdir {REPOSITORY}",
+            f"--define=_rpmfilename {NAMED}",
+        ]
+        run("rpmbuild", "-bb", "--quiet", *defined, str(file))
 
 
 def remove_debians() -> None:

@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 IMAGES = ("debian12", "debian13")
-# One image for each scenario. Both images are covered.
+# The RedHat family, as far as the lab makes one of Debian's programs, and what plays there.
+RPM = "rpm"
+ON_RPM = ("default", "agent", "ipi", "cluster")
+# One image of Debian for each scenario. Both are covered.
 IMAGE_OF = {
     "default": "debian12",
     "agent": "debian13",
@@ -24,4 +27,5 @@ IMAGE_OF = {
 }
 # First each on its own image: the matrix plays it in full there, and finds most with it.
 _OWN = [f"{scenario}:{image}" for scenario, image in IMAGE_OF.items()]
-EVERY = tuple(dict.fromkeys([*_OWN, *(f"{scenario}:{image}" for image in IMAGES for scenario in IMAGE_OF)]))
+_BOTH = [f"{scenario}:{image}" for image in IMAGES for scenario in IMAGE_OF]
+EVERY = tuple(dict.fromkeys([*_OWN, *_BOTH, *(f"{scenario}:{RPM}" for scenario in ON_RPM)]))

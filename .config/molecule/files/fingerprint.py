@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 
-TREES = ("/etc", "/usr/local", "/var/lib/apt/lists")
+TREES = ("/etc", "/usr/local", "/var/lib/apt/lists")  # as far as they are there
 # Prefixes of the engines' names in /run.
 RUNTIME = ("haproxy", "keepalived", "onprem")
 # A reload starts new ones. An old one ends with its last session.
@@ -39,7 +39,7 @@ def describe(path):
 
 def files():
     starts = [*TREES, *(f"/run/{name}" for name in os.listdir("/run") if name.startswith(RUNTIME))]
-    for start in starts:
+    for start in filter(os.path.lexists, starts):
         yield describe(start)
         for folder, folders, names in os.walk(start):
             yield from (describe(os.path.join(folder, name)) for name in folders + names)

@@ -3,10 +3,12 @@
 import argparse
 import csv
 import json
+import os
 import socket
 import subprocess
 
 AGENT = ["python3", "/usr/local/lib/onprem-lb-agent/agent.pyz", "status", "--format", "json"]
+ADMIN_SOCKETS = ("/run/haproxy/admin.sock", "/var/lib/haproxy/stats")  # of Debian and of the RedHat family
 PROXY = ["--socket", "/run/onprem-lb-proxy/status.sock"]
 
 
@@ -31,7 +33,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engine", choices=ENGINES)
     parser.add_argument("--service", default="masters")
-    parser.add_argument("--admin-socket", default="/run/haproxy/admin.sock")
+    parser.add_argument("--admin-socket", default=next(filter(os.path.exists, ADMIN_SOCKETS), ""))
     args = parser.parse_args()
     for name, sessions in ENGINES[args.engine](args.service, args.admin_socket):
         print(name, sessions)

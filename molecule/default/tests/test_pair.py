@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 from support.lab import fetch, holders
@@ -75,14 +76,22 @@ def test_both_members_have_one_password_of_8_characters_that_only_root_can_read(
 
 @pytest.mark.parametrize("name", BALANCERS)
 def test_the_runtime_socket_passes_the_listeners_on_to_the_next_process(hosts, name):
-    assert "expose-fd listeners" in hosts[name].file("/etc/haproxy/haproxy.cfg").content_string
-    assert hosts[name].file("/run/haproxy/admin.sock").is_socket
+    config = hosts[name].file("/etc/haproxy/haproxy.cfg").content_string
+    (path,) = re.findall(r"^ +stats socket (/\S+) .*expose-fd listeners", config, re.MULTILINE)
+    assert hosts[name].file(path).is_socket
 
 
 def test_a_reload_moves_no_vip(hosts, vips):
     for name in BALANCERS:
         hosts[name].check_output("systemctl reload haproxy keepalived")
     assert not happens(lambda: any(holders(hosts, BALANCERS, vip) != [BALANCERS[0]] for vip in vips), limit=2.0)
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+def test_haproxy_logs_out_of_its_chroot(hosts, name):
+    hosts[name].check_output("systemctl reload haproxy")
+    stopped = r"journalctl --quiet --boot --identifier haproxy --grep '^Proxy .* stopped'"  # the worker itself says so
+    assert happens(lambda: hosts[name].run(stopped).rc == 0)
 
 
 @pytest.mark.parametrize("name", BALANCERS)

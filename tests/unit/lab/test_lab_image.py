@@ -7,7 +7,7 @@ import pytest
 from lab import image
 
 
-@pytest.mark.parametrize("name", ["debian12", "debian13-names", "debian12-routers"])
+@pytest.mark.parametrize("name", ["debian12", "debian13-names", "debian12-routers", "rpm"])
 def test_ours_are_built_here(name):
     assert image.is_built_here(name)
 

@@ -183,12 +183,25 @@ def test_packages_are_updated_with_the_hosts_own_manager(manager, module, newest
     settings = {"packages": newest + exact}
     (update,) = file_of("tasks/update.yml")
     update["tasks"].insert(0, {"ansible.builtin.setup": {}})
-    answers = {"setup": {"ansible_facts": {"pkg_mgr": manager}}}
-    updated = run([update], {"pair": {"lb2": {}}}, answers, __maintenance_settings=settings).calls[1:]
+    installed = {"stdout_lines": ["package a is not installed", "haproxy"]}
+    answers = {"setup": {"ansible_facts": {"pkg_mgr": manager}}, "command": installed}
+    updated = run([update], {"pair": {"lb2": {}}}, answers, __maintenance_settings=settings).of("apt", "dnf")
     named = [exact] if module == "apt" else [[each.replace("=", "-") for each in exact]]
     assert [call.module for call in updated] == [module] * len(updated)
     assert [call.given["name"] for call in updated] == [names for names in [newest, *named] if names]
     assert [call.given.get("state") == "latest" for call in updated] == [True] * bool(newest) + [False] * bool(exact)
+
+
+@pytest.mark.parametrize("installed", [[], ["haproxy"]])
+def test_of_what_dnf_is_to_install_in_a_version_it_gets_what_is_installed(installed):
+    """Its ``update_only`` leaves a version alone, whatever is installed."""
+    settings = {"packages": ["haproxy=3.0-1", "keepalived=2.3-1"]}
+    (update,) = file_of("tasks/update.yml")
+    update["tasks"].insert(0, {"ansible.builtin.setup": {}})
+    answers = {"setup": {"ansible_facts": {"pkg_mgr": "dnf"}}, "command": {"stdout_lines": installed}}
+    updated = run([update], {"pair": {"lb2": {}}}, answers, __maintenance_settings=settings).of("dnf")
+    assert [call.given["name"] for call in updated] == [["haproxy-3.0-1"]] * len(installed)
+    assert not any(call.given.get("update_only") for call in updated)
 
 
 def test_an_unknown_package_manager_is_refused_before_anything_moves():

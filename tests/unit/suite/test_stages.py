@@ -13,7 +13,7 @@ import stress
 from interruptions.operations import LAYOUTS
 from suite.stages import GROUPS, NO_RIGHTS, PLAYED, QUICK_RUNS, Request, for_group, read_runs
 from support.paths import ROOT
-from support.scenarios import EVERY, IMAGE_OF, IMAGES
+from support.scenarios import EVERY, IMAGE_OF, IMAGES, ON_RPM, RPM
 
 REQUEST = Request(
     full=False,
@@ -96,11 +96,12 @@ def test_runs_are_killed_at_every_moment_by_themselves_at_one_in_the_matrix_and_
     assert [one.command[2:5] for one in killed("molecule", chosen)] == [("ipi", "change", "--logs")]
 
 
-def test_the_matrix_plays_each_scenario_in_full_on_one_image_and_in_quick_on_the_other():
+def test_the_matrix_plays_each_scenario_in_full_on_one_image_and_in_quick_on_the_others():
     scopes = {run: stage("test", run, request(full=True)).environment["SCOPE"] for run in EVERY}
     for name, image in IMAGE_OF.items():
+        images = (*IMAGES, RPM) if name in ON_RPM else IMAGES
         assert {run: scope for run, scope in scopes.items() if run.startswith(name + ":")} == {
-            f"{name}:{each}": "full" if each == image else "quick" for each in IMAGES
+            f"{name}:{each}": "full" if each == image else "quick" for each in images
         }
     assert [scopes[run] for run in EVERY] == sorted(scopes.values())  # what finds most comes first
     for scope, full in (("quick", False), ("full", True)):

@@ -17,6 +17,8 @@ from .model import TCP, Action, ChangeSet, FirewallError, Opening, Run, as_sourc
 from .system import Host
 
 PRIORITY = 1120
+UNIT = "firewalld.service"
+MISSING = 127  # as Host.run has it
 
 OURS = re.compile(
     rf'rule priority="{PRIORITY}" (?:family="ipv[46]" source address="(?P<source>[^"]+)" )?'
@@ -33,8 +35,19 @@ class Zones(NamedTuple):
 
 
 def is_running(host: Host) -> bool:
-    code, out, _err = host.run(["firewall-cmd", "--state"])
-    return code == 0 and out.strip() == "running"
+    """Return whether it runs.
+
+    :raises FirewallError: its unit does, and it does not answer: it would go on refusing what is to be let in
+    """
+    code, out, err = host.run(["firewall-cmd", "--state"])
+    if code == 0 and out.strip() == "running":
+        return True
+    if code != MISSING and host.run(["systemctl", "is-active", UNIT])[0] == 0:
+        said = " ".join((err or out).strip().splitlines()[-1:]) or f"exit code {code}"
+        raise FirewallError(
+            f"{UNIT} is active, and `firewall-cmd --state` does not say that it runs ({said}): restart it."
+        )
+    return False
 
 
 def plan(host: Host, wanted: Sequence[Opening], interfaces: Sequence[str] = (), keep: bool = False) -> ChangeSet:

@@ -176,11 +176,13 @@ def _deployed(asked: Asked, reader: Reader) -> Found:
     packages = every.of(wanted)
     masked = reader.units_in("LoadState", units, "masked")
     recorded = facts.packages(reader.text(asked["packages_record"]))
+    unobtainable = reader.unobtainable(packages.to_fetch)
+    asked_dnf = reader.asked_dnf([] if unobtainable else packages.to_fetch)
     return {
         "missing_packages": packages.missing,
         "recorded_packages": recorded,
         "own_packages": [name for name in asked["packages"] if name in recorded],
-        "unobtainable": reader.unobtainable(packages.to_fetch),
+        "unobtainable": unobtainable or asked_dnf.unobtainable,
         "unremovable": {name: why for name, why in every.unremovable.items() if name in recorded},
         "active_units": reader.units_in("ActiveState", units, "active") + [name for name in static if name in runs],
         "restarting_units": reader.units_in("ActiveState", units, "activating", "deactivating"),
@@ -190,6 +192,7 @@ def _deployed(asked: Asked, reader: Reader) -> Found:
         "pods_engine": pod_programs.engine(),
         "obstacles": {
             **packages.uninstallable,
+            **asked_dnf.filtered,
             **obstacles.of_masked_units(masked),
             **obstacles.of_files(asked["files"]),
             **obstacles.of_pods(static),

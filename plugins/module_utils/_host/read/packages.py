@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The states of packages in dpkg's terms, and what apt makes of them. Pure.
 
-To rpm a package is installed or not. dnf's excludes and version locks never concern an installed package, and dnf names
-them when it would install one: nothing has changed by then.
+To rpm a package is installed or not. dnf's excludes and version locks never concern an installed package; of a missing
+one dnf is asked (`dnf`).
 """
 
 from __future__ import annotations

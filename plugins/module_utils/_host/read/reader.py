@@ -13,7 +13,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..link import neighbours
-from . import dpkg, facts, ownership, package_sources, packages
+from . import dnf, dpkg, facts, ownership, package_sources, packages
 
 Run = Callable[[List[str]], Tuple[int, str, str]]
 Find = Callable[[str], Optional[str]]
@@ -128,6 +128,13 @@ class Reader:
             return ""
         reached = functools.partial(facts.any_reachable, timeout=SOURCE_TIMEOUT)
         return package_sources.unobtainable(self._sources(), reached)
+
+    def asked_dnf(self, missing: List[str]) -> dnf.Answer:
+        """Return what dnf says of missing packages, where it is the package manager."""
+        program = self.find("dnf")
+        if not missing or not program or self.find("apt-get"):
+            return dnf.Answer()
+        return dnf.read("".join(self.run(["env", "LC_ALL=C", program, *dnf.ASK, *missing])[1:]))
 
     def source_names(self) -> List[str]:
         """Return the DNS names of the package sources."""

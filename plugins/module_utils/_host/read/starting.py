@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence
 from ..._shared.engines import AGENT, CONFIGS, HAPROXY, NATIVE, UNITS
 from ..._shared.load_records import read_record, record_of
 from .. import interpreter, masking
-from . import loaded_files
+from . import loaded_files, start_options
 from .reader import Reader
 
 AGENT_PROGRAM = "/usr/local/lib/onprem-lb-agent/agent.pyz"
@@ -31,7 +31,7 @@ def _haproxy(reader: Reader) -> Optional[str]:
     path = read_record(loaded_files.text(record_of(HAPROXY))).config or CONFIGS[UNITS[NATIVE].balancer]
     if not program:
         return "haproxy is not installed."
-    code, out, err = reader.run([program, "-c", "-f", path])
+    code, out, err = reader.run([program, "-c", *start_options.loaded(path, reader.run)])
     lines = [line.strip() for line in (err + out).splitlines()]
     return _said([line for line in lines if "[ALERT]" in line] or lines, path) if code else None
 

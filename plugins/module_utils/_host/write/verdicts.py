@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional
 
-from ..read import keepalived_test
+from ..read import keepalived_test, start_options
 from ..read.reader import Run
 
 # What haproxy says of lines that have no effect. A format of log lines has none where there is no log, as is usual.
@@ -23,7 +23,7 @@ class Verdict(NamedTuple):
 
 def _haproxy(program: str, candidate: str, run: Run) -> Verdict:
     """haproxy accepts a file of which it ignores lines, with a warning: such a file does not do what it says."""
-    code, out, err = run([program, "-c", "-f", candidate])
+    code, out, err = run([program, "-c", *start_options.loaded(candidate, run)])
     lines = [line.strip() for line in (err + out).splitlines()]
     if code != 0:
         alerts = [line for line in lines if "[ALERT]" in line] or lines

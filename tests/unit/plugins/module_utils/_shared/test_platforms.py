@@ -77,5 +77,38 @@ def test_dnfs_proxy_stands_for_its_repositories(reached, tmp_path):
     assert reached == [("proxy.example", 3128)]
 
 
+FILTERED = (
+    "All matches were filtered out by exclude filtering for argument: haproxy\nError: Unable to find a match: haproxy\n"
+)
+NO_REPOSITORY = (
+    "Error: Failed to download metadata for repo 'baseos': Cannot download repomd.xml: All mirrors were tried\n"
+)
+
+
+@pytest.mark.parametrize(
+    "said, filtered, unobtainable",
+    [
+        ("Operation aborted.\n", [], ""),
+        (FILTERED, ["haproxy"], ""),
+        ("No match for argument: a\nError: Unable to find a match: a\n", [], "dnf says: Unable to find a match: a"),
+        (NO_REPOSITORY, [], f"dnf says: {NO_REPOSITORY[7:].rstrip()}"),
+        ("Error: \n Problem: conflicting requests\n", [], "dnf says: Problem: conflicting requests"),
+    ],
+)
+def test_what_dnf_would_refuse_is_known_before_it_is_to_install(said, filtered, unobtainable):
+    programs = Programs({"dnf": "", "env": (1, "", said)})
+    answer = Reader(programs.run, programs.find).asked_dnf(["haproxy", "keepalived"])
+    assert ([*answer.filtered], answer.unobtainable) == (filtered, unobtainable)
+    assert all(sentence.startswith(f"{name} is not installed") for name, sentence in answer.filtered.items())
+    assert programs.ran[0].startswith("env LC_ALL=C /usr/sbin/dnf --assumeno ")
+
+
+def test_dnf_is_asked_neither_of_nothing_nor_where_apt_is():
+    alone, beside_apt = Programs({"dnf": ""}), Programs({"dnf": "", "apt-get": ""})
+    Reader(alone.run, alone.find).asked_dnf([])
+    Reader(beside_apt.run, beside_apt.find).asked_dnf(["haproxy"])
+    assert alone.ran == beside_apt.ran == []
+
+
 def test_where_apt_has_no_lists_there_is_none_to_be_fetched(tmp_path):
     assert Reader(None, None).package_lists_are_fresh(str(tmp_path / "lists"))

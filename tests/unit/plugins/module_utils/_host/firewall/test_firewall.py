@@ -122,6 +122,18 @@ def test_a_firewall_that_cannot_be_read_may_refuse_and_none_does_not():
     assert core.may_refuse(unreadable)
 
 
+@pytest.mark.parametrize("manager", ["auto", "firewalld"])
+def test_a_firewalld_that_runs_and_does_not_answer_is_refused(manager):
+    mute = FakeHost()
+    answers = {"firewall-cmd": (254, "", "Traceback\nError: no such action\n"), "systemctl": (0, "active\n", "")}
+    mute.run = lambda args, data="": answers[args[0]]
+    assert core.may_refuse(mute)
+    with pytest.raises(FirewallError, match=r"^firewalld.service is active, .* \(Error: no such action\): restart it"):
+        core.plan(mute, manager, WANTED)
+    answers["systemctl"] = (3, "inactive\n", "")
+    assert not firewalld.is_running(mute)
+
+
 def test_without_an_active_firewall_nothing_is_done_and_said():
     plan = core.plan(FakeHost(), "auto", WANTED)
     assert (plan.manager, plan.actions) == ("none", [])

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.onprem.lb.plugins.module_utils._host.read import starting
+from ansible_collections.onprem.lb.plugins.module_utils._host.read import start_options, starting
 from ansible_collections.onprem.lb.plugins.module_utils._host.read.reader import Reader
 from support.certificates import certificate
 from support.programs import Programs
@@ -48,6 +48,20 @@ def test_the_file_that_it_has_loaded_is_asked_about_wherever_that_is(configured,
     (tmp_path / "haproxy.loaded").write_text(f"{'0' * 64}  {elsewhere}\n12.34 5.67\n")
     (said,) = starting.faults(configured, [HAPROXY])
     assert "nonsense" in said
+
+
+@pytest.mark.parametrize("loads_it", [True, False])
+def test_a_folder_that_its_unit_loads_too_is_a_part_of_the_configuration(configured, tmp_path, monkeypatch, loads_it):
+    (tmp_path / HAPROXY).write_text(FRONTEND.format(certificate(tmp_path)))
+    beside = tmp_path / "conf.d"
+    beside.mkdir()
+    monkeypatch.setattr(start_options, "BESIDE", str(beside))
+    environment = f"Environment=CONFIG=/etc/haproxy/haproxy.cfg{f' CFGDIR={beside}' if loads_it else ''}\n"
+    run = configured.run
+    configured.run = lambda command: (0, environment, "") if command[0] == "systemctl" else run(command)
+    assert list(starting.faults(configured, [HAPROXY])) == []
+    (beside / "site.cfg").write_text("nonsense\n")
+    assert ["site.cfg" in said for said in starting.faults(configured, [HAPROXY])] == [True] * loads_it
 
 
 @pytest.mark.parametrize("unit", [PROXY, VRRP])
