@@ -32,6 +32,12 @@ def test_the_quick_scope_runs_the_oldest_version_and_the_full_scope_all_up_to_th
     assert pythons.select(here, ours.version, full=True) == full
 
 
+@pytest.mark.parametrize("here, runs", [([MIDDLE, OLD], True), ([MIDDLE, NEW], False), ([], False)])
+def test_what_the_oldest_python_runs_is_left_out_only_where_there_is_one(monkeypatch, here, runs):
+    monkeypatch.setattr(pythons, "available", lambda full: here)
+    assert pythons.runs_oldest() == runs
+
+
 def test_a_missing_version_is_reported_as_a_skipped_test_with_its_reason(tmp_path, capsys):
     report = tmp_path / "pythons-3.8.xml"
     assert pythons.run_version("3.8", None, report)

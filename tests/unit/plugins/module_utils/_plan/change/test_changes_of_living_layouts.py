@@ -8,7 +8,9 @@ The way back is also what a rollback does.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import json
 import random
 import re
 from typing import NamedTuple
@@ -109,10 +111,15 @@ def in_pairs():
         yield Change(one.layout, (str(one), *map(str, others)), before, planned, "-to-".join(engines))
 
 
+@functools.lru_cache(maxsize=None)
+def is_layout(layout, settings):
+    """Return whether settings, as JSON, are those of a layout: each is a side of several changes."""
+    return not planner.draft(LAYOUTS[layout], members(layout, json.loads(settings))).faults
+
+
 def played(change):
     """Return what is wrong with a run that makes a change; None if one of the two sides is no layout."""
-    sides = (members(change.layout, settings) for settings in (change.before, change.after))
-    if any(planner.draft(LAYOUTS[change.layout], side).faults for side in sides):
+    if not all(is_layout(change.layout, json.dumps(settings)) for settings in (change.before, change.after)):
         return None
     found = living(change.layout, change.before, change.after)
     plan = planner.draft(LAYOUTS[change.layout], found.members)
