@@ -27,7 +27,9 @@ def search(folder, beside, watched=None):
     seen = beside / "watched.json"
     seen.write_text(json.dumps(watched or {}))
     command = [sys.executable, str(PROGRAM), "search", str(seen), WORD, "0", str(folder)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env={"PATH": "/nowhere"})
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=waiting.LIMIT_S, env={"PATH": "/nowhere"}
+    )
     return json.loads(done.stdout)
 
 
@@ -119,6 +121,18 @@ def test_a_temporary_file_that_others_may_read_is_found(tmp_path):
             (tmp_path / "watched.json.begun").unlink()
             watching.wait()
     assert [place for place in json.loads(seen.read_text()) if name in place] == [f"open file {name}/open/left.yml"]
+
+
+@pytest.mark.root
+def test_what_the_kernel_shows_in_a_temporary_folder_is_not_read(folder, tmp_path):
+    """A read of /proc/kmsg waits for the kernel's next line, and one of /proc/kcore never ends."""
+    (folder / "left").write_text(PASSWORD)
+    (folder / "proc").mkdir()
+    subprocess.run(["mount", "-t", "proc", "proc", folder / "proc"], check=True)
+    try:
+        assert search(folder, tmp_path)["wrong"] == [f"{folder}/left: {WORD}Pw"]
+    finally:
+        subprocess.run(["umount", folder / "proc"], check=True)
 
 
 def test_the_marks_of_another_run_and_the_word_alone_are_none(folder, tmp_path):

@@ -22,7 +22,8 @@ import time
 from typing import NamedTuple
 
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/root", "/home")
-KERNEL = ("/proc", "/sys", "/dev/", "/var/log/journal", "/run/log/journal")
+LEFT_OUT = ("/proc/", "/sys/", "/dev/", "/var/log/journal/", "/run/log/journal/")
+KERNEL = ("proc", "sysfs", "devtmpfs", "cgroup", "cgroup2")  # file systems in which a read may never end
 LARGEST = 1 << 26
 # Units, which systemd shows to everybody.
 OPEN = ("/etc/systemd/system/haproxy.service.d/onprem-lb.conf", "/etc/systemd/system/onprem-lb-proxy.service")
@@ -123,14 +124,22 @@ def is_closed(folder):
         return True  # it is gone
 
 
+def of_kernel():
+    """Return where the kernel shows itself, also to a tree that somebody has unpacked in a temporary folder."""
+    mounts = [line.split() for line in content("/proc/self/mounts").decode(errors="replace").splitlines()]
+    return {mount[1] for mount in mounts if mount[2] in KERNEL}
+
+
 def changed(folder, since, left_out):
     """Yield the paths of files that have changed since a time. The time of a change of the inode cannot be set.
 
     :param left_out: says it of a folder in which nothing is looked for
     """
+    kernel = of_kernel()
     for parent, folders, names in os.walk(folder):
         inner = {name: os.path.join(parent, name) for name in folders}
-        folders[:] = [name for name, path in inner.items() if not f"{path}/".startswith(KERNEL) and not left_out(path)]
+        looked = {name: path for name, path in inner.items() if not f"{path}/".startswith(LEFT_OUT)}
+        folders[:] = [name for name, path in looked.items() if path not in kernel and not left_out(path)]
         for path in (os.path.join(parent, name) for name in names):
             try:
                 status = os.lstat(path)
