@@ -13,7 +13,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._agent.config.schema import Faults, Field, integer, one_of, read, text
+from .._agent.config.schema import Faults, Field, integer, one_of, read, shown, text
 
 FIRST, LAST = 1, 255  # RFC 9568, 5.2.3
 # The VRIDs that OpenShift's checksum cannot give: each half of it is 0 to 14, and 1 is added at the end.
@@ -61,7 +61,7 @@ def openshift(name: Any) -> Dict[str, int]:
     :raises ValueError: if no cluster can be called so
     """
     if not isinstance(name, str):
-        raise ValueError(f"The cluster's name is {name!r}, which is not text: put it in quotes.")
+        raise ValueError(f"The cluster's name is {shown(name)}, which is not text: put it in quotes.")
     if not name:
         raise ValueError("The cluster's name is empty: give the name from its install-config.")
     if "." in name:
@@ -132,13 +132,13 @@ def choose(
 def _unknown_words(strategy: Any, on_conflict: Any) -> Faults:
     words = (("strategy", strategy, STRATEGIES), ("on_conflict", on_conflict, ON_CONFLICT))
     answers = [(place, value, one_of(*known)(value)[1]) for place, value, known in words]
-    return [f"{place} is {value!r}: {wrong}" for place, value, wrong in answers if wrong]
+    return [f"{place} is {shown(value)}: {wrong}" for place, value, wrong in answers if wrong]
 
 
 def _read_taken(given: Any, faults: Faults) -> Held:
     held: Held = {}
     if not isinstance(given, (list, tuple)):
-        faults.append(f"taken is {given!r}: a list is required.")
+        faults.append(f"taken is {shown(given)}: a list is required.")
         return held
     for at, item in enumerate(given):
         entry = read(TAKEN, item if isinstance(item, dict) else {"vrid": item}, f"taken[{at}]", faults)
@@ -185,7 +185,7 @@ def _assign(claims: List[Claim], held: Held) -> Dict[Tuple[str, str], int]:
 
 def _from_pool(name: Any, held: Held, current: Optional[int], on_conflict: str, others: List[Claim]) -> Choice:
     if not isinstance(name, str) or not name:
-        raise ValueError(f"The pair's name is {name!r}: a string that is not empty is required.")
+        raise ValueError(f"The pair's name is {shown(name)}: a string that is not empty is required.")
     # Not hash(), which Python salts in every process.
     start = zlib.crc32(_encoded(name)) % len(POOL)
     candidates = [*([current] if current else []), *POOL[start:], *POOL[:start]]

@@ -146,7 +146,7 @@ class Format(Generic[Parts, Settings]):
         except RecursionError:  # to show such a value in a sentence takes more
             return None, [f"{path} is nested too deeply."]
         answers = self._host_answers(found, path, host) if host else []
-        faults += [f"{place} is {value!r}: {wrong}" for place, value, wrong in answers if wrong]
+        faults += [f"{place} is {shown(value)}: {wrong}" for place, value, wrong in answers if wrong]
         return (None, faults) if faults else (self._settings(found), [])
 
 

@@ -3,16 +3,19 @@
 """Checks for ``schema.Field`` of what a program has written as JSON: a value of another type stands for nothing else.
 
 Another version may have written it. So `judge` takes keys that are not known, which `schema.read` refuses to users.
+What somebody else's program says is not refused: `fitting` reads of it what is as it has to be.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Tuple
+import json
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from .schema import Faults, Field, shown_of
 
 Checked = Tuple[Any, Optional[str]]
 Check = Callable[[Any], Checked]
+LARGEST = 1 << 24  # characters
 
 
 def exactly(wanted: type, what: str, fits: Callable[[Any], bool] = lambda _value: True) -> Check:
@@ -71,6 +74,21 @@ def judge(schema: Mapping[str, Field], data: Any, place: str) -> Faults:
     lacking = [f"{place} lacks '{key}'." for key, field in schema.items() if field.required and key not in data]
     found = {key: schema[key].check(data[key])[1] for key in schema if key in data}
     return lacking + [f"{place}.{key} is {shown_of(key, data[key])}: {wrong}" for key, wrong in found.items() if wrong]
+
+
+def fitting(schema: Mapping[str, Field], data: Any) -> Dict[str, Any]:
+    """Return the values that fit, and the default of each other one."""
+    given = data if isinstance(data, dict) else {}
+    known = {key: given[key] for key, field in schema.items() if key in given and not field.check(given[key])[1]}
+    return {key: known.get(key, field.default) for key, field in schema.items()}
+
+
+def printed(text: str) -> Any:
+    """Return what a program has printed as JSON; None where it is none, or longer or deeper than can be read."""
+    try:
+        return json.loads(text) if len(text) <= LARGEST else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _number(value: Any) -> Checked:

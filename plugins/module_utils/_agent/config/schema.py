@@ -79,8 +79,8 @@ def _as_type(schema: Mapping[str, Field], data: Any) -> str:
 
 
 def refused(faults: Faults, place: str, *keys: str) -> bool:
-    """Whether a value of these keys was refused: no rule judges what nobody wrote, the default in its place."""
-    begins = tuple(f"{place}.{key} is " for key in keys)
+    """Whether a value of these keys was refused, or the whole: no rule judges the default, which nobody wrote."""
+    begins = (f"{place} is ", *(f"{place}.{key} is " for key in keys))
     return any(fault.startswith(begins) for fault in faults)
 
 
@@ -109,13 +109,18 @@ def same_names(items: List[Dict[str, Any]], place: str) -> Faults:
     return [f"{place} has the name '{name}' twice: give each its own." for name in names]
 
 
-def undefined(named: List[Dict[str, Any]], defined: List[Dict[str, Any]], place: str) -> Faults:
-    """Return a sentence for each named item that is not defined."""
-    known = [item["name"] for item in defined]
+def undefined(named: List[Dict[str, Any]], defined: Optional[List[Dict[str, Any]]], place: str) -> Faults:
+    """Return a sentence for each named item that is not defined. One without a name was refused.
+
+    :param defined: None where some were refused, of which one may be meant
+    """
+    known = None if defined is None else [item["name"] for item in defined]
+    if known is None or None in known:
+        return []
     return [
-        f"{place} names '{item['name']}', which is not defined: known are {', '.join(map(str, known)) or 'none'}."
+        f"{place} names '{item['name']}', which is not defined: known are {', '.join(known) or 'none'}."
         for item in named
-        if item["name"] not in known
+        if item["name"] not in (None, *known)
     ]
 
 
@@ -134,14 +139,21 @@ def repeated(names: List[str]) -> List[str]:
 
 def shown(value: Any) -> str:
     """Return a value for a sentence, without the contents of mappings, which may be secret, and not too long."""
-    if value is None:
-        return "null"
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
         return "a list of mappings or lists"
-    text_of_it = SECRET.sub(r"\1 ...", repr(value))
+    text_of_it = SECRET.sub(r"\1 ...", _written(value))
     return text_of_it if len(text_of_it) <= MAX_SHOWN else f"{text_of_it[:MAX_SHOWN]}..."
+
+
+def _written(value: Any) -> str:
+    """Return a value in the words of an inventory."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else repr(value) if isinstance(value, str) else str(value)
 
 
 def shown_of(key: str, value: Any) -> str:

@@ -130,7 +130,7 @@ def _of_service(service: Dict[str, Any], place: str) -> Faults:
     """Return what makes a service none for direct return."""
     servers = [server for server in service["servers"] if server["address"]]
     faults = []
-    if len(service["servers"]) == 1:
+    if len(service["servers"]) == len(servers) == 1:
         faults.append(f"{place}.servers has one: name at least two, or leave the service to a proxy.")
     if len(service["servers"]) > MOST_SERVERS:
         faults.append(

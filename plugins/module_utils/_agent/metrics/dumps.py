@@ -9,7 +9,7 @@ writes these files. Its JSON knows neither checks nor timers, and not every dist
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..vrrp.core import machine, packet
 
@@ -24,6 +24,9 @@ RESULTS = {"GOOD": True, "BAD": False}  # any other is none yet
 INSTANCE, SCRIPT, FILE = "VRRP Instance", "VRRP Script", "Track file"
 HEAD = re.compile(rf" ({INSTANCE}|{SCRIPT}|{FILE}) = (\S+)")
 SECTION = "------<"
+# A number that is larger is none of keepalived's.
+COUNT = re.compile(r"[0-9]{1,18}")
+NUMBER = re.compile(r"(?<![0-9])[0-9]{1,18}(?:\.[0-9]+)?(?![0-9])")
 FIELD = re.compile(r"   (\S[^=:]*?) ?[=:] ?(.*)")
 ADDRESS = re.compile(r"     (\S+) dev \S+.*?( set)?")
 LISTS = re.compile(r"   Virtual IP(?: Excluded)? ?(?:\(\d+\))? ?:")
@@ -147,11 +150,11 @@ def _counts(statistics: str) -> Dict[str, Counts]:
             found[instance] = {}
         elif colon and not value:
             heading = name
-        elif value.strip().isdigit() and line.endswith("\n"):
+        elif COUNT.fullmatch(value.strip()) and line.endswith("\n"):
             found.setdefault(instance, {})[heading if indent > 2 else "", name] = int(value)
     return found
 
 
 def _number(text: Optional[str]) -> float:
-    found: List[str] = re.findall(r"\d+(?:\.\d+)?", text or "")
+    found = NUMBER.search(text or "")
     return float(found[0]) if found else 0.0

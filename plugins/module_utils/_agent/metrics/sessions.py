@@ -4,12 +4,21 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ..config import records
+from ..config.schema import Field
 
 ESTABLISHED = "Established"
 FAMILIES = {"ipv4Unicast": "ipv4", "ipv6Unicast": "ipv6"}
 SUMMARY, BFD = "show bgp summary json", "show bfd peers json"  # the commands of vtysh whose answers `read` takes
+
+WORD = Field(records.exactly(str, "a word", lambda value: len(value) <= 100 and value.isprintable()), "")
+COUNT = Field(records.whole(0, 1 << 53), 0)
+COUNTS = ("remoteAs", "peerUptimeMsec", "pfxSnt", "pfxRcd", "connectionsEstablished", "connectionsDropped")
+# What is read of a peer's record, and of that of BFD.
+PEER = {"state": WORD, **dict.fromkeys(COUNTS, COUNT)}
+OF_BFD = {"peer": WORD, "status": WORD, "remote-receive-interval": COUNT}
 
 
 class Session(NamedTuple):
@@ -48,47 +57,40 @@ def read(summary: str, bfd: str, now: float) -> List[Session]:
     :param bfd: what FRR says of BFD, '' where it does not
     :param now: seconds since 1970
     """
-    watched = {str(each.get("peer")): each for each in _mappings(_json(bfd))}
+    watched = {each["peer"]: each for each in map(_of_bfd, _list(records.printed(bfd)))}
+    whole = _mapping(records.printed(summary))
     return [
-        _session(peer, family, known, watched.get(peer, {}), now)
+        _session(peer, family, records.fitting(PEER, known), watched.get(peer, _of_bfd({})), now)
         for key, family in FAMILIES.items()
-        for peer, known in sorted(_mapping(_mapping(_mapping(_json(summary)).get(key)).get("peers")).items())
-        if isinstance(known, dict)
+        for peer, known in sorted(_mapping(_mapping(whole.get(key)).get("peers")).items())
+        if isinstance(known, dict) and not WORD.check(peer)[1]
     ]
 
 
 def _session(peer: str, family: str, known: Mapping[str, Any], bfd: Mapping[str, Any], now: float) -> Session:
-    lasted = _number(known.get("peerUptimeMsec"))
+    lasted = known["peerUptimeMsec"]
     return Session(
         peer=peer,
-        asn=_number(known.get("remoteAs")),
+        asn=known["remoteAs"],
         family=family,
-        state=str(known.get("state", "")),
+        state=known["state"],
         since=now - lasted / 1000 if lasted else None,
-        sent=_number(known.get("pfxSnt")),
-        accepted=_number(known.get("pfxRcd")),
-        established=_number(known.get("connectionsEstablished")),
-        dropped=_number(known.get("connectionsDropped")),
-        bfd=str(bfd.get("status", "")),
-        bfd_interval=_number(bfd.get("remote-receive-interval")) if bfd.get("status") == "up" else 0,
+        sent=known["pfxSnt"],
+        accepted=known["pfxRcd"],
+        established=known["connectionsEstablished"],
+        dropped=known["connectionsDropped"],
+        bfd=bfd["status"],
+        bfd_interval=bfd["remote-receive-interval"] if bfd["status"] == "up" else 0,
     )
 
 
-def _json(text: str) -> Any:
-    """Return what vtysh prints as JSON; nothing where it prints a sentence instead, as without an instance of BGP."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {}
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+def _of_bfd(given: Any) -> Dict[str, Any]:
+    return records.fitting(OF_BFD, given)
 
 
 def _mapping(value: Any) -> Dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _mappings(value: Any) -> Iterable[Dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+def _list(value: Any) -> List[Any]:
+    return value if isinstance(value, list) else []

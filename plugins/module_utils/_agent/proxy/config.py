@@ -245,7 +245,7 @@ def read_service(item: Any, place: str, faults: Faults, schemas: Schemas) -> Dic
         _server(server, service["port"], f"{place}.servers[{at}]", faults, schemas.server)
         for at, server in enumerate(service["servers"])
     ]
-    faults.extend(rules.of_service(service, place))
+    faults.extend(rules.of_service(service, place, faults))
     return service
 
 

@@ -11,7 +11,7 @@ import contextlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..checks.settings import PROTOCOLS
-from ..config.schema import Faults, ip_address, repeated
+from ..config.schema import Faults, ip_address, refused, repeated
 from .settings import NONE, Place, places
 
 Item = Dict[str, Any]
@@ -26,13 +26,16 @@ class Claim(NamedTuple):
     path: Optional[str] = None
 
 
-def of_service(service: Item, place: str) -> Faults:
-    """Return what is wrong with one service, seen alone."""
-    return [*_of_check(service["check"], f"{place}.check"), *_of_servers(service, place)]
+def of_service(service: Item, place: str, wrong: Faults) -> Faults:
+    """Return what is wrong with one service, seen alone.
+
+    :param wrong: what is wrong with its values themselves
+    """
+    return [*_of_check(service["check"], f"{place}.check", wrong), *_of_servers(service, place)]
 
 
-def _of_check(check: Item, place: str) -> Iterator[str]:
-    if check["ca"] and not check["verify"]:
+def _of_check(check: Item, place: str, wrong: Faults) -> Iterator[str]:
+    if check["ca"] and not check["verify"] and not refused(wrong, place, "verify"):
         yield f"{place}.ca is set, but verify is false: set verify to true, or leave ca out."
     if check["type"] in (NONE, *PROTOCOLS) and check["steps"]:
         yield f"{place}.type is {check['type']}, but steps are set: leave one of them out."
@@ -84,7 +87,8 @@ def of_monitor(monitor: Item, services: List[Item], place: str) -> Iterator[str]
     A number above that of a service's servers is no fault: `follow` removes the servers of nodes that have left.
     """
     names = [service["name"] for service in services if service["name"]]
-    for name in [name for name in monitor["at_least"] if name not in names]:
+    # One whose name was refused may be meant.
+    for name in [name for name in monitor["at_least"] if name not in names and len(names) == len(services)]:
         known = f"known are {', '.join(names)}" if names else "there are none"
         yield f"{place}.at_least has {name!r}, and there is no such service: {known}."
 

@@ -118,7 +118,7 @@ def _read(data: Any, faults: Faults) -> Parts:
     instances = _instances(whole["instances"], faults)
     groups = _groups(whole["sync_groups"], checks, faults)
     for place, instance in placed("instances", instances):
-        faults.extend(rules.of_instance(instance, place))
+        faults.extend(rules.of_instance(instance, place, faults))
         faults.extend(rules.of_tracking(instance, checks, f"{place}.track"))
     faults.extend(rules.among_instances(instances))
     for place, group in placed("sync_groups", groups):

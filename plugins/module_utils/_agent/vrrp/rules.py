@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..checks.settings import INTERFACE
 from ..config.fields import MILLION
-from ..config.schema import Faults, Field, integer, repeated, undefined, word
+from ..config.schema import Faults, Field, integer, refused, repeated, undefined, word
 from .core import packet, tracking
 from .core.packet import PASSWORD_SIZE
 from .notation import read_route, split_dev
@@ -54,24 +54,29 @@ def family(instance: Dict[str, Any], place: str, faults: Faults) -> int:
     return min(families, default=4)
 
 
-def contradictions(instance: Dict[str, Any], place: str) -> Faults:
-    """Return which values exclude each other. The ``family`` of the instance is known."""
-    faults = []
-    version = instance["version"]
+def contradictions(instance: Dict[str, Any], place: str, wrong: Faults) -> Faults:
+    """Return which values exclude each other. The ``family`` of the instance is known.
+
+    :param wrong: what is wrong with the values themselves
+    """
+    return [f"{place}.{fault}" for keys, fault in _excluded(instance) if not refused(wrong, place, *keys)]
+
+
+def _excluded(instance: Dict[str, Any]) -> Iterator[Tuple[Tuple[str, ...], str]]:
+    """Yield what is wrong, with the keys of the values between which it is."""
+    version, min_ttl = instance["version"], instance["min_ttl"]
     if instance["family"] == 6 and version == 2:
-        faults.append(f"{place}.version is 2: IPv6 addresses need VRRP version 3.")
-    faults += interval_faults(version, instance["advert_interval"], f"{place}.advert_interval")
+        yield ("version", "addresses"), "version is 2: IPv6 addresses need VRRP version 3."
+    for fault in interval_faults(version, instance["advert_interval"], "advert_interval"):
+        yield ("version", "advert_interval"), fault
     if instance["auth_pass"] and version == 3:
-        faults.append(f"{place}.auth_pass is set: VRRP version 3 has no authentication, leave it out.")
-    if instance["multicast"] and instance["min_ttl"] not in (None, packet.REQUIRED_HOP_LIMIT):
-        faults.append(
-            f"{place}.min_ttl is {instance['min_ttl']}: over multicast VRRP requires {packet.REQUIRED_HOP_LIMIT}, "
-            "leave it out."
-        )
+        yield ("version",), "auth_pass is set: VRRP version 3 has no authentication, leave it out."
+    if instance["multicast"] and min_ttl not in (None, packet.REQUIRED_HOP_LIMIT):
+        fault = f"min_ttl is {min_ttl}: over multicast VRRP requires {packet.REQUIRED_HOP_LIMIT}, leave it out."
+        yield ("multicast",), fault
     if not instance["multicast"] and not instance["peers"]:
         # Without peers every member would become Active.
-        faults.append(f"{place}.peers is empty: name the other members, or set multicast to true.")
-    return faults
+        yield ("multicast", "peers"), "peers is empty: name the other members, or set multicast to true."
 
 
 def interval_faults(version: int, interval: float, place: str) -> Faults:
@@ -127,10 +132,13 @@ def same_routes(instances: List[Item], place: str) -> Faults:
 # -- the agent's configuration
 
 
-def of_instance(instance: Item, place: str) -> Faults:
-    """Return what is wrong with one instance by itself."""
+def of_instance(instance: Item, place: str, wrong: Faults) -> Faults:
+    """Return what is wrong with one instance by itself.
+
+    :param wrong: what is wrong with its values
+    """
     return [
-        *contradictions(instance, place),
+        *contradictions(instance, place, wrong),
         *_times(instance, place),
         *_addresses(instance, place),
         *_routers(instance, place),

@@ -20,6 +20,7 @@ from ..._agent.config.schema import (
     one_of,
     port,
     read,
+    shown,
 )
 from ..model import bgp_values, values
 from ..model.frr import FAMILIES
@@ -211,7 +212,7 @@ def _bfd(given: Any, place: str, faults: Faults) -> Tuple[Settings, bool]:
         return read(bgp_values.BFD, given, place, faults), True
     found, wrong = boolean(given)
     if wrong:
-        faults.append(f"{place} is {given!r}: true, false, or a mapping with interval and multiplier is required.")
+        faults.append(f"{place} is {shown(given)}: true, false, or a mapping with interval and multiplier is required.")
     return read(bgp_values.BFD, {}, place, faults), bool(found)
 
 

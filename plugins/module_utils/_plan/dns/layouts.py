@@ -9,7 +9,7 @@ import itertools
 import re
 from typing import Any, Collection, Dict, List, NamedTuple
 
-from ..._agent.config.schema import Faults, boolean, integer, unknown_keys
+from ..._agent.config.schema import Faults, boolean, integer, shown, unknown_keys
 from ..model import destinations
 from . import corefile, names, records, texts
 from .names import WANTED
@@ -74,14 +74,14 @@ def zone_of(given: Dict[str, Any]) -> str:
 def _part(given: Any, faults: Faults) -> Part:
     layout = given.get("layout") if isinstance(given, dict) else None
     if layout not in ("cluster", "pair"):
-        faults.append(f"layout is {layout!r}: one of cluster, pair is required.")
+        faults.append(f"layout is {shown(layout)}: one of cluster, pair is required.")
         return NOTHING
     known = KEYS[layout]
     part_faults = unknown_keys(given, list(known), f"The description of the {layout}")
     given_ttl = TTL if given.get("ttl") is None else given["ttl"]
     ttl, wrong = integer(0, 2**31 - 1, "a number of seconds")(given_ttl)  # RFC 2181, 8
     if wrong:
-        part_faults.append(f"dns_ttl is {given_ttl!r}: {wrong}")
+        part_faults.append(f"dns_ttl is {shown(given_ttl)}: {wrong}")
     part = (_cluster if layout == "cluster" else _pair)(
         {**dict.fromkeys(known), **given, **_of_hosts(given)}, ttl or 0, part_faults
     )
@@ -183,7 +183,7 @@ def _pair(given: Dict[str, Any], ttl: int, faults: Faults) -> Part:
     }
     serves_api, wrong = boolean(given["api"] or False)
     if wrong:
-        faults.append(f"dns_api is {given['api']!r}: {wrong}")
+        faults.append(f"dns_api is {shown(given['api'])}: {wrong}")
     etcd = _etcd(given["etcd"] if serves_api else None, faults)
     taken = (*RESERVED, "haproxy", *hosts, *etcd)
     nodes = _nodes(given["nodes"] if serves_api else None, domain, taken, faults)
@@ -243,7 +243,7 @@ def _etcd(given: Any, faults: Faults) -> Hosts:
     if not given:
         return {}
     if not isinstance(given, list):
-        faults.append(f"dns_etcd is {given!r}: a list of the masters' addresses is required.")
+        faults.append(f"dns_etcd is {shown(given)}: a list of the masters' addresses is required.")
         return {}
     return {
         f"etcd-{at}": names.addresses(address, f"dns_etcd[{at}]", WANTED, faults) for at, address in enumerate(given)

@@ -69,7 +69,7 @@ def vips(given: Any, place: str, faults: Faults) -> Dict[str, Tuple[str, Any]]:
     :return: by address its place, for the sentences, and what the user wrote there
     """
     if not isinstance(given, list) or not given:
-        faults.append(f"{place} is {given!r}: {no_addresses(given)}")
+        faults.append(f"{place} is {shown(given)}: {no_addresses(given)}")
         return {}
     found: Dict[str, Tuple[str, Any]] = {}
     for at, item in enumerate(given):
@@ -97,7 +97,7 @@ def vip_faults(given: Any, place: str) -> Faults:
     if _is_of_no_host(ip):
         return [f"{place} is {given}: no host can be reached at that address, choose one of the hosts' subnet."]
     if "/" in str(given) and not str(given).rpartition("/")[2].isdigit():
-        return [f"{place} is {given!r}: write the length of the prefix, as in {ip}/{interface.network.prefixlen}."]
+        return [f"{place} is {shown(given)}: write the length of the prefix, as in {ip}/{interface.network.prefixlen}."]
     if ip in _edges(interface):
         return [f"{place} is {given}: this is the subnet's own network or broadcast address, choose another."]
     return []
@@ -107,7 +107,7 @@ def mapping(given: Any, place: str, faults: Faults) -> Dict[Any, Any]:
     if isinstance(given, dict):
         return given
     faults.append(
-        f"{place} is {given!r}: a mapping of names to addresses, or a list of hosts of the inventory, is required."
+        f"{place} is {shown(given)}: a mapping of names to addresses, or a list of hosts of the inventory, is required."
     )
     return {}
 

@@ -18,6 +18,7 @@ from ..._agent.config.schema import (
     port,
     read,
     repeated,
+    shown,
     text,
     word,
 )
@@ -217,7 +218,7 @@ def _preset(settings: Dict[str, Any], faults: Faults) -> Preset:
     ports = {name: settings[f"{name}_port"] or usual for name, usual in preset.ports.items()}
     own = settings["server_check"]
     if not isinstance(own, dict):
-        faults.append(f"ipi_server_check is {own!r}: a mapping with interval, fall or rise is required.")
+        faults.append(f"ipi_server_check is {shown(own)}: a mapping with interval, fall or rise is required.")
         own = {}
     checked = read(CHECK, own, "ipi_server_check", faults)
     checked["agent"] = agent_checks.completed(checked["agent"], "ipi_server_check.agent", faults)

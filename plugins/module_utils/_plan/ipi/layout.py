@@ -268,7 +268,7 @@ def read_ipi(members: List[Member], settings: Dict[str, Any], faults: Faults) ->
         router=ipi.router,
         clients=ipi.clients,
         missing_programs=ipi.missing_programs,
-        watched=ipi.watched(),
+        watched={} if faults else ipi.watched(),
         weighted=checked.weighted,
         warnings=[
             *ipi_cluster.warnings(cluster, faults),

@@ -15,6 +15,7 @@ import ipaddress
 from typing import Any, List, Mapping, Sequence, Union
 
 from ..._agent.config.schema import port as check_port
+from ..._agent.config.schema import shown
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 
@@ -95,7 +96,7 @@ def _rule(vip: Address, port: int, to_port: int) -> str:
 def _port(given: Any) -> int:
     found, wrong = check_port(given)
     if wrong:
-        raise ValueError(f"The redirect's port is {given!r}: {wrong}")
+        raise ValueError(f"The redirect's port is {shown(given)}: {wrong}")
     return int(found)
 
 

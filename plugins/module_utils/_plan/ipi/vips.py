@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, List, Optional, Tuple
 
-from ..._agent.config.schema import Faults, Field, anything, list_of, no_addresses, word
+from ..._agent.config.schema import Faults, Field, anything, list_of, no_addresses, shown, word
 from ..dns.names import domain
 from ..layouts.vips import BASE_VIP, clashes, free_vrid, of_family, read_vip, rotated
 from ..members.hosts import Existing
@@ -47,7 +47,7 @@ class RoleVips:
         """
         faults: Faults = []
         if not isinstance(given, list) or not given:
-            return [f"ipi_{self.role}_vips is {given!r}: {no_addresses(given)}"]
+            return [f"ipi_{self.role}_vips is {shown(given)}: {no_addresses(given)}"]
         read_ones = []
         for at, item in enumerate(given):
             place = f"ipi_{self.role}_vips[{at}]"

@@ -26,14 +26,14 @@ class CheckedVips(NamedTuple):
     in_group: bool = False  # whether all VIPs are in one sync group
 
     def of(self, name: str, vip: Vip) -> List[Check]:
-        """Return the checks that a VIP depends on: not that of its own interface, which is tracked anyway."""
+        """Return the checks that a VIP depends on, on a member."""
+        return [check for check in self.checks if self._depends(check, name, vip)]
+
+    def _depends(self, check: Check, name: str, vip: Vip) -> bool:
+        """Whether a VIP depends on a check: not on that of its own interface, which is tracked anyway."""
         placement = self.placements[name].get(vip.address)
-        own = placement.interface if placement else ""
-        return [
-            check
-            for check in self.checks
-            if check.vips in ("", self.roles.get(vip.name)) and not (check.is_interface and check.target == own)
-        ]
+        is_own = check.is_interface and placement is not None and check.target == placement.interface
+        return check.vips in ("", self.roles.get(vip.name)) and not is_own
 
     def tracked(self, name: str, vip: Vip) -> Dict[str, List[Dict[str, Any]]]:
         """Return what an instance tracks, by the kind of the trackers."""
@@ -48,12 +48,12 @@ class CheckedVips(NamedTuple):
 
     def _on(self, name: str) -> List[Check]:
         """Return the checks of every VIP that a member may hold, each once."""
-        needed = [check for vip in self.vips if name in vip.order for check in self.of(name, vip)]
-        return [check for check in self.checks if check in needed]
+        held = [vip for vip in self.vips if name in vip.order]
+        return [check for check in self.checks if any(self._depends(check, name, vip) for vip in held)]
 
     def moved_by(self, check: Check) -> List[str]:
         """Return the instances that a failure moves."""
-        moved = {vip.name: vip for vip in self.vips if any(check in self.of(name, vip) for name in vip.order)}
+        moved = {vip.name: vip for vip in self.vips if any(self._depends(check, name, vip) for name in vip.order)}
         return list(dict.fromkeys(vip.name for vip in self.vips)) if moved and self.in_group else [*moved]
 
     def watched(self, own: Collection[str]) -> Dict[str, Dict[str, Any]]:

@@ -9,6 +9,7 @@ support is refused, never left out.
 from __future__ import annotations
 
 import json
+import re
 from types import MappingProxyType
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -23,6 +24,7 @@ from ..._agent.config.schema import (
     parted,
     port,
     read,
+    refused,
     text,
     word,
 )
@@ -76,6 +78,7 @@ VRRP_SETTINGS = {
     "checksum": vrrp_config.INSTANCE["checksum"],
     "startup_delay": vrrp_config.CONFIGURATION["startup_delay"],
 }
+LISTS = ("instances", "scripts", "track_files", "sync_groups")  # which the model of the instances reads
 SETTINGS = {**PROXY_SETTINGS, **VRRP_SETTINGS, "raw": Field(anything, {})}
 
 # The keys of a service and of its check that are always written; of the others those that are not the agent's default.
@@ -88,6 +91,13 @@ INSTANCE_KEYS = (
     *("notify", "notify_user"),
 )
 RARE_INSTANCE_KEYS = ("excluded_addresses", "virtual_routes", "dont_track_primary")  # written where they say something
+
+# What the daemons call the items of variables.
+OF_DAEMONS = (
+    (re.compile(r"checks\[\d+\] (\(.*?\))\.file\b"), r"track_files \1.path"),
+    (re.compile(r"checks\[\d+\] (?=\()"), "scripts "),
+    (re.compile(r"(instances|sync_groups|services|monitors)(?=\b)"), r"\1"),
+)
 
 
 def translate(
@@ -119,10 +129,10 @@ def translate(
     faults += loops.faults(services, loops.of_host(vips, addresses, host, {}), f"{prefix}_services")
     faults += _stats_faults(known, prefix) + _raw_faults(services, model, prefix)
     faults += port_conflicts(_occupied([*services, *monitors], known), list(listeners), host, AGENT_PROGRAMS)
-    vrrp = _vrrp(model, known, faults, prefix) if model["instances"] else None
+    vrrp = _vrrp(model, known, faults, prefix) if model["instances"] and not model["faults"] else None
     proxy = _proxy(services, known) if services or known["monitors"] else None
     faults += [] if faults else asked.faults(asking, _answering(found), host)
-    faults += [] if faults else _refused_by_daemons(vrrp, proxy)
+    faults += [] if faults else [_in_variables(fault, prefix) for fault in _refused_by_daemons(vrrp, proxy)]
     return {
         VRRP: vrrp,
         PROXY: proxy,
@@ -146,14 +156,16 @@ class _Read(NamedTuple):
 
 def _read(settings: Settings, prefix: str, inventory_servers: Mapping[str, int], also_answers: Sequence[int]) -> _Read:
     faults: Faults = []
-    known = read(SETTINGS, settings, prefix, faults)
+    known = read(SETTINGS, {key: settings[key] for key in settings if key not in LISTS}, prefix, faults)
     known["monitors"] = [*known["monitors"], *answers.monitors(known["answer_port"]), *answers.kept(also_answers)]
     faults += [_refused(name) for name, lines in known["raw"].items() if lines]
-    model = instances.model({**known, "daemon": {}}, prefix)
+    lists = {key: known[key] if settings.get(key) is None else settings[key] for key in LISTS}
+    model = instances.model({**known, **lists, "daemon": {}}, prefix)
     planned = settings.get("services")
     given = planned if isinstance(planned, Read) else known["services"]
     services, wrong_services = read_services(given, f"{prefix}_services")
-    monitors, wrong_monitors = read_monitors(known["monitors"], services, f"{prefix}_monitors", inventory_servers)
+    counted = None if refused(wrong_services, f"{prefix}_services") else services
+    monitors, wrong_monitors = read_monitors(known["monitors"], counted, f"{prefix}_monitors", inventory_servers)
     return _Read(known, services, monitors, model, faults + model["faults"] + wrong_services + wrong_monitors)
 
 
@@ -167,6 +179,15 @@ def _refused_by_daemons(vrrp: Optional[Settings], proxy: Optional[Settings]) -> 
     """Return what the daemons themselves would refuse of their configurations."""
     of_vrrp = vrrp_config.parse(json.dumps(vrrp))[1] if vrrp else []
     return of_vrrp + (config.parse(json.dumps(proxy))[1] if proxy else [])
+
+
+def _in_variables(fault: str, prefix: str) -> str:
+    """Return what a daemon says of its configuration, with the names of the variables that it is from."""
+    for place, variable in OF_DAEMONS:
+        found = place.match(fault)
+        if found:
+            return f"{prefix}_{found.expand(variable)}{fault[found.end() :]}"
+    return fault
 
 
 def _refused(place: str) -> str:

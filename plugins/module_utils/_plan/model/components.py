@@ -170,7 +170,10 @@ def _key(name: str) -> str:
 def _faults(component: Component, given: Given, role: str, goes: bool) -> Faults:
     """Judge the variables of one role. A removal needs only those that its tasks read."""
     found: Faults = []
-    read_given(component.tasks if goes else {**component.fields, **component.tasks}, given, role, found)
+    # A list is judged with its items below, or by the model.
+    items = [key for key in (*component.lists, *component.computed) if given.get(key) is not None]
+    single = {key: field for key, field in component.fields.items() if key not in items}
+    read_given(component.tasks if goes else {**single, **component.tasks}, given, role, found)
     if goes:
         return found
     if not component.computed or any(key in given for key in component.computed):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, text, word
+from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, read, shown, text, word
 from ..._shared.events import EVENTS, ON_REQUEST
 from . import values
 
@@ -57,7 +57,7 @@ def model(given: Dict[str, Any]) -> Faults:
     read({event: Field(MILLISECONDS) for event in settings["budgets"]}, settings["budgets"], "drill_budgets", faults)
     known = [*EVENTS, *settings["commands"]]
     return faults + [
-        f"{name} has {event!r}: there are {', '.join(known)}, and others need their commands in drill_commands."
+        f"{name} has {shown(event)}: there are {', '.join(known)}, and others need their commands in drill_commands."
         for name, events in (("drill_events", settings["events"]), ("drill_budgets", settings["budgets"]))
         for event in events
         if event not in known

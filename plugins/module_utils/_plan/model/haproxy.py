@@ -9,7 +9,7 @@ import re
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Sequence
 
-from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, port, read, text
+from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, port, read, refused, text
 from ..._agent.proxy import config, rules
 from ..._agent.proxy.settings import places
 from . import (
@@ -130,7 +130,8 @@ def model(
     services, own_contents = tls_content.taken(services)
     contents = {**contents, **own_contents}
     faults += loops.faults(services, loops.of_host([], addresses, host, resolved), "haproxy_services")
-    monitors, wrong = read_monitors(settings.get("monitors", []), services, "haproxy_monitors", inventory_servers)
+    counted = None if refused(faults, "haproxy_services") else services
+    monitors, wrong = read_monitors(settings.get("monitors", []), counted, "haproxy_monitors", inventory_servers)
     faults.extend([*wrong, *names_taken(monitors, services, "haproxy_monitors")])
     faults.extend(fallback.names_taken(services, monitors, "haproxy_services"))
     tuning = read(TUNING, settings["tuning"], "haproxy", faults)

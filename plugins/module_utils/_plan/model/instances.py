@@ -8,7 +8,7 @@ An instance as ``read_instances`` returns it has every key of ``INSTANCE``. Inte
 from __future__ import annotations
 
 import shlex
-from typing import Any, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -116,7 +116,7 @@ def read_instances(given: Any, place: str) -> Tuple[List[Dict[str, Any]], Faults
         where = place_of(place, at, instance)
         _read_tracked(instance, where, faults)
         instance["family"] = rules.family(instance, where, faults)
-        faults.extend(_contradictions(instance, where))
+        faults.extend(_contradictions(instance, where, faults))
     faults.extend(rules.vrid_clashes(instances, place) + rules.same_routes(instances, place))
     return instances, faults
 
@@ -132,9 +132,11 @@ def _plain(tracked: Dict[str, Any]) -> Dict[str, Any]:
     return {key: value for key, value in tracked.items() if key != "offers" or value}
 
 
-def _contradictions(instance: Dict[str, Any], place: str) -> Faults:
+def _contradictions(instance: Dict[str, Any], place: str, wrong: Faults) -> Faults:
     """Combinations of values that no Virtual Router, or keepalived in particular, can have."""
-    faults = rules.contradictions(instance, place) + auth_pass_faults(instance["auth_pass"], f"{place}.auth_pass")
+    faults = rules.contradictions(instance, place, wrong) + auth_pass_faults(
+        instance["auth_pass"], f"{place}.auth_pass"
+    )
     if not instance["preempt"] and instance["state"] == "MASTER":
         faults.append(f"{place}.state is MASTER: an instance that does not preempt starts as BACKUP.")
     if instance["preempt_delay"] and instance["state"] == "MASTER":
@@ -177,6 +179,18 @@ def with_password(instances: Iterable[Dict[str, Any]], auth_pass: str) -> List[D
     return [{**each, "auth_pass": password} for each, password in own]
 
 
+class _Known(NamedTuple):
+    """What others may name; None where some of them were refused."""
+
+    instances: Optional[List[Dict[str, Any]]]
+    scripts: Optional[List[Dict[str, Any]]]
+    files: Optional[List[Dict[str, Any]]]
+
+
+def _is_refused(faults: Faults, place: str) -> bool:
+    return any(fault.startswith((f"{place}[", f"{place} is ")) for fault in faults)
+
+
 def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any]:
     """Return what the role `keepalived` renders.
 
@@ -194,9 +208,15 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     groups = _groups(settings["sync_groups"], f"{prefix}_sync_groups", faults)
     faults.extend(auth_pass_faults(auth_pass, f"{prefix}_auth_pass"))
     instances = with_password(instances, auth_pass)
+    known = _Known(
+        *(
+            None if _is_refused(faults, f"{prefix}_{kind}") else items
+            for kind, items in (("instances", instances), ("scripts", scripts), ("track_files", files))
+        )
+    )
     for instance in instances:
         place = f"{prefix}_instances ({instance['name']})"
-        faults.extend(_undefined(instance, scripts, files, place))
+        faults.extend(_undefined(instance, known, place))
         faults.extend(_offering(instance, place) if prefix == "keepalived" else [])
         tracked = [item["name"] for item in instance["track_interfaces"]]
         if instance["interface"] in tracked and not instance["dont_track_primary"]:
@@ -204,8 +224,8 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     for group in groups:
         place = f"{prefix}_sync_groups ({group['name']})"
         members = [{"name": name} for name in group["instances"]]
-        faults.extend(undefined(members, instances, f"{place}.instances"))
-        faults.extend(_undefined(group, scripts, files, place))
+        faults.extend(undefined(members, known.instances, f"{place}.instances"))
+        faults.extend(_undefined(group, known, place))
         faults.extend(_weights_in(group, instances, place))
     return {
         "instances": instances,
@@ -317,11 +337,11 @@ def process_of(script: Dict[str, Any]) -> str:
     return words[2] if len(words) == 3 and (words[0].rpartition("/")[2], words[1]) == ALIVE else ""
 
 
-def _undefined(item: Dict[str, Any], scripts: List[Dict[str, Any]], files: List[Dict[str, Any]], place: str) -> Faults:
+def _undefined(item: Dict[str, Any], known: _Known, place: str) -> Faults:
     """Return what an instance or a sync group tracks without it being defined."""
     return [
-        *undefined(item["track_scripts"], scripts, f"{place}.track_scripts"),
-        *undefined(item["track_files"], files, f"{place}.track_files"),
+        *undefined(item["track_scripts"], known.scripts, f"{place}.track_scripts"),
+        *undefined(item["track_files"], known.files, f"{place}.track_files"),
     ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, List, Mapping, Sequence
 
-from ..._agent.config.schema import Faults
+from ..._agent.config.schema import Faults, shown
 
 PORT = 22623
 TABLE = "inet onprem_lb_machine_config"
@@ -51,7 +51,7 @@ def faults(networks: Sequence[Any], place: str) -> Faults:
             if not ipaddress.ip_network(str(network).replace("%", " ")).prefixlen:
                 found.append(f"{place}[{at}] is {network}, which is everybody: name the networks of the machines.")
         except ValueError:
-            found.append(f"{place}[{at}] is {network!r}: a network such as 192.0.2.0/24 is required.")
+            found.append(f"{place}[{at}] is {shown(network)}: a network such as 192.0.2.0/24 is required.")
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from types import MappingProxyType
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import (
     Faults,
@@ -112,12 +112,13 @@ def _read_service(given: Any, place: str, faults: Faults) -> Dict[str, Any]:
         tls.read_tls(service, f"{place}.tls", faults)
     faults.extend(shared.own_faults(given, service, place, faults) if service["backend"] else [])
     faults.extend(bind_line.faults(service, place))
-    service["routes"] = [_read_route(item, service, where, faults) for where, item in _placed(service, place)]
-    stick.read_sticky(service, service["mode"], place, faults)
+    mode = None if refused(faults, place, "mode") else service["mode"]
+    service["routes"] = [_read_route(item, service, mode, where, faults) for where, item in _placed(service, place)]
+    stick.read_sticky(service, mode, place, faults)
     stick.read_rate_limit(service, place, faults)
     faults.extend(stick.cookies_shared(backends(service, place)))
-    faults.extend(_routes_faults(service, place) if service["routes"] and not refused(faults, place, "mode") else [])
-    if not refused(faults, place, "mode"):
+    faults.extend(_routes_faults(service, place) if service["routes"] and mode else [])
+    if mode:
         faults.extend(returns.mode_faults(service, dict(backends(service, place)), place))
     return service
 
@@ -144,9 +145,14 @@ def _read_backend(given: Any, place: str, faults: Faults, keys: Mapping[str, Fie
     return backend
 
 
-def _read_route(given: Any, service: Dict[str, Any], place: str, faults: Faults) -> Dict[str, Any]:
+def _read_route(given: Any, service: Dict[str, Any], mode: Optional[str], place: str, faults: Faults) -> Dict[str, Any]:
+    """Return a route.
+
+    :param mode: of its service; None where it was refused
+    """
     if not isinstance(given, dict):
-        return read(ROUTE, given, place, faults)
+        read(ROUTE, given, place, faults)
+        return _read_route({}, service, mode, place, [])
     faults.extend(unknown_keys(given, list(ROUTE), place))
     requests = read(REQUESTS, {key: given[key] for key in REQUESTS if key in given}, place, faults)
     if not requests["hosts"] and not requests["paths"] and not refused(faults, place, "hosts", "paths"):
@@ -156,7 +162,7 @@ def _read_route(given: Any, service: Dict[str, Any], place: str, faults: Faults)
     own = {key: given[key] for key in BACKEND if key in given}
     keys = {**BACKEND, **{key: SERVICE[key]._replace(required=False) for key in where}}
     backend = _read_backend({**own, **where}, place, faults, keys)
-    stick.read_sticky(backend, service["mode"], place, faults)
+    stick.read_sticky(backend, mode, place, faults)
     return {**requests, **{key: backend[key] for key in BACKEND}}
 
 
@@ -216,15 +222,20 @@ def changed_check(usual: Dict[str, Any], own: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def read_monitors(
-    given: Any, services: List[Dict[str, Any]], place: str, inventory_servers: Mapping[str, int] = MappingProxyType({})
+    given: Any,
+    services: Optional[List[Dict[str, Any]]],
+    place: str,
+    inventory_servers: Mapping[str, int] = MappingProxyType({}),
 ) -> Tuple[List[Dict[str, Any]], Faults]:
     """Return the monitors with every default filled in, and a sentence for each fault.
 
-    :param services: whose servers they count, as `read_services` returns them
+    :param services: whose servers they count, as `read_services` returns them; None where their list was refused
     :param inventory_servers: how many the inventory names, by service whose servers are the nodes of a cluster
     """
     faults: Faults = []
     monitors = read_list(config.MONITOR, given, place, faults)
+    if services is None:
+        return monitors, faults
     for at, monitor in enumerate(monitors):
         faults.extend(rules.of_monitor(monitor, services, place_of(place, at, monitor)))
         faults.extend(_of_numbers(monitor, services, inventory_servers, place_of(place, at, monitor)))

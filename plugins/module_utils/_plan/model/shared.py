@@ -37,6 +37,8 @@ def faults(services: Sequence[Service], place: str) -> Iterator[str]:
 
 def _of_one(service: Service, known: Mapping[str, Service], place: str) -> Iterator[str]:
     name, other = service["backend"], known.get(service["backend"])
+    if None in known:  # the one that was refused may be meant
+        return
     if other is None:
         yield f"{place}.backend is {name}, and there is no such service: known are {', '.join(known)}."
     elif other is service:

@@ -10,7 +10,7 @@ where the user writes it; a frontend that needs one besides its backend's gets a
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..._agent.config.schema import Faults, Field, integer, read, refused
 from ..._agent.proxy import config, names
@@ -92,15 +92,15 @@ RATE_LIMIT = {
 }
 
 
-def read_sticky(backend: Dict[str, Any], mode: str, place: str, faults: Faults) -> None:
+def read_sticky(backend: Dict[str, Any], mode: Optional[str], place: str, faults: Faults) -> None:
     """Read `sticky` of a service, or of a route.
 
-    :param mode: of the service
+    :param mode: of the service; None where it was refused
     """
     if backend["sticky"] is not None:
         where = f"{place}.sticky"
         backend["sticky"] = read(STICKY, backend["sticky"], where, faults)
-        faults.extend([] if refused(faults, place, "mode") else _of_sticky(backend, mode, where))
+        faults.extend(_of_sticky(backend, mode, where) if mode else [])
 
 
 def cookies_shared(backends: Sequence[Tuple[str, Service]]) -> Iterator[str]:

@@ -69,13 +69,16 @@ def read_tls(service: Dict[str, Any], place: str, faults: Faults) -> None:
     is_refused = not isinstance(given, dict) or refused(faults, place, "certificate", "content")
     if not (tls["certificate"] or tls["content"] or is_refused):
         faults.append(f"{place} lacks 'certificate': add it, or content.")
-    faults.extend(_faults(service, place))
+    faults.extend(_faults(service, place, faults))
     own = [tls_content.path_of(service["name"], text) for text in tls["content"]]
     tls["certificate"] = [*tls["certificate"], *own]
 
 
-def _faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
-    """Yield what does not go together."""
+def _faults(service: Mapping[str, Any], place: str, wrong: Faults) -> Iterator[str]:
+    """Yield what does not go together.
+
+    :param wrong: what is wrong with the values themselves
+    """
     tls = service["tls"]
     shown = tls["certificate"]
     if tls["content"] and shown:
@@ -98,7 +101,7 @@ def _faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
             f"{place}.alpn has {strange[0]!r}, which HAProxy does not speak in mode http: name some of "
             f"{', '.join(ALPN)}, or set mode to tcp."
         )
-    if not tls["ca"] and (tls["crl"] or tls["verify"] != REQUIRED):
+    if not (tls["ca"] or refused(wrong, place, "ca")) and (tls["crl"] or tls["verify"] != REQUIRED):
         key = "crl" if tls["crl"] else "verify"
         yield f"{place}.{key} is {tls[key]}, and no client needs a certificate: set ca, or leave {key} out."
     if tls_profiles.is_below(tls["min_version"], tls["profile"]):
@@ -107,7 +110,7 @@ def _faults(service: Mapping[str, Any], place: str) -> Iterator[str]:
             f"{place}.min_version is {tls['min_version']}, and the profile {tls['profile']} begins with {least}: "
             "leave it out, or choose an older profile."
         )
-    if tls["redirect"] and service["port"] != HTTPS_PORT:
+    if tls["redirect"] and service["port"] not in (None, HTTPS_PORT):
         yield f"{place}.redirect leads to port {HTTPS_PORT}, and the service has port {service['port']}: leave it out."
 
 

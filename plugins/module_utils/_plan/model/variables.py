@@ -8,7 +8,7 @@ import re
 from difflib import SequenceMatcher
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple
 
-from ..._agent.config.schema import Faults, Field, read
+from ..._agent.config.schema import Faults, Field, read, shown
 
 UNDEFINED = re.compile(r"'(?P<name>\w+)' is undefined")
 REFERENCE = re.compile(r"\s*\{\{\s*(?P<name>\w+)\s*(\|.*)?\}\}\s*$")  # in which nothing else may be a secret
@@ -136,4 +136,4 @@ def unfit_faults(unfit: List[Dict[str, Any]], prefix: str) -> Faults:
     :param unfit: as `host_info` returns it
     :param prefix: of the role's variables
     """
-    return [f"{prefix}_{found['key']} is {found['value']!r}: {found['wrong']}" for found in unfit]
+    return [f"{prefix}_{found['key']} is {shown(found['value'])}: {found['wrong']}" for found in unfit]

@@ -120,7 +120,7 @@ def _draft(pair: Pair, members: List[Member], bgp: Optional[announcing.Bgp], fau
         router=pair.router,
         clients=lambda _name: pair.clients(),
         missing_programs=pair.missing_programs,
-        watched=pair.watched(),
+        watched={} if faults else pair.watched(),
         weighted=pair.checked.weighted,
         warnings=_warnings(pair, members, bgp),
         checks=lambda name: [each["name"] for each in pair.checked.scripts(name)],

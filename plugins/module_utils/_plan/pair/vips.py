@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Set
 
-from ..._agent.config.schema import Faults, Field, no_addresses, word
+from ..._agent.config.schema import Faults, Field, no_addresses, shown, word
 from ..._shared.vrid import LAST
 from ..bgp.settings import is_bgp
 from ..layouts.vips import BASE_VIP, again, clashes, free_vrid, of_family, read_vip, rotated
@@ -24,7 +24,7 @@ def read_vips(settings: Dict[str, Any], names: List[str], existing: Existing, fa
     """
     given = settings["vips"]
     if not isinstance(given, list) or not given:
-        faults.append(f"pair_vips is {given!r}: {no_addresses(given)}")
+        faults.append(f"pair_vips is {shown(given)}: {no_addresses(given)}")
         return []
     vips: List[Vip] = []
     known: Set[str] = set()

@@ -86,7 +86,7 @@ def test_what_is_left_out_has_its_default():
             ".check.late_timeout is 5: only a proxy can do that: leave it out, or leave the",
         ),
         ({"check": {"slow_start": 5}}, ".check.slow_start is 5: only a proxy can do that: leave it out, or leave the"),
-        ({"check": {"shutdown_sessions": True}}, ".check.shutdown_sessions is True: only a proxy can do that"),
+        ({"check": {"shutdown_sessions": True}}, ".check.shutdown_sessions is true: only a proxy can do that"),
         ({"check": {"tcp_user_timeout": 9}}, ".check.tcp_user_timeout is 9: only a proxy can do that"),
         ({"balance": "leastconn"}, " has the unknown key 'balance': known are name, bind, port, mode, servers"),
         ({"check": {"interval": 0}}, ".check.interval is 0: a number from 0.1 to 3600 seconds is required."),

@@ -4,9 +4,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._agent.metrics import dumps
 from ansible_collections.onprem.lb.plugins.module_utils._agent.vrrp import show
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.scope import FULL
+from support.texts import TEXT
 from support.vrrp.keepalived_dumps import DATA, STATISTICS
 
 FRONT = {
@@ -90,3 +96,33 @@ def test_both_engines_have_the_same_metrics():
         assert line % labels in text
     assert 'onprem_lb_vrrp_check_up{check="load",type="script"} 0' in text
     assert len([line for line in text if line.startswith("# TYPE")]) == len(show.ROUTER)
+
+
+@st.composite
+def damaged(draw, text):
+    """A dump in which something else stands in some places."""
+    for _time in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(text)))
+        end = draw(st.integers(at, min(len(text), at + 40)))
+        text = text[:at] + draw(st.one_of(TEXT, st.just("9" * 5000), st.just("\u00b2"), st.just("\n"))) + text[end:]
+    return text
+
+
+@settings(max_examples=2000 if FULL else 100, deadline=None)
+@given(data=damaged(DATA), statistics=damaged(STATISTICS))
+def test_of_a_damaged_dump_the_report_has_what_can_be_read(data, statistics):
+    found = dumps.report(data, statistics)
+    for instance in found["instances"] if found else ():
+        numbers = [instance[key] for key in ("vrid", "since", "sent", "received", "takeovers")]
+        assert all(0 <= number < 10**18 for number in [*numbers, *instance["priority"].values()])
+    assert all(since < 10**18 for _state, since in dumps.states(data).values())
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, "\u00b2", "nan", "one"])
+def test_what_is_no_number_of_keepalived_counts_as_none(number):
+    counted, transition = f"  Became master: {number}\n", f"   Last transition = {number} (some time)\n"
+    statistics = re.sub(r"  Became master: .*\n", lambda _found: counted, STATISTICS)
+    data = re.sub(r"   Last transition = .*\n", lambda _found: transition, DATA)
+    assert counted in statistics and transition in data
+    first = dumps.report(data, statistics)["instances"][0]
+    assert (first["takeovers"], first["since"]) == (0, 0.0)

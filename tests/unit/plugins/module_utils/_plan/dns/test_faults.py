@@ -123,7 +123,7 @@ def test_what_is_wrong_with_a_cluster_is_one_sentence(key, value, sentence):
     [
         ("domain", None, "dns_domain is empty: give a name, for instance example.com."),
         ("subdomain", 5, "dns_subdomain is 5, which is not text: put it in quotes."),
-        ("subdomain", False, "dns_subdomain is False, which is not text: put it in quotes."),
+        ("subdomain", False, "dns_subdomain is false, which is not text: put it in quotes."),
         ("vips", [], "pair_vips is []: a list of at least one address is required."),
         ("vips", [{"vrid": 5}], "pair_vips[0] lacks 'address': add it."),
         ("api", "vielleicht", "dns_api is 'vielleicht': true or false is required."),

@@ -17,7 +17,7 @@ VRID = "a VRID from 1 to 255 is required."
 NUMBERS = {
     "pair_vrid: '5_1'": (refusals.of_pair(vrid="5_1"), f"pair_vrid is '5_1': {VRID}"),
     "pair_vrid: Arabic digits": (refusals.of_pair(vrid="٥١"), f"pair_vrid is '٥١': {VRID}"),
-    "pair_vrid: a boolean": (refusals.of_pair(vrid=True), f"pair_vrid is True: {VRID}"),
+    "pair_vrid: a boolean": (refusals.of_pair(vrid=True), f"pair_vrid is true: {VRID}"),
     "pair_vrid: a float": (refusals.of_pair(vrid=51.5), f"pair_vrid is 51.5: {VRID}"),
     "pair_vrid: 1e2": (refusals.of_pair(vrid="1e2"), f"pair_vrid is '1e2': {VRID}"),
     "pair_preempt_delay: 1_0": (

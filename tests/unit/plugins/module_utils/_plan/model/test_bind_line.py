@@ -141,7 +141,7 @@ def test_a_drill_and_the_status_ask_with_a_proxys_header_where_it_is_expected(se
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        (True, "accept_proxy is True: a list is required."),
+        (True, "accept_proxy is true: a list is required."),
         ("192.0.2.0/24", "accept_proxy is '192.0.2.0/24': a list is required, such as "),
         (
             {"a": 1},

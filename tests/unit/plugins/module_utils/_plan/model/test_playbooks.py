@@ -15,6 +15,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.playbooks im
     model,
     variables,
 )
+from support.kinds import PYTHONS
 from support.paths import PLAYBOOKS as FOLDER
 
 NAMES = ["lb1", "lb2"]
@@ -53,7 +54,7 @@ def test_lists_may_come_from_the_command_line():
             "maintenance_members has 'lb3', which is not a member: choose from lb1, lb2.",
         ),
         ({"reboot": "yes"}, "maintenance_reboot is 'yes': one of never, always, if_needed is required."),
-        ({"reboot": True}, "maintenance_reboot is True: one of never, always, if_needed is required."),
+        ({"reboot": True}, "maintenance_reboot is true: one of never, always, if_needed is required."),
         (
             {"packages": ["haproxy; reboot"]},
             "maintenance_packages is ['haproxy; reboot']: in it 'haproxy; reboot' is wrong: the name of a package is "
@@ -150,4 +151,4 @@ def test_a_mapping_and_a_list_of_mappings_are_refused_in_the_name_that_the_user_
     for value in ({"a": 1}, [{"a": 1}], [None]):
         found = faults({key: value}, playbook)
         assert len(found) == 1 and found[0].startswith(f"{playbook}_{key} is "), value
-        assert " required" in found[0] and "None" not in found[0].replace("[None]", "")
+        assert " required" in found[0] and not PYTHONS.search(found[0])

@@ -140,7 +140,7 @@ OF_STICKY = [
     ({"by": "source", "expire": 30}, "expire is 30: a time without a unit: write 30s, or 30ms."),
     ({"by": "source", "size": "0"}, "size is '0': a number of entries such as 5000, 100k or 1m, at most 100m,"),
     ({"by": "source", "size": "1g"}, "size is '1g': a number of entries"),
-    ({"by": "source", "size": True}, "size is True: a number of entries"),
+    ({"by": "source", "size": True}, "size is true: a number of entries"),
     ({"by": "source", "len": 9}, "len has no use with by source: leave it out."),
     ({"by": "source", "cookie": "LB"}, "cookie has no use with by source: leave it out."),
     ({"by": "cookie", "expire": "1h"}, "expire has no use with by cookie: leave it out."),

@@ -54,7 +54,7 @@ def faults(*services):
         ({**TLS, "ciphers": "{{ x }}"}, "tls.ciphers is '{{ x }}': ciphers as OpenSSL lists them are required"),
         ({**TLS, "ciphersuites": "AES128-SHA"}, "tls.ciphersuites is 'AES128-SHA': ciphers of TLS 1.3 are required"),
         ({**TLS, "verify": "maybe", "ca": "/a"}, "tls.verify is 'maybe': one of required, optional is required."),
-        ({**TLS, "verify": True, "ca": "/a"}, "tls.verify is True: one of required, optional is required."),
+        ({**TLS, "verify": True, "ca": "/a"}, "tls.verify is true: one of required, optional is required."),
         ({**TLS, "verify": "optional"}, "tls.verify is optional, and no client needs a certificate: set ca, or leave"),
         ({**TLS, "crl": "/a"}, "tls.crl is /a, and no client needs a certificate: set ca, or leave crl out."),
         ({**TLS, "ca": ["/a"]}, "tls.ca is ['/a']: an absolute path is required."),

@@ -49,6 +49,7 @@ GROWN = {
     "equal cookies": lambda number: {"services": [{**WEB, "routes": [{**ROUTE, "sticky": COOKIE}] * number}]},
     "equal raw lines": lambda number: {"services": [{**SERVICE, "frontend_lines": ["bind 192.0.2.10:81"] * number}]},
     "equal VIPs": lambda number: {"vips": ["192.0.2.10"] * number},
+    "equal checks": lambda number: {"checks": [{"gateway": "192.0.2.1"}] * number},
     "equal certificates": lambda number: {
         "services": [{**WEB, "tls": {**TLS, "certificate": ["/etc/a.pem"] * number}}]
     },
