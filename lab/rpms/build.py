@@ -22,26 +22,13 @@ SPEC = (HERE / "package.spec").read_text()
 NAMED = "%%{NAME}-%%{VERSION}-%%{RELEASE}.rpm"
 BOOTED = "[ ! -d /run/systemd/system ] ||"  # not while the image is built
 APT = ("apt-get", "--quiet=2", "--no-install-recommends", "--option=APT::Sandbox::User=root")
-DEBIANS = (
-    *("/usr/bin/apt*", "/usr/bin/dpkg*", "/usr/sbin/dpkg*", "/usr/lib/apt", "/usr/lib/dpkg", "/usr/share/dpkg"),
-    *(
-        "/etc/apt",
-        "/etc/dpkg",
-        "/etc/debian_version",
-        "/var/lib/apt",
-        "/var/lib/dpkg",
-        "/var/cache/apt",
-        "/var/cache/debconf",
-    ),
-    *("/lib/systemd/system/apt-*", "/lib/systemd/system/dpkg-*", "/etc/systemd/system/timers.target.wants/*"),
-    *(
-        "/etc/systemd/system/apt-*",
-        "/etc/cron.daily/apt*",
-        "/etc/cron.daily/dpkg",
-        "/etc/logrotate.d/apt",
-        "/etc/logrotate.d/dpkg",
-    ),
-)
+# Debian's package manager, what it keeps and what starts it.
+DEBIANS = """
+/usr/bin/apt* /usr/bin/dpkg* /usr/sbin/dpkg* /usr/lib/apt /usr/lib/dpkg /usr/share/dpkg /etc/apt /etc/dpkg
+/etc/debian_version /var/lib/apt /var/lib/dpkg /var/cache/apt /var/cache/debconf /lib/systemd/system/apt-*
+/lib/systemd/system/dpkg-* /etc/systemd/system/apt-* /etc/systemd/system/timers.target.wants/*
+/etc/cron.daily/apt* /etc/cron.daily/dpkg /etc/logrotate.d/apt /etc/logrotate.d/dpkg
+"""
 
 
 def run(*command: str, cwd: Path = Path("/")) -> str:
@@ -86,6 +73,7 @@ def lay_out(package: Package, tree: Path) -> None:
 
 
 def merge(source: Path, target: Path) -> None:
+    """Copy a folder into another; there may be none."""
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
 
@@ -113,18 +101,15 @@ def files(package: Package, tree: Path) -> Iterator[str]:
 
 def scriptlets(package: Package) -> Dict[str, str]:
     """Return what runs before and after an installation and a removal, as the family's macros expand."""
-    account = (
-        f"id -u {package.user} >/dev/null 2>&1 || useradd --system --home-dir {package.home} " if package.user else ""
-    )
-    unit = package.unit
-    return {
-        "pre": f"{account}--shell /usr/sbin/nologin {package.user}" if account else "",
-        "post": f"{BOOTED} systemctl --no-reload preset {unit}; {BOOTED} systemctl daemon-reload" if unit else "",
-        "preun": f"[ $1 -gt 0 ] || {BOOTED} systemctl --no-reload disable --now {unit} || :" if unit else "",
-        "postun": f"{BOOTED} systemctl daemon-reload; [ $1 -eq 0 ] || {BOOTED} systemctl try-restart {unit}"
-        if unit
-        else "",
+    user, unit = package.user, package.unit
+    useradd = f"useradd --system --home-dir {package.home} --shell /usr/sbin/nologin {user}"
+    of_user = {"pre": f"id -u {user} >/dev/null 2>&1 || {useradd}"}
+    of_unit = {
+        "post": f"{BOOTED} systemctl --no-reload preset {unit}; {BOOTED} systemctl daemon-reload",
+        "preun": f"[ $1 -gt 0 ] || {BOOTED} systemctl --no-reload disable --now {unit} || :",
+        "postun": f"{BOOTED} systemctl daemon-reload; [ $1 -eq 0 ] || {BOOTED} systemctl try-restart {unit}",
     }
+    return {**dict.fromkeys(("pre", *of_unit), ""), **(of_user if user else {}), **(of_unit if unit else {})}
 
 
 def version(package: Package) -> str:
@@ -142,25 +127,27 @@ def spec(package: Package, version: str, release: int, tree: Path, listed: Path)
 
 
 def build(package: Package) -> None:
-    """Build its releases. The configuration of each is another."""
+    """Build its releases."""
     tree, listed, file = WORK / "trees" / package.name, WORK / "files", WORK / "spec"
     lay_out(package, tree)
+    macros = {"_topdir": WORK / "built", "_rpmdir": REPOSITORY, "_rpmfilename": NAMED}
     for release in range(1, package.releases + 1):
-        for conf in [*(tree / "etc").glob("*/*.cfg"), *(tree / "etc").glob("*/*.conf")] if package.releases > 1 else []:
-            conf.write_text(f"{conf.read_text()}# Of release {release}.\n")
+        if package.releases > 1:
+            mark(tree / "etc", release)
         listed.write_text("\n".join(files(package, tree)) + "\n")
         file.write_text(spec(package, version(package), release, tree, listed))
-        defined = [
-            f"--define=_topdir {WORK / 'built'}",
-            f"--define=_rpmdir {REPOSITORY}",
-            f"--define=_rpmfilename {NAMED}",
-        ]
-        run("rpmbuild", "-bb", "--quiet", *defined, str(file))
+        run("rpmbuild", "-bb", "--quiet", *(f"--define={name} {value}" for name, value in macros.items()), str(file))
+
+
+def mark(folder: Path, release: int) -> None:
+    """Make the configuration of each release another."""
+    for file in [*folder.glob("*/*.cfg"), *folder.glob("*/*.conf")]:
+        file.write_text(f"{file.read_text()}# Of release {release}.\n")
 
 
 def remove_debians() -> None:
     """Remove Debian's package manager, and what it has of the family's files."""
-    for pattern in DEBIANS:
+    for pattern in DEBIANS.split():
         for path in Path("/").glob(pattern[1:]):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 

@@ -1,6 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the roles do on the RedHat family and under SELinux, of which no host runs here: as far as their tasks tell."""
+"""What the roles do on the RedHat family and under SELinux, as their tasks tell; the rest is played on `rpm`."""
 
 from __future__ import annotations
 
