@@ -245,7 +245,8 @@ def keepalived_model(settings: Dict[str, Any]) -> Dict[str, Any]:
     ]
     for kind, name, key, written, quote in texts:
         also = f" GROUP {name} MASTER 255" if key == "notify" else ""  # with what keepalived does not add itself
-        wrong = values.quotable(quote)(written + also)[1] if written else None
+        judged = (values.quotable(quote)(text)[1] for text in ((written, written + also) if written else ()))
+        wrong = next(filter(None, judged), None)
         if wrong:
             found["faults"].append(f"keepalived_{kind} ({name}).{key} is {shown_of(key, written)}: {wrong}")
     again = [{**each, "notify_again": _notified_again(each, found["groups"])} for each in found["instances"]]

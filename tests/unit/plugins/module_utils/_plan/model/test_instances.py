@@ -157,6 +157,11 @@ def test_a_notify_command_of_an_instance_that_keepalived_conf_cannot_express_is_
     assert said == [f"keepalived_instances (vip).notify is '/bin/x ...': {WORD}"]
 
 
+def test_a_notify_command_that_has_no_end_is_refused_although_arguments_follow():
+    said = model({**GOOD, "notify": "/bin/x a\\"}, read=_instances.keepalived_model)["faults"]
+    assert said == ["keepalived_instances (vip).notify is '/bin/x ...': no escaped character."]
+
+
 def test_a_notify_command_needs_room_for_the_arguments_that_keepalived_does_not_add():
     fits, too_long = f"/bin/{'x' * 900}", f"/bin/{'x' * 940}"
     assert model({**GOOD, "notify": fits}, read=_instances.keepalived_model)["faults"] == []
