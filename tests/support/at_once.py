@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The results of tasks, read at once where `prepared_ansible.Worker` does all tasks in Ansible's own process.
 
-Ansible sends each result through a pipe to a thread, and looks every millisecond whether that has read it. That takes a
+Ansible sends each result through a pipe to a thread, and looks every millisecond whether that has read it: up to a
 tenth of a play's processor time.
 """
 

@@ -60,18 +60,23 @@ def between_locks(play):
     return lines[2:-2]
 
 
-def test_the_members_are_asked_locked_drilled_and_released():
-    play = drilled()
-    assert [(call.on, call.check) for call in play.of("drill_event")][:2] == [("lb1", True), ("lb1", False)]
-    assert between_locks(play) == ["lb1 drill_event haproxy_killed"]
+@pytest.fixture(scope="module")
+def usual():
+    """A drill of one event, which writes no report."""
+    return drilled()
+
+
+def test_the_members_are_asked_locked_drilled_and_released(usual):
+    assert [(call.on, call.check) for call in usual.of("drill_event")][:2] == [("lb1", True), ("lb1", False)]
+    assert between_locks(usual) == ["lb1 drill_event haproxy_killed"]
 
 
 def probed(play):
     return [(call.given.get("send", "")[:5], call.given.get("tls", False)) for call in play.of("vip_probe")]
 
 
-def test_what_is_answered_is_asked_in_each_round():
-    assert probed(drilled()) == [("GET /", False)] * 3
+def test_what_is_answered_is_asked_in_each_round(usual):
+    assert probed(usual) == [("GET /", False)] * 3
     assert probed(drilled(drill_send="PING")) == [("PING", False)] * 3
 
 
@@ -188,8 +193,8 @@ def written(play):
     return [str(call.given.get("dest", call.given.get("path"))) for call in play.of("copy", "template", "file")]
 
 
-def test_the_controller_gets_only_what_is_wanted(tmp_path):
-    assert written(drilled()) == []
+def test_the_controller_gets_only_what_is_wanted(usual, tmp_path):
+    assert written(usual) == []
     folder = tmp_path / "drills"
     names = {"drill_report": "r.json", "drill_html": "r.html", "drill_history": "drills"}
     play = drilled(**{key: str(tmp_path / name) for key, name in names.items()})

@@ -48,10 +48,15 @@ def changes(play):
     return [line for line in play.did(*STEPS) if "listed" not in line]
 
 
-def test_where_nothing_on_the_link_changes_no_router_stops():
-    play = rolled_back()
-    assert play.code == 0 and play.did("systemd_service") == []
-    assert changes(play) == [
+@pytest.fixture(scope="module")
+def usual():
+    """A rollback that succeeds, with no other settings of the link."""
+    return rolled_back()
+
+
+def test_where_nothing_on_the_link_changes_no_router_stops(usual):
+    assert usual.code == 0 and usual.did("systemd_service") == []
+    assert changes(usual) == [
         *("lb1 member_state armed", "lb2 member_state armed"),
         *("lb1 member_state postponed", "lb2 member_state postponed"),
         *("lb1 member_state postponed", "lb2 member_state postponed"),
@@ -191,14 +196,14 @@ def test_a_failed_return_of_one_member_ends_the_run_on_all_of_them():
     assert changes(play)[-2:] == ["lb1 member_state abandoned", "lb2 member_state abandoned"]
 
 
-def test_a_rollback_names_the_variable_that_accepts_a_downgrade_where_it_locks():
-    locks = [call.given for call in rolled_back().of("member_lock") if "purpose" in call.given]
+def test_a_rollback_names_the_variable_that_accepts_a_downgrade_where_it_locks(usual):
+    locks = [call.given for call in usual.of("member_lock") if "purpose" in call.given]
     assert [given["downgrade_variable"] for given in locks] == ["rollback_downgrade"] * 2
 
 
-def test_a_rollback_says_once_what_becomes_of_it_when_it_is_interrupted():
+def test_a_rollback_says_once_what_becomes_of_it_when_it_is_interrupted(usual):
     said = "If this run is interrupted, lb1, lb2 return to what they run now, within 55 s."
-    assert rolled_back().said.count(said) == 1
+    assert usual.said.count(said) == 1
 
 
 BGP = {
