@@ -194,6 +194,9 @@ class Trial:
     def power_off(self) -> None:
         self.nodes[1].ip("link", "set", "eth0", "down")
 
+    def come_back(self) -> None:
+        sh("ip", "-n", self.link.bridge, "link", "set", self.nodes[1].port, "master", "br0")
+
     def end(self) -> None:
         self.servers[1].kill()
 
@@ -204,6 +207,9 @@ class Trial:
         self.nodes[1].output("nft", LOSS)
 
     def measure(self, happen: str) -> Found:
+        if happen == "come_back":
+            self.cut()
+            time.sleep(WATCHED)  # until the slowest checks have found that
         client = self.link.client.python(CLIENT, BALANCER, PORT, SETTLE + WATCHED, CLIENTS)
         assert client.stdout.readline() == "open\n"
         time.sleep(SETTLE)
@@ -233,6 +239,7 @@ class Found(NamedTuple):
 EVENTS = {
     "a server is cut off": ("cut", "tcp"),
     "it is powered off": ("power_off", "tcp"),
+    "it is back, after it was cut off": ("come_back", "tcp"),
     "its process ends": ("end", "tcp"),
     "its process hangs, http check": ("hang", "http"),
     "its link drops 5 % of the packets": ("drop", "tcp"),
