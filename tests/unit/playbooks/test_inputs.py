@@ -27,7 +27,7 @@ FIRST = {
 }
 TOGETHER = {
     "pairvrid": (7, "pairvrid is not a variable of the role: did you mean pair_vrid?"),
-    "pair_vips": ({}, "pair_vips is {}: a list of at least one address is required."),
+    "pair_vips": ({}, "pair_vips is a mapping: a list of at least one address is required."),
 }
 OF_LB2 = {"haproxy_services": ([], "haproxy_services has no effect here: set pair_services instead.")}
 
