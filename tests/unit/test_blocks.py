@@ -60,7 +60,7 @@ KINDS = {
     "roles/haproxy/README.md": "role",
     "roles/ipi/README.md": "cluster cluster cluster cluster",
     "roles/keepalived/README.md": "role",
-    "roles/pair/README.md": "pair preset pair pair pair pair",
+    "roles/pair/README.md": "pair preset pair pair pair pair pair",
     "roles/resolver/README.md": "role",
 }
 REASONS = {

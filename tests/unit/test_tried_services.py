@@ -16,11 +16,6 @@ TRIED = ROOT / "molecule" / "examples" / "files" / "services.yml"
 SERVICES = "pair_services"
 ELSEWHERE = {
     f"{SERVICES}.check": "tests/netns/test_protocol_checks.py",  # by servers that speak each protocol
-    f"{SERVICES}.tls.content": "tests/unit/test_renewals.py",
-    f"{SERVICES}.return": "tests/netns/test_returns.py",
-    f"{SERVICES}.routes.return": "tests/netns/test_returns.py",
-    f"{SERVICES}.routes.hosts": "tests/netns/test_returns.py",
-    f"{SERVICES}.backend": "tests/netns/test_shared_backends.py",
 }
 
 
@@ -40,7 +35,7 @@ def of_services(block: Any) -> Any:
 
 def test_each_key_that_the_page_shows_is_tried_on_hosts():
     variables = yaml.safe_load(TRIED.read_text())["pair"]["vars"]
-    services = variables["with_tables"] + variables["without_tables"]
+    services = variables["with_tables"] + variables["without_tables"] + variables["with_contents"]
     shown = {key for block in blocks(DOCS / "services.md", "yaml") for key in keys(of_services(yaml.safe_load(block)))}
     assert f"{SERVICES}.rate_limit.except" in shown
     untried = shown - {*keys({**variables, SERVICES: services})} - {"pair_engine"}

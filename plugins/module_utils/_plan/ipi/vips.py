@@ -8,7 +8,7 @@ from typing import Any, Collection, Dict, List, Optional, Tuple
 
 from ..._agent.config.schema import Faults, Field, anything, list_of, no_addresses, shown, word
 from ..dns.names import domain
-from ..layouts.vips import BASE_VIP, clashes, free_vrid, of_family, read_vip, rotated
+from ..layouts.vips import BASE_VIP, again, clashes, free_vrid, of_family, read_vip, rotated
 from ..members.hosts import Existing
 from ..model import url_checks
 from ..model.plan import Vip
@@ -58,7 +58,12 @@ class RoleVips:
             read_ones.append((place, fields, vip))
         shards = [fields for _place, fields, _vip in read_ones if _is_of_shard(fields)]
         of_shards = {name for fields in shards for name in fields["members"]}
+        known = {each.address for each in taken}
         for place, fields, vip in read_ones:
+            if vip and vip.address in known:
+                faults.append(again(vip, place))
+                continue
+            known.update([vip.address] if vip else [])
             order, wrong = self._order(fields, of_shards)
             faults.extend(f"{place}{fault}" for fault in wrong)
             if vip and not wrong:

@@ -63,7 +63,7 @@ def test_the_command_that_removes_it_is_told_where_one_looks_for_it():
         ((VIPS, 6443, "6443"), "both 6443"),
         ((VIPS, 0, 9445), "port is 0: a port from 1 to 65535"),
         ((VIPS, 6443, "lb"), "port is 'lb'"),
-        ((VIPS, True, 9445), "port is True"),
+        ((VIPS, True, 9445), "port is true"),
         (([], 6443, 9445), "list of at least one address"),
         (("192.0.2.10", 6443, 9445), "list of at least one address"),
         ((None, 6443, 9445), "list of at least one address"),

@@ -30,7 +30,10 @@ WORD = {
         refusals.of_pair(listen="soon"),
         ["pair_listen is 'soon': a number from 0 to 3600 seconds is required."],
     ),
-    "pair_vips: {}": (refusals.of_pair(vips={}), ["pair_vips is {}: a list of at least one address is required."]),
+    "pair_vips: {}": (
+        refusals.of_pair(vips={}),
+        ["pair_vips is a mapping: a list of at least one address is required."],
+    ),
     "pair_vips: a text": (
         refusals.of_pair(vips="[192.0.2.10]"),
         [

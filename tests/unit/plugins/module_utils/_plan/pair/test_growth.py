@@ -1,19 +1,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan of many equal entries is as much work for each as one of few, and says as little of each.
-
-The work is Python's own instructions, counted: they are the same on each machine, at each load.
-"""
+"""A plan of many equal entries is as much work for each as one of few, and says as little of each."""
 
 from __future__ import annotations
 
-import sys
+import functools
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as pair
+from support import growth
 from support.plans import pairs
 
-FEW = 30
 SERVER = ["192.0.2.31"]
 SERVICE = {"name": "a", "port": 80, "servers": SERVER}
 TLS = {"certificate": "/etc/a.pem"}
@@ -56,28 +53,6 @@ GROWN = {
 }
 
 
-def _work(settings):
-    """Return how many instructions a plan takes, and its sentences."""
-    count = 0
-
-    def trace(frame, event, _arg):
-        nonlocal count
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        count += event == "opcode"
-        return trace
-
-    members, before = pairs.pair(**settings), sys.gettrace()
-    sys.settrace(trace)
-    try:
-        plan = pair.plan(members)
-    finally:
-        sys.settrace(before)
-    return count, plan.faults
-
-
 @pytest.mark.parametrize("kind", GROWN)
 def test_work_and_sentences_grow_with_their_number_alone(kind):
-    _work(GROWN[kind](1))  # what is imported and remembered the first time
-    (one, few), (two, more), (three, most) = (_work(GROWN[kind](times * FEW)) for times in (1, 2, 3))
-    assert three - two <= 1.2 * (two - one)
-    assert len(most) - len(more) == len(more) - len(few)
+    growth.check(lambda number: functools.partial(pair.plan, pairs.pair(**GROWN[kind](number))))
