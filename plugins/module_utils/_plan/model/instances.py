@@ -179,6 +179,15 @@ def with_password(instances: Iterable[Dict[str, Any]], auth_pass: str) -> List[D
     return [{**each, "auth_pass": password} for each, password in own]
 
 
+class _Read(NamedTuple):
+    """What the user wrote, with every default."""
+
+    instances: List[Dict[str, Any]]
+    scripts: List[Dict[str, Any]]
+    files: List[Dict[str, Any]]
+    groups: List[Dict[str, Any]]
+
+
 class _Known(NamedTuple):
     """What others may name; None where some of them were refused."""
 
@@ -208,25 +217,7 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
     groups = _groups(settings["sync_groups"], f"{prefix}_sync_groups", faults)
     faults.extend(auth_pass_faults(auth_pass, f"{prefix}_auth_pass"))
     instances = with_password(instances, auth_pass)
-    known = _Known(
-        *(
-            None if _is_refused(faults, f"{prefix}_{kind}") else items
-            for kind, items in (("instances", instances), ("scripts", scripts), ("track_files", files))
-        )
-    )
-    for instance in instances:
-        place = f"{prefix}_instances ({instance['name']})"
-        faults.extend(_undefined(instance, known, place))
-        faults.extend(_offering(instance, place) if prefix == "keepalived" else [])
-        tracked = [item["name"] for item in instance["track_interfaces"]]
-        if instance["interface"] in tracked and not instance["dont_track_primary"]:
-            faults.append(f"{place}.track_interfaces has its own interface, which is always tracked: leave it out.")
-    for group in groups:
-        place = f"{prefix}_sync_groups ({group['name']})"
-        members = [{"name": name} for name in group["instances"]]
-        faults.extend(undefined(members, known.instances, f"{place}.instances"))
-        faults.extend(_undefined(group, known, place))
-        faults.extend(_weights_in(group, instances, place))
+    faults.extend(_among(_Read(instances, scripts, files, groups), prefix, faults))
     return {
         "instances": instances,
         "scripts": scripts,
@@ -238,6 +229,38 @@ def model(settings: Dict[str, Any], prefix: str = "keepalived") -> Dict[str, Any
         "secrets": secrets.texts(instances, scripts, groups, daemon),
         "faults": [as_role_variables(fault, prefix) for fault in faults],
     }
+
+
+def _among(parts: _Read, prefix: str, wrong: Faults) -> Faults:
+    """Return what is wrong between the instances, the groups, and what they track.
+
+    :param wrong: what is wrong with each by itself
+    """
+    found: Faults = []
+    known = _Known(
+        *(
+            None if _is_refused(wrong, f"{prefix}_{kind}") else items
+            for kind, items in (
+                ("instances", parts.instances),
+                ("scripts", parts.scripts),
+                ("track_files", parts.files),
+            )
+        )
+    )
+    for instance in parts.instances:
+        place = f"{prefix}_instances ({instance['name']})"
+        found.extend(_undefined(instance, known, place))
+        found.extend(_offering(instance, place) if prefix == "keepalived" else [])
+        tracked = [item["name"] for item in instance["track_interfaces"]]
+        if instance["interface"] in tracked and not instance["dont_track_primary"]:
+            found.append(f"{place}.track_interfaces has its own interface, which is always tracked: leave it out.")
+    for group in parts.groups:
+        place = f"{prefix}_sync_groups ({group['name']})"
+        members = [{"name": name} for name in group["instances"]]
+        found.extend(undefined(members, known.instances, f"{place}.instances"))
+        found.extend(_undefined(group, known, place))
+        found.extend(_weights_in(group, parts.instances, place))
+    return found
 
 
 def _offering(instance: Mapping[str, Any], place: str) -> Faults:

@@ -69,7 +69,7 @@ def test_the_pool_is_all_that_no_name_gives():
         ("", "The cluster's name is empty: give the name from its install-config."),
         ("a.example.com", "The cluster's name is 'a.example.com', with a dot: give the bare name, without its domain."),
         (12, "The cluster's name is 12, which is not text: put it in quotes."),
-        (None, "The cluster's name is None, which is not text: put it in quotes."),
+        (None, "The cluster's name is null, which is not text: put it in quotes."),
         ("\ud800", "The name '\\ud800-api' has a character that is not valid Unicode: write it again."),
     ],
 )

@@ -130,7 +130,7 @@ def test_what_is_wrong_with_a_cluster_is_one_sentence(key, value, sentence):
         (
             "members",
             None,
-            "pair_members is None: a mapping of names to addresses, or a list of hosts of the inventory, is required.",
+            "pair_members is null: a mapping of names to addresses, or a list of hosts of the inventory, is required.",
         ),
         (
             "members",
