@@ -35,12 +35,13 @@ LINK = 16  # the prefix length of the members' subnet
 
 
 class Size(NamedTuple):
-    """How large a layout is: the members of a pair, or the masters of a cluster and its workers."""
+    """How large an inventory is: the members of a pair, or the masters of a cluster and its workers."""
 
     members: int = 2
     vips: int = 1
     backends: int = 10
     workers: int = 0
+    pairs: int = 1  # each in a subnet of its own
 
     @property
     def is_cluster(self) -> bool:
@@ -68,6 +69,7 @@ CASES = (
     Case("forecast, pair of 2", "forecast", Size()),
     Case("forecast, pair of 40, 20 VIPs", "forecast", Size(40, 20)),
     Case("forecast, 10,000 backends", "forecast", Size(backends=10_000), 4),
+    Case("forecast, 200 pairs", "forecast", Size(pairs=200), 20),
     Case("forecast, 3 masters, 30 workers", "forecast", Size(3, workers=30), 10),
     Case("forecast, 3 masters, 100 workers", "forecast", Size(3, workers=100), 30),
     Case("status, pair of 2", "status", Size(), 3),
@@ -124,6 +126,19 @@ def inventory(size: Size, engine: str) -> Dict[str, Any]:
     }
 
 
+def many(size: Size) -> Dict[str, Any]:
+    """Return the inventory of several pairs, as roles/pair/README.md has it."""
+
+    def pair(at: int) -> Dict[str, Any]:
+        subnet = f"10.2.{at}"
+        own = {"pair_members": f"{{{{ groups['pair{at}'] }}}}", "pair_vips": [f"{subnet}.10"]}
+        services = [{**service, "servers": [f"{subnet}.21", f"{subnet}.22"]} for service in settings(size)["services"]]
+        hosts = {f"lb{at}-{number}": {"ansible_host": f"{subnet}.{number}"} for number in (1, 2)}
+        return {"hosts": hosts, "vars": {**own, "pair_services": services}}
+
+    return {"pair": {"children": {f"pair{at}": pair(at) for at in range(size.pairs)}}}
+
+
 def plan(case: Case) -> None:
     """Compute a plan in this process."""
     collection.make_importable()
@@ -149,7 +164,8 @@ def playbook(case: Case) -> None:
     collection.make_importable()
     with tempfile.TemporaryDirectory() as folder:
         hosts = Path(folder, "hosts.json")
-        hosts.write_text(json.dumps(inventory(case.size, case.engine)))
+        asked = many(case.size) if case.size.pairs > 1 else inventory(case.size, case.engine)
+        hosts.write_text(json.dumps(asked))
         environment = {
             **os.environ,
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
