@@ -105,7 +105,7 @@ def scriptlets(package: Package) -> Dict[str, str]:
     useradd = f"useradd --system --home-dir {package.home} --shell /usr/sbin/nologin {user}"
     of_user = {"pre": f"id -u {user} >/dev/null 2>&1 || {useradd}"}
     of_unit = {
-        "post": f"{BOOTED} systemctl --no-reload preset {unit}; {BOOTED} systemctl daemon-reload",
+        "post": f"[ $1 -gt 1 ] || {BOOTED} systemctl --no-reload preset {unit}; {BOOTED} systemctl daemon-reload",
         "preun": f"[ $1 -gt 0 ] || {BOOTED} systemctl --no-reload disable --now {unit} || :",
         "postun": f"{BOOTED} systemctl daemon-reload; [ $1 -eq 0 ] || {BOOTED} systemctl try-restart {unit}",
     }

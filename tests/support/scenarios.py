@@ -7,7 +7,7 @@ from __future__ import annotations
 IMAGES = ("debian12", "debian13")
 # The RedHat family, as far as the lab makes one of Debian's programs, and what plays there.
 RPM = "rpm"
-ON_RPM = ("default", "agent", "ipi", "cluster")
+ON_RPM = ("default", "agent", "ipi")
 # One image of Debian for each scenario. Both are covered.
 IMAGE_OF = {
     "default": "debian12",
