@@ -240,7 +240,7 @@ def _faults(item: Dict[str, Any]) -> List[str]:
 def _outage_fault(item: Dict[str, Any]) -> str:
     """Say how long the VIP was not served, if that is longer than planned."""
     takeover, limit = item["seen"]["takeover"], item["forecast"]["outage_ms"]
-    if not _is_measured(item):
+    if not item["measured"]:
         return ""
     kind = _of_a_part(item)
     if kind:
