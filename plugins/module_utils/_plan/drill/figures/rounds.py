@@ -79,7 +79,9 @@ def _begin(result: Dict[str, Any], holdings: Sequence[Holding]) -> Optional[floa
     first = min([*moves, *(outage["start_ms"] for outage in result["seen"].get("outages", []))], default=None)
     if told and started_at is not None:
         since = 1000.0 * (datetime.datetime.fromisoformat(told).timestamp() - float(started_at))
-        latest = START_LIMIT_MS + (_milliseconds(result, "revert_after") if result.get("waits") else 0)
+        latest = START_LIMIT_MS
+        if result.get("waits"):
+            latest += _milliseconds(result, "revert_after") - _milliseconds(result, "waits")
         if 0 <= since <= (latest if first is None else first + result["seen"].get("longest_stall_ms", 0) + 50):
             return round(since, 1)
     return first
