@@ -145,7 +145,7 @@ def _worst(event: str, every: Sequence[servers.Rules], weights: Sequence[int]) -
 
 
 def _times(event: str, every: Sequence[servers.Rules], lost: servers.Loss) -> Dict[str, Any]:
-    """Return how long a server is lost; of a return also how long it takes at most, and what is forecast of it."""
+    """Return how long a server is lost; of one that comes back how long before, and how long its return takes at most."""
     seen_after = max(rules.down_after(max(rules.check_connect, rules.check_answer)) for rules in every)
     lasts_ms = round(1000 * seen_after) + lost.worst + BEYOND_MS
     if event not in BEFORE:
@@ -285,8 +285,6 @@ def fault(item: Item) -> str:
     """Say in which way clients saw more of it than is forecast; nothing where they did not."""
     promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
     limit = item["forecast"]["outage_ms"]
-    if item.get("unproved"):
-        return str(item["unproved"])
     if _failed(item) and not promise["failed"]:
         return f"{_failed(item)} of {seen['attempts']} connections failed, the plan says none."
     if window(item) > limit + item["interval_ms"]:

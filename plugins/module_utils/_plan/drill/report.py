@@ -233,14 +233,15 @@ def _faults(item: Dict[str, Any]) -> List[str]:
     """Return a sentence for each way in which one round broke the plan."""
     if _moved_too_early(item):
         return [f"{item['member']} did not hold the VIP when the probe began: nothing was measured."]
-    found = [_outage_fault(item), _two_holders_fault(item), _wrong_holder(item), _failback_fault(item)]
+    unproved = item.get("unproved", "")
+    found = [unproved, _outage_fault(item), _two_holders_fault(item), _wrong_holder(item), _failback_fault(item)]
     return [sentence for sentence in found if sentence]
 
 
 def _outage_fault(item: Dict[str, Any]) -> str:
     """Say how long the VIP was not served, if that is longer than planned."""
     takeover, limit = item["seen"]["takeover"], item["forecast"]["outage_ms"]
-    if not item["measured"]:
+    if not _is_measured(item):
         return ""
     kind = _of_a_part(item)
     if kind:

@@ -361,6 +361,7 @@ def test_the_balancer_says_whether_a_server_was_down_and_is_up_again(before, aft
     assert [fault.endswith(f"round 1 of 1: {said}") for fault in faults] == ([True] if said else [])
     assert (row["outage_ms"] is None) == bool(said) and row["clients"].startswith(said.rstrip(".") or "none late")
     assert lost_servers.unproved({**given, "event": events.SERVER_CUT}, before, after) == ""
+    assert judged({**given, "measured": False})[1] == faults  # also where the probe connects only
 
 
 def test_a_probe_that_met_other_servers_has_measured_nothing():
