@@ -140,11 +140,13 @@ LOST = {"total": 2, "up": 1, "others": [{"service": "web", "name": "192.0.2.31",
 class Returning:
     """A member whose balancer has its server down from the event on, until it was read some times."""
 
-    def __init__(self, readings):
-        self.left, self.is_lost = readings, False
+    def __init__(self, readings, silent=None):
+        self.left, self.silent, self.is_lost = readings, silent, False
 
     def __call__(self, call):
         self.left -= self.is_lost
+        if self.is_lost and self.silent:
+            return self.silent
         return members.seen(1, **({"servers": LOST} if self.is_lost and self.left >= 0 else {}))
 
     def armed(self, call):
@@ -152,8 +154,8 @@ class Returning:
         return {"injected_at": "2026-01-31T12:00:02+00:00", "reverted_at": "2026-01-31T12:00:19+00:00"}
 
 
-def returned(readings):
-    returning = Returning(readings)
+def returned(readings, silent=None):
+    returning = Returning(readings, silent)
     answers = {"member_info": returning, "drill_event": returning.armed, "vip_probe": UNNOTICED}
     return losing("server_back", answers=answers)
 
@@ -174,6 +176,13 @@ def test_a_return_that_was_none_fails_and_is_not_measured(readings, said):
     play = returned(readings)
     assert play.code == 2 and said in str(play.faults()) and "not measured" in str(play.said)
     assert events(play) == ["lb1 server_back"] * 3 and len(between_locks(play)) == 3
+
+
+@pytest.mark.parametrize("silent", [{"unreachable": True}, {"failed": True, "msg": "no room"}])
+def test_a_return_of_which_the_balancer_says_nothing_is_not_known(silent):
+    play = returned(1, silent)
+    assert play.code == 2 and "is not known, because its balancer did not say so." in str(play.faults())
+    assert len(between_locks(play)) == 3
 
 
 def test_an_event_that_a_member_cannot_have_is_refused_before_anything_is_locked():
