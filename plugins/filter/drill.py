@@ -59,5 +59,6 @@ class FilterModule:
             "drill_rounds": rounds.rounds,
             "drill_sent": questions.sent,
             "drill_unannounced": announcing.unannounced,
+            "drill_unproved": lost_servers.unproved,
             "drill_unrouted": announced.unrouted,
         }

@@ -55,8 +55,9 @@ options:
         announces its address again. Reverting ends it.
       - V(server_cut) drops what the balancer of this host and O(server) send to each other, as when the server's host
         is cut off or powered off. V(server_ended) refuses connections to it, as when its process has ended. With
-        V(server_hung) its kernel accepts connections, and no answer arrives. All three concern the address and port of
-        O(server) and this host alone. Reverted like V(slow_backend). Refused if no other server of its services is up.
+        V(server_hung) its kernel accepts connections, and no answer arrives. V(server_back) does the same as
+        V(server_cut), and what is measured is the return. All of them concern the address and port of O(server) and
+        this host alone. Reverted like V(slow_backend). Refused if no other server of its services is up.
       - V(host_rebooted) reboots the host with C(systemctl reboot). Nothing reverts it. A container ends, and starts
         again only if the program that runs it starts it. Refused unless the balancer and the router start at boot.
       - Any other needs O(command).
@@ -114,7 +115,8 @@ options:
     type: str
     version_added: 1.1.0
   server:
-    description: For O(event=server_cut), O(event=server_ended) and O(event=server_hung), the server that is lost.
+    description: For O(event=server_cut), O(event=server_ended), O(event=server_hung) and O(event=server_back), the
+      server that is lost.
     type: dict
     version_added: 1.1.0
     suboptions:

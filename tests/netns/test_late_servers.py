@@ -9,50 +9,21 @@ connections end with a server that has gone, where that is required, and never w
 from __future__ import annotations
 
 import socket
-import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pace
 from support.netns import two_servers
 from support.netns.links import PORT, sh
 from support.netns.namespaces import inside
-from support.netns.two_servers import ONE, OTHER, QUICK, READY, Embedded, Native, ask
-from support.waiting import LIMIT_S, pause, until
+from support.netns.two_servers import ONE, OTHER, QUICK, READY, Clients, Embedded, Native, ask
+from support.waiting import LIMIT_S, until
 
 link, pages = two_servers.link, two_servers.pages
 LATE_S = 1
-ENOUGH = 40  # connections
-PACE_S = 0.01  # between two of them: a state of a server lasts for many
 FIRST_RELEASE = {"interval": 2, "fall": 3}
 HALF_LATE = (200, 0.3)  # for a quick check, and soon enough that several can be waited for
 LATE, NO, HUNG = (200, LATE_S), (503, 0), (200, 10 * LIMIT_S)
 BOTH = pytest.mark.parametrize("engine", [Native, Embedded])
-
-
-class Clients:
-    """A client that asks again and again, and the names of those that have answered it."""
-
-    def __init__(self, link):
-        self._link, self.answers = link, []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_fault):
-        self._over.set()
-        self._thread.join(LIMIT_S)
-
-    def _run(self):
-        while not self._over.is_set():
-            self.answers.append(ask(self._link))
-            pause(PACE_S)
-
-    def find(self, *names):
-        """Wait until these servers, and no others, have answered for a while; "" is nobody."""
-        until(lambda: {*self.answers[-ENOUGH:]} == {*names})
 
 
 class Lasting:

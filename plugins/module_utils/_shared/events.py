@@ -18,11 +18,12 @@ HOST_CUT, HOST_REBOOTED, VRRP_LOST = "host_cut", "host_rebooted", "vrrp_lost"
 PORT_DOWN, LINK_FLAPPING = "port_down", "link_flapping"
 SLOW_BACKEND, CONNTRACK_FULL, DISK_FULL = "slow_backend", "conntrack_full", "disk_full"
 STRANGER_WITH_VIP = "stranger_with_vip"
-SERVER_CUT, SERVER_ENDED, SERVER_HUNG = "server_cut", "server_ended", "server_hung"
+SERVER_CUT, SERVER_ENDED, SERVER_HUNG, SERVER_BACK = "server_cut", "server_ended", "server_hung", "server_back"
 PATH_WITHDRAWN, PATH_BACK, ROUTER_GONE = "path_withdrawn", "path_back", "router_gone"
 BGP_KILLED, BFD_LOST = "bgp_killed", "bfd_lost"
 OF_BGP = (PATH_WITHDRAWN, PATH_BACK, ROUTER_GONE, BGP_KILLED, BFD_LOST)  # where BGP carries the VIPs, and nowhere else
-ON_SERVER = (SERVER_CUT, SERVER_ENDED, SERVER_HUNG)  # one server is lost for the balancer of the holder
+# One server is lost for the balancer of the holder; with the last one its return is measured.
+ON_SERVER = (SERVER_CUT, SERVER_ENDED, SERVER_HUNG, SERVER_BACK)
 API_FAILING = "api_failing"  # of a cluster, by commands of the user
 
 

@@ -8,6 +8,7 @@ import contextlib
 import shutil
 import socket
 import subprocess
+import threading
 
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._host.read import balancer
@@ -21,6 +22,8 @@ from support.rendering import haproxy as render
 from support.waiting import LIMIT_S, pause, until
 
 ONE, OTHER = "one", "other"
+ENOUGH = 40  # connections
+PACE_S = 0.01  # between two of them: a state of a server lasts for many
 QUICK = (200, 0)
 # Answers GET /health as it was told last, in a line of "STATUS SECONDS", STAY with its name each time, and all
 # else once with it. Answers each line that it is told with the number of requests of GET /health so far.
@@ -199,6 +202,32 @@ def ask(link, port=PORT):
     if port == READY:
         return answer.split()[1].decode()
     return answer.rpartition(b"\r\n\r\n")[2].decode()
+
+
+class Clients:
+    """A client that asks again and again, and the names of those that have answered it."""
+
+    def __init__(self, link):
+        self._link, self.answers = link, []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_fault):
+        self._over.set()
+        self._thread.join(LIMIT_S)
+
+    def _run(self):
+        while not self._over.is_set():
+            self.answers.append(ask(self._link))
+            pause(PACE_S)
+
+    def find(self, *names):
+        """Wait until these servers, and no others, have answered for a while; "" is nobody."""
+        until(lambda: {*self.answers[-ENOUGH:]} == {*names})
 
 
 @contextlib.contextmanager

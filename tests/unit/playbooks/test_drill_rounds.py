@@ -26,7 +26,8 @@ def member(name, number):
 def plan(event):
     line = {"event": event, "vip": VIP, "before": "lb1", "after": "lb2", "back": "lb1", "outage_ms": 72, "back_ms": 60}
     router = {"instances": [{"interface": "eth0", "addresses": [f"{VIP}/32"], "preempt_delay": 0}]}
-    carrier = {"engine": "native", "router": router, "balancer": {"services": "[]", "redirect": None}}
+    balancer = {"services": "[]", "redirect": None}
+    carrier = {"engine": "native", "router": router, "balancer": balancer, "direct": {}}
     carriers = dict.fromkeys(("lb1", "lb2"), carrier)
     outages = [{**line, "two_holders_ms": 0}]
     return {"outages": outages, "targets": [[VIP, 80]], "members": carriers, "advert_interval": 1, "vips": []}
@@ -106,13 +107,13 @@ def test_what_is_not_answered_is_not_asked_and_the_row_says_that_the_probe_conne
 SERVER = {"name": "web", "port": 80, "servers": ["192.0.2.31", "192.0.2.32"], "check": {"type": "http"}}
 
 
-def losing(event="server_cut", servers=2, **variables):
+def losing(event="server_cut", servers=2, answers=None, **variables):
     """Return the drill of a lost server on a pair with one service."""
     service = {**SERVER, "servers": SERVER["servers"][:servers]}
     settings = pair(masters=[], infra_nodes=[], services=[service])
     planned = as_data(_pair.plan(settings))
     seen = {**SEEN, "holder_after": "lb1", "holder_before": "lb1"}
-    return drilled(event, {"vip_probe": seen}, planned=planned, **variables)
+    return drilled(event, {"vip_probe": seen, **(answers or {})}, planned=planned, **variables)
 
 
 def test_the_host_is_told_which_server_is_lost_and_the_probe_how_long_to_wait():
@@ -129,6 +130,59 @@ def test_a_server_that_cannot_be_spared_is_refused_before_a_member_is_asked():
     play = losing(servers=1)
     assert play.code == 2 and "server_cut is not for 192.0.2.10: web has no second active server." in str(play.faults())
     assert play.did("drill_event", "member_lock") == []
+
+
+IMPAIRED = {**dict.fromkeys(SEEN["impaired"], 0), "window_ms": 0.0}
+UNNOTICED = {**SEEN, "impaired": IMPAIRED, "timeline": [{"at_ms": 0.0, "holders": ["lb1"]}]}
+LOST = {"total": 2, "up": 1, "others": [{"service": "web", "name": "192.0.2.31", "state": "down"}]}
+
+
+class Returning:
+    """A member whose balancer has its server down from the event on, until it was read some times."""
+
+    def __init__(self, readings, silent=None):
+        self.left, self.silent, self.is_lost = readings, silent, False
+
+    def __call__(self, call):
+        self.left -= self.is_lost
+        if self.is_lost and self.silent:
+            return self.silent
+        return members.seen(1, **({"servers": LOST} if self.is_lost and self.left >= 0 else {}))
+
+    def armed(self, call):
+        self.is_lost = self.is_lost or not call.check
+        return {"injected_at": "2026-01-31T12:00:02+00:00", "reverted_at": "2026-01-31T12:00:19+00:00"}
+
+
+def returned(readings, silent=None):
+    returning = Returning(readings, silent)
+    answers = {"member_info": returning, "drill_event": returning.armed, "vip_probe": UNNOTICED}
+    return losing("server_back", answers=answers)
+
+
+@pytest.mark.parametrize("readings", [1, 3])
+def test_a_server_that_comes_back_is_read_before_the_probe_and_at_the_end(readings):
+    play = returned(readings)
+    found = [call.module for call in play.of("drill_event", "wait_for", "member_info", "vip_probe") if not call.check]
+    first = found.index("drill_event")
+    between = ["drill_event", "wait_for", "member_info", "vip_probe", *["member_info"] * readings]
+    assert play.code == 0, play.faults()
+    assert found[first : first + len(between)] == between
+    assert "none late (plan: none late; gets connections after 400 ms)" in str(play.said)
+
+
+@pytest.mark.parametrize("readings, said", [(0, "was not down before its return"), (10**6, "is not up again")])
+def test_a_return_that_was_none_fails_and_is_not_measured(readings, said):
+    play = returned(readings)
+    assert play.code == 2 and said in str(play.faults()) and "not measured" in str(play.said)
+    assert events(play) == ["lb1 server_back"] * 3 and len(between_locks(play)) == 3
+
+
+@pytest.mark.parametrize("silent", [{"unreachable": True}, {"failed": True, "msg": "no room"}])
+def test_a_return_of_which_the_balancer_says_nothing_is_not_known(silent):
+    play = returned(1, silent)
+    assert play.code == 2 and "is not known, because its balancer did not say so." in str(play.faults())
+    assert len(between_locks(play)) == 3
 
 
 def test_an_event_that_a_member_cannot_have_is_refused_before_anything_is_locked():

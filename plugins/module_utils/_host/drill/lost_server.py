@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterable, List, Mapping, Sequence
 
-from ..._shared.events import SERVER_CUT, SERVER_ENDED, SERVER_HUNG
+from ..._shared.events import SERVER_BACK, SERVER_CUT, SERVER_ENDED, SERVER_HUNG
 from ..read.balancer import SERVING, Server
 from .backend import DELETE_TABLE, TABLE
 from .script import Refused, Script
@@ -19,9 +19,11 @@ from .script import Refused, Script
 NEEDS = "the inet family of nftables, and its reject"
 # Longer than any packet without data: 40 bytes of IPv6, and 60 of TCP with all its options.
 WITHOUT_DATA = 100
+CUT = ("output {to} drop", "input {back} drop")
 # What is dropped or refused: on the way to the server (output), or from it (input).
 RULES: Mapping[str, Sequence[str]] = {
-    SERVER_CUT: ("output {to} drop", "input {back} drop"),
+    SERVER_CUT: CUT,
+    SERVER_BACK: CUT,  # until it is reverted
     SERVER_ENDED: ("output {to} reject with tcp reset",),
     # Its kernel accepts and acknowledges; no answer of its process arrives. The last packet of an answer has PSH.
     SERVER_HUNG: (

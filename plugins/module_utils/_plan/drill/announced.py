@@ -100,13 +100,18 @@ def timing(line: Line, margin: float, start_delay: float) -> Dict[str, float]:
     """
     minimum = start_delay + line["outage_ms"] / 1000 + margin + LASTING_S
     if line["event"] == events.PATH_BACK:
-        return {
-            "after": AT_ONCE_S,
-            "waits": GONE_S,
-            "revert_after": GONE_S + 2 * start_delay,
-            "minimum": 2 * start_delay + minimum,
-        }
+        return of_return(GONE_S, 2 * start_delay, minimum)
     return {"after": start_delay, "waits": 0, "revert_after": minimum + SPARE_S, "minimum": minimum}
+
+
+def of_return(gone: float, start: float, minimum: float) -> Dict[str, float]:
+    """Return the timing of what is gone before the probe begins, and comes back while it looks, in seconds.
+
+    :param gone: until it has been noticed
+    :param start: in which the probe starts
+    :param minimum: for which it looks then
+    """
+    return {"after": AT_ONCE_S, "waits": gone, "revert_after": gone + start, "minimum": start + minimum}
 
 
 def of(item: Item) -> bool:

@@ -5,19 +5,25 @@ controller.
 
 The VIP stays. So a drill measures the connections of the probe that another server answered late, and those that
 nobody answered: how many there were, from the first to the last of them, and how late the latest was.
+
+Of a server that comes back the same is measured from its return on: it is lost before the probe begins. Its balancer
+says whether it was down then, and whether it is up at the end.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+import math
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..._shared import events
 from ..forecast import servers
 from ..model import direct_plane
 from ..model.services import backends
 from . import announced, questions
 
 FORECAST_AS = {event: name for name, event in servers.DRILLED_AS.items()}
+BEFORE = {events.SERVER_BACK: events.SERVER_CUT}  # what happens before a return
 BEYOND_MS = 2500  # that a server stays lost after the last connection that may be late, so that it would be seen
 PATIENCE_MS = 500  # for which an answer is waited for beyond what is forecast
 EVERYWHERE = "all members that announce it have balancers of their own, and the forecast is of one that has all clients"
@@ -102,14 +108,11 @@ def _unfit(holder: Mapping[str, Any], service: Optional[questions.Service]) -> s
 
 def _forecast(chance: Chance, plan: Plan, members: Members, holder: str, service: questions.Service) -> Chance:
     """Return what is forecast of one event, at worst where members have several engines."""
-    weights, name = servers.weights_of(service["servers"]), FORECAST_AS[chance.event]
+    weights = servers.weights_of(service["servers"])
     every = [servers.rules_of(service, *each) for each in _timeouts(plan, members).items()]
-    losses = [loss for rules in every for loss in servers.losses(rules, weights) if loss.event == name]
-    endless = [loss for loss in losses if loss.window == servers.FOR_GOOD]
-    if endless:
+    promise, lost = (_worst(event, every, weights) for event in (chance.event, BEFORE.get(chance.event, chance.event)))
+    if lost.window == servers.FOR_GOOD:
         return chance._replace(why=f"of {service['name']} connections would be lost for as long as it lasts")
-    promise = max(losses, key=lambda loss: (loss.window, loss.worst))
-    seen_after = max(rules.down_after(max(rules.check_connect, rules.check_answer)) for rules in every)
     line = {
         "event": chance.event,
         "vip": chance.vip,
@@ -119,12 +122,36 @@ def _forecast(chance: Chance, plan: Plan, members: Members, holder: str, service
         "outage_ms": promise.window,
         "back_ms": 0,
         "two_holders_ms": 0,
-        "lasts_ms": round(1000 * seen_after) + promise.worst + BEYOND_MS,
+        **_times(chance.event, every, lost),
         "promise": {key: getattr(promise, key) for key in ("late", "failed", "worst")},
+        "note": promise.note if chance.event in BEFORE else "",
         "up": service["up"],
         "server": _server(json.loads(plan["members"][holder]["balancer"]["services"]), service),
     }
     return chance._replace(line=line)
+
+
+def _worst(event: str, every: Sequence[servers.Rules], weights: Sequence[int]) -> servers.Loss:
+    """Return what is forecast of an event by the rules for which it is the worst."""
+
+    def rank(rules: servers.Rules) -> Any:
+        loss = losses[rules]
+        return loss.window == servers.FOR_GOOD, loss.window, loss.worst, rules.up_after
+
+    losses = {
+        rules: loss for rules in every for loss in servers.losses(rules, weights) if loss.event == FORECAST_AS[event]
+    }
+    return losses[max(losses, key=rank)]
+
+
+def _times(event: str, every: Sequence[servers.Rules], lost: servers.Loss) -> Dict[str, Any]:
+    """Return how long a server is lost; of one that comes back how long before, and how long its return takes at most."""
+    seen_after = max(rules.down_after(max(rules.check_connect, rules.check_answer)) for rules in every)
+    lasts_ms = round(1000 * seen_after) + lost.worst + BEYOND_MS
+    if event not in BEFORE:
+        return {"lasts_ms": lasts_ms}
+    takes = max(rules.back_after + rules.slow_start for rules in every)
+    return {"gone_ms": lasts_ms, "returns_ms": round(1000 * takes)}
 
 
 def _timeouts(plan: Plan, members: Members) -> Dict[str, servers.Timeouts]:
@@ -145,6 +172,48 @@ def _server(services: Sequence[Dict[str, Any]], service: questions.Service) -> D
     return {"address": lost["address"], "port": lost["port"], "services": names}
 
 
+def timing(line: Line, margin: float, start_delay: float) -> Dict[str, float]:
+    """Return the timing of a server that comes back.
+
+    :param margin: for which the probe looks beyond what is forecast
+    :param start_delay: in which the probe starts; the balancer says before whether the server is down
+    """
+    return announced.of_return(math.ceil(line["gone_ms"] / 1000), 3 * start_delay, line["returns_ms"] / 1000 + margin)
+
+
+def is_return(line: Mapping[str, Any]) -> bool:
+    """Whether a line of a forecast is of a server that comes back."""
+    return line["event"] in BEFORE
+
+
+def unproved(item: Item, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Return a sentence where the server was not lost before its return, is not back after it, or nobody knows.
+
+    :param item: the round
+    :param before: what `member_info` returned of the holder before the return
+    :param after: what it returned at the end
+    """
+    if item["event"] not in BEFORE:
+        return ""
+    server = item["server"]
+    names = {(service, name) for service, own in server["services"].items() for name in own}
+    shown = f"{server['address']} at {server['port']}"
+    lost, left = _others(before), _others(after)
+    if lost is None or left is None:
+        return f"whether {shown} was down and is up again is not known, because its balancer did not say so."
+    if names - lost:
+        return f"{shown} was not down before its return, so nothing was measured."
+    limit = item["forecast"]["returns_ms"]
+    return f"{shown} is not up again, the plan says after {limit} ms at most." if names & left else ""
+
+
+def _others(seen: Mapping[str, Any]) -> Optional[Set[Tuple[str, str]]]:
+    """Return the servers that the balancer of a member does not have up, each with its service; None if not known."""
+    if not seen.get("servers", {}).get("total"):
+        return None
+    return {(each["service"], each["name"]) for each in seen["servers"]["others"]}
+
+
 def late_ms(line: Mapping[str, Any], usual_ms: float) -> float:
     """Return for how long an answer is waited for.
 
@@ -159,8 +228,13 @@ def of(item: Item) -> bool:
 
 
 def is_met(item: Item) -> bool:
-    """Whether the probe's connections met the server: with `balance: source` they may all go to another one."""
+    """Whether the probe's connections met the server: with `balance: source` they may all go to another one.
+
+    None of them has to show that a server comes back. Its balancer says it.
+    """
     promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
+    if item["event"] in BEFORE:
+        return not item["unproved"]
     return bool(seen["late"] or seen["failed"] or seen["open"] or not (promise["late"] or promise["failed"]))
 
 
@@ -179,11 +253,15 @@ def _round_words(item: Item) -> str:
     promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
     planned = _words("{} %", promise["late"], promise["failed"], promise["worst"])
     planned += f", with {item['forecast']['up']}" if item["forecast"].get("up") else ""
+    planned += f"; {item['forecast']['note']}" if item["forecast"].get("note") else ""
+    if item.get("unproved"):
+        return f"{item['unproved'].rstrip('.')} (plan: {planned})"
     if not is_met(item):
         return f"the probe met other servers (plan: {planned})"
     delay = _delay(seen) if seen["late"] else 0
-    found = _words(f"{{}} of {seen['attempts']}", seen["late"], seen["failed"], delay)
-    ended = f", {seen['open']} ended that may have been open" if seen["open"] else ""
+    failed, opened = _failed(item), seen["failed"] + seen["open"] - _failed(item)
+    found = _words(f"{{}} of {seen['attempts']}", seen["late"], failed, delay)
+    ended = f", {opened} ended that may have been open" if opened else ""
     return f"{found}{ended} (plan: {planned})"
 
 
@@ -191,6 +269,12 @@ def _words(count: str, late: int, failed: int, worst: float) -> str:
     parts = [f"{count.format(late)} up to {worst:.0f} ms late"] if late else []
     parts += [f"{count.format(failed)} failed"] if failed else []
     return ", ".join(parts) or (f"none late, but {worst:.0f} ms as the server goes down" if worst else "none late")
+
+
+def _failed(item: Item) -> int:
+    """Return how many connections failed, without those that may have been open as a server was lost."""
+    seen = item["seen"]["impaired"]
+    return int(seen["failed"] + (seen["open"] if item["event"] in BEFORE else 0))
 
 
 def _delay(seen: Mapping[str, Any]) -> float:
@@ -201,8 +285,8 @@ def fault(item: Item) -> str:
     """Say in which way clients saw more of it than is forecast; nothing where they did not."""
     promise, seen = item["forecast"]["promise"], item["seen"]["impaired"]
     limit = item["forecast"]["outage_ms"]
-    if seen["failed"] and not promise["failed"]:
-        return f"{seen['failed']} of {seen['attempts']} connections failed, the plan says none."
+    if _failed(item) and not promise["failed"]:
+        return f"{_failed(item)} of {seen['attempts']} connections failed, the plan says none."
     if window(item) > limit + item["interval_ms"]:
         return f"connections were late or failed for {window(item):g} ms, the plan says at most {limit} ms."
     if seen["late"] and not promise["failed"] and _delay(seen) > promise["worst"] + SLACK_MS:

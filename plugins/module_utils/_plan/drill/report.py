@@ -233,7 +233,8 @@ def _faults(item: Dict[str, Any]) -> List[str]:
     """Return a sentence for each way in which one round broke the plan."""
     if _moved_too_early(item):
         return [f"{item['member']} did not hold the VIP when the probe began: nothing was measured."]
-    found = [_outage_fault(item), _two_holders_fault(item), _wrong_holder(item), _failback_fault(item)]
+    unproved = item.get("unproved", "")
+    found = [unproved, _outage_fault(item), _two_holders_fault(item), _wrong_holder(item), _failback_fault(item)]
     return [sentence for sentence in found if sentence]
 
 

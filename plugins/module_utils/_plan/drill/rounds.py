@@ -153,26 +153,33 @@ def _of_holder(line: Dict[str, Any], plan: Dict[str, Any], boots_for: float) -> 
     """Return what is special of an event on the member that holds a VIP."""
     routers = [member["router"] for member in plan["members"].values()]
     delays = [instance["preempt_delay"] for router in routers for instance in router["instances"]]
+    timing = _timing(line)
+    # The outage of a failure that lasts may be longer than the failure.
+    outage = line["outage_ms"] / 1000 if line.get("lasts_ms") else 0
+    longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays) + outage
+    return {
+        **timing,
+        # Without preemption any member may hold the VIP, and the event is injected on the one that does. After some
+        # failures the first holder has it again even so: a VIP returns only if it does after each of them.
+        "on": "",
+        "holder": line["before"] if _always_returns(line["vip"], plan) else "",
+        "settle": 2 * longest,
+        "revert_after": boots_for or timing["revert_after"],
+        "duration": timing["minimum"] + longest + boots_for,
+        "targets": _targets(line["vip"], plan),
+    }
+
+
+def _timing(line: Dict[str, Any]) -> Dict[str, float]:
+    """Return in how many seconds a holder's event happens and is reverted, and for how long the probe looks."""
+    if lost_servers.is_return(line):
+        return lost_servers.timing(line, MARGIN, START_DELAY)
     lasts = line.get("lasts_ms", 0) / 1000
     harmless = line["before"] == line["after"] and line["outage_ms"] > 0 and not lasts
     # What the plan says of the two holders is for a failure that lasts no longer.
     revert_after = lasts or max(line["outage_ms"] / 1000, HARMLESS_DURATION if harmless else 0) + MARGIN
     minimum = START_DELAY + revert_after + 0.5
-    # The outage of a failure that lasts may be longer than the failure.
-    longest = RETURN_TIMEOUT + 4 * plan["advert_interval"] + max(delays) + (line["outage_ms"] / 1000 if lasts else 0)
-    return {
-        # Without preemption any member may hold the VIP, and the event is injected on the one that does. After some
-        # failures the first holder has it again even so: a VIP returns only if it does after each of them.
-        "on": "",
-        "waits": 0,
-        "holder": line["before"] if _always_returns(line["vip"], plan) else "",
-        "settle": 2 * longest,
-        "revert_after": boots_for or revert_after,
-        "after": START_DELAY,
-        "minimum": minimum,
-        "duration": minimum + longest + boots_for,
-        "targets": _targets(line["vip"], plan),
-    }
+    return {"after": START_DELAY, "waits": 0, "revert_after": revert_after, "minimum": minimum}
 
 
 def _targets(vip: str, plan: Dict[str, Any]) -> Dict[str, Dict[str, str]]:

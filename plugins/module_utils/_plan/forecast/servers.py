@@ -28,7 +28,13 @@ from ..model.services import backends
 
 CUT, ENDS, HANGS, BACK, LATE = "server cut", "process ends", "process hangs", "server back", "all answer late"
 EVENTS = (CUT, ENDS, HANGS, BACK, LATE)
-DRILLED_AS = {CUT: events.SERVER_CUT, ENDS: events.SERVER_ENDED, HANGS: events.SERVER_HUNG}
+LOST = (CUT, ENDS, HANGS)
+DRILLED_AS = {
+    CUT: events.SERVER_CUT,
+    ENDS: events.SERVER_ENDED,
+    HANGS: events.SERVER_HUNG,
+    BACK: events.SERVER_BACK,
+}
 OWN_RETRIES = re.compile(r"\s*retries\s+(\d+)\s*")
 ALL_BACKUPS = re.compile(r"\s*option\s+allbackups\s*")
 OWN_TIMEOUT = re.compile(r"\s*timeout\s+(connect|check)\s+(\S+)\s*")
@@ -175,7 +181,7 @@ def losses(rules: Rules, weights: Sequence[int], has_standby: bool = False) -> L
     found = [_cut(rules, share), ends, _hangs(rules, share), _back(rules, share), _late(rules)]
     if len(weights) > 1:
         return found
-    return [_of_last(loss, rules, has_standby) if loss.event in DRILLED_AS else loss for loss in found]
+    return [_of_last(loss, rules, has_standby) if loss.event in LOST else loss for loss in found]
 
 
 def _of_last(loss: Loss, rules: Rules, has_standby: bool) -> Loss:

@@ -27,7 +27,8 @@ class Holding(NamedTuple):
 class Round(NamedTuple):
     """What the figures draw.
 
-    :ivar begin_ms: when the event happened, and ``end_ms`` when it was reverted; none if that is not known
+    :ivar begin_ms: when the event happened, and ``end_ms`` when it was reverted; none if that is not known. Both are
+        the moment of a return
     """
 
     member: str
@@ -47,7 +48,7 @@ def read(result: Dict[str, Any]) -> Round:
     answers = [each for each in series.decode(seen.get("series", ""), interval_ms) if each.at_ms < length_ms]
     holdings = list(_holdings(seen["timeline"], length_ms))
     begin_ms = _begin(result, holdings)
-    lasts_ms = 1000.0 * float(result.get("revert_after", 0.0))
+    lasts_ms = 0.0 if result.get("waits") else _milliseconds(result, "revert_after")
     return Round(
         member=result["member"],
         event=result["event"].replace("_", " "),
@@ -78,9 +79,16 @@ def _begin(result: Dict[str, Any], holdings: Sequence[Holding]) -> Optional[floa
     first = min([*moves, *(outage["start_ms"] for outage in result["seen"].get("outages", []))], default=None)
     if told and started_at is not None:
         since = 1000.0 * (datetime.datetime.fromisoformat(told).timestamp() - float(started_at))
-        if 0 <= since <= (START_LIMIT_MS if first is None else first + result["seen"].get("longest_stall_ms", 0) + 50):
+        latest = START_LIMIT_MS
+        if result.get("waits"):
+            latest += _milliseconds(result, "revert_after") - _milliseconds(result, "waits")
+        if 0 <= since <= (latest if first is None else first + result["seen"].get("longest_stall_ms", 0) + 50):
             return round(since, 1)
     return first
+
+
+def _milliseconds(result: Dict[str, Any], key: str) -> float:
+    return 1000.0 * float(result.get(key, 0.0))
 
 
 def tones(results: Sequence[Dict[str, Any]]) -> Dict[str, str]:

@@ -101,6 +101,14 @@ def test_an_event_that_nobody_saw_is_not_drawn():
     assert found.begin_ms is None and latency.latency(found, TONES).event is None
 
 
+@pytest.mark.parametrize("told, at", [("08.000", 8000.0), ("13.000", None)], ids=["as the round says", "too late"])
+def test_what_comes_back_is_drawn_at_the_moment_of_its_return(told, at):
+    given = result("7 7", (0, ["lb1"]), begin=f"2026-01-31T12:00:{told}+00:00", started_at=1769860800.0)
+    given["seen"]["probed_ms"] = 20_000.0
+    found = rounds.read({**given, "waits": 7.0, "revert_after": 12.0})
+    assert (found.begin_ms, found.end_ms) == (at, at)
+
+
 def test_the_axis_of_latencies_is_logarithmic_and_failures_stand_above_it():
     found = latency.latency(drawn("10 100 t", (0, ["lb1"])), TONES)
     assert [level.label for level in found.levels] == ["0.1 ms", "1 ms", "10 ms", "100 ms"]

@@ -123,10 +123,25 @@ def test_each_line_has_what_the_forecast_says_of_the_service_that_is_asked(engin
 
 
 @both_engines
-@each_event
+@pytest.mark.parametrize("event", [event for event in events.ON_SERVER if event != events.SERVER_BACK])
 def test_a_server_stays_lost_until_the_last_late_connection_would_have_been_seen(engine, event):
     line = lines(of_services(HTTP, engine=engine))[event]
     assert line["lasts_ms"] >= line["outage_ms"] + line["promise"]["worst"] + rounds.LATE_MS
+
+
+@both_engines
+@pytest.mark.parametrize("slow_start", [0, 60])
+def test_a_server_that_comes_back_is_down_before_the_probe_and_has_its_full_share_while_it_looks(engine, slow_start):
+    service = {**HTTP, "check": {"type": "http", "slow_start": slow_start}}
+    members = of_services(service, engine=engine)
+    cut = lines(members)[events.SERVER_CUT]
+    (each,) = rounds.rounds([planned(members)], members, [events.SERVER_BACK], 1)
+    back = each["after"] + each["revert_after"]
+    assert each["waits"] >= each["after"] + cut["lasts_ms"] / 1000 - lost_servers.BEYOND_MS / 1000
+    assert each["waits"] + 2 * rounds.START_DELAY < back < each["waits"] + each["minimum"] - slow_start
+    assert each["duration"] > each["minimum"] and each["holder"] == "lb1"
+    assert each["forecast"]["note"].startswith("gets connections after ")
+    assert ("its full share 60 s later" in each["forecast"]["note"]) == bool(slow_start)
 
 
 def test_the_server_of_the_greatest_share_is_lost_with_all_of_its_names_on_the_balancer():
@@ -191,6 +206,11 @@ def test_a_check_that_does_not_see_a_process_that_hangs_lets_none_hang():
     assert said == [f"server_hung is not for {VIP}: of web connections would be lost for as long as it lasts."]
 
 
+def test_one_that_no_check_would_find_is_not_lost_in_order_to_come_back():
+    said = refusals({**HTTP, "check": {"type": "none"}}, wanted=[events.SERVER_BACK])
+    assert said == [f"server_back is not for {VIP}: of web connections would be lost for as long as it lasts."]
+
+
 def test_an_event_that_one_vip_can_have_is_not_refused_for_another_one():
     members = cluster()
     plan = planned(members, _ipi)
@@ -222,6 +242,7 @@ def result(event=events.SERVER_CUT, promise=(50, 0, 1050), window=2400, **seen):
     probed = {"takeover": phase, "failback": {"outage_ms": 0.0}, "impaired": {**GOOD, **seen}, **holders, **counts}
     return {
         **ASKED,
+        "unproved": "",
         "vip": VIP,
         "event": event,
         "forecast": forecast,
@@ -279,6 +300,70 @@ def test_one_that_was_refused_as_its_server_went_down_may_be_late_where_that_is_
     assert judged(result(**ended, late=2, attempts=9, worst_ms=1003.0, window_ms=40.0))[1] != []
 
 
+RETURN = {"event": events.SERVER_BACK, "promise": (0, 0, 0), "window": 0}
+
+
+def test_of_a_return_that_nobody_noticed_the_note_of_the_forecast_is_told():
+    given = result(**RETURN)
+    given["forecast"]["note"] = "gets connections after 400 ms, its full share 60 s later"
+    row, faults = judged(given, budget=500)
+    assert faults == [] and (row["outage_ms"], row["unserved_ms"]) == (0.0, 0.0)
+    assert row["clients"] == "none late (plan: none late; gets connections after 400 ms, its full share 60 s later)"
+
+
+@pytest.mark.parametrize(
+    "seen, said",
+    [
+        ({"failed": 2, "attempts": 7, "window_ms": 30.0}, "2 of 7 connections failed, the plan says none."),
+        ({"open": 1, "attempts": 1}, "1 of 1 connections failed, the plan says none."),
+        ({"late": 1, "attempts": 1, "worst_ms": 1052.0}, "a connection was 1050 ms late, the plan says at most 0 ms."),
+    ],
+    ids=["failed", "failed alone", "late"],
+)
+def test_whoever_notices_a_return_is_a_fault_and_no_connection_is_excused_as_one_that_was_open(seen, said):
+    row, faults = judged(result(**RETURN, **seen))
+    assert faults == [f"{VIP}, server_back: round 1 of 1: {said}"]
+    assert "may have been open" not in row["clients"]
+
+
+def told(*others, total=2):
+    return {"servers": {"total": total, "others": [dict(zip(("service", "name", "state"), each)) for each in others]}}
+
+
+A, SAME, OTHER = ("web", "a", "down"), ("again", "same", "down"), ("web", "b", "down")
+
+
+@pytest.mark.parametrize(
+    "before, after, said",
+    [
+        (told(A, SAME), told(), ""),
+        (told(A, SAME, OTHER), told(OTHER), ""),
+        (told(A), told(), "192.0.2.31 at 80 was not down before its return, so nothing was measured."),
+        (told(), told(), "192.0.2.31 at 80 was not down before its return, so nothing was measured."),
+        (told(A, SAME), told(SAME), "192.0.2.31 at 80 is not up again, the plan says after 1250 ms at most."),
+        *(
+            (
+                *seen,
+                "whether 192.0.2.31 at 80 was down and is up again is not known, because its balancer did not say so.",
+            )
+            for silent in ({"unreachable": True}, told(total=0))
+            for seen in ((silent, told()), (told(A, SAME), silent))
+        ),
+    ],
+)
+def test_the_balancer_says_whether_a_server_was_down_and_is_up_again(before, after, said):
+    server = {"address": SERVERS[0], "port": 80, "services": {"web": ["a"], "again": ["same"]}}
+    given = {**result(**RETURN), "server": server}
+    given["forecast"]["returns_ms"] = 1250
+    given["unproved"] = lost_servers.unproved(given, before, after)
+    row, faults = judged(given)
+    assert given["unproved"] == said
+    assert [fault.endswith(f"round 1 of 1: {said}") for fault in faults] == ([True] if said else [])
+    assert (row["outage_ms"] is None) == bool(said) and row["clients"].startswith(said.rstrip(".") or "none late")
+    assert lost_servers.unproved({**given, "event": events.SERVER_CUT}, before, after) == ""
+    assert judged({**given, "measured": False})[1] == faults  # also where the probe connects only
+
+
 def test_a_probe_that_met_other_servers_has_measured_nothing():
     """As with `balance: source`, of which the probe is one client."""
     row, faults = judged(result())
@@ -307,4 +392,4 @@ def test_rows_of_other_events_have_no_such_column():
 
 
 def test_a_lost_server_of_the_forecast_is_one_of_these_events_or_comes_after_it():
-    assert {*servers.EVENTS} - {*lost_servers.FORECAST_AS.values()} == {servers.BACK, servers.LATE}
+    assert {*servers.EVENTS} - {*lost_servers.FORECAST_AS.values()} == {servers.LATE}

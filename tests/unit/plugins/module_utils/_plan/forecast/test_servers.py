@@ -141,7 +141,7 @@ def test_a_lost_server_is_lost_for_good_only_where_no_other_server_is_left(engin
     if not active + backups:
         return
     for event, loss in found(engine, names=mixed(active, backups), check={"type": "http"}).items():
-        if event in servers.DRILLED_AS:
+        if event in servers.LOST:
             assert (loss.window == FOR_GOOD) == (active + backups == 1), event
             is_last = max(active, min(1, backups)) == 1
             assert ("backup" in loss.note) == (is_last and active + backups > 1), event
