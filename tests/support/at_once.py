@@ -26,9 +26,9 @@ class Results(task_queue_manager.FinalQueue):
         self.sent: Deque[Any] = deque()
         self.strategy: Any = None
 
-    def put(self, result: Any) -> None:
+    def put(self, obj: Any) -> None:
         """Have the strategy read a copy of a result, as it would come out of the pipe."""
-        self.sent.append(ForkingPickler.dumps(result))
+        self.sent.append(ForkingPickler.dumps(obj))
         read_results(self.strategy)
 
     def get(self) -> Any:

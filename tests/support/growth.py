@@ -35,6 +35,7 @@ def check(plan_of):
     """
     plan_of(1)()  # what is imported and remembered the first time
     runs = [work(plan_of(times * FEW)) for times in (1, 2, 3)]
-    (one, two, three), (few, more, most) = ([count for count, _ in runs], [len(plan.faults) for _, plan in runs])
+    one, two, three = (counted for counted, _plan in runs)
+    few, more, most = (len(plan.faults) for _counted, plan in runs)
     assert three - two <= 1.2 * (two - one)
     assert most - more == more - few

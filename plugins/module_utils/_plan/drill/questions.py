@@ -127,8 +127,8 @@ def _of_vip(plan: Mapping[str, Any], vip: str, send: str) -> List[Question]:
 
 
 def _lasting(question: Question, plan: Mapping[str, Any]) -> Question:
-    """Return a question with the port for the connections that last."""
-    planes = [member["direct"] for member in plan["members"].values() if member["direct"]]
+    """Return a question with the port for the connections that last. A draft, which nobody drills, has no planes."""
+    planes = [member["direct"] for member in plan["members"].values() if member.get("direct")]
     kept = direct_plane.kept_ports(planes[0], question.vip) if planes else []
     return question._replace(lasting_port=question.port if question.port in kept else min(kept, default=question.port))
 
