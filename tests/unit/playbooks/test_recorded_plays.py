@@ -65,6 +65,6 @@ def test_a_copy_has_what_ansibles_own_has_and_shares_no_list_or_mapping(kind, gi
     item = kind.load(given)
     vars(item).update(_origin="a", _validated=True, _finalized=True, _uuid="b")
     copy, wanted = remembered.copied(item), FieldAttributeBase.copy(item)
-    assert type(copy) is kind and vars(copy) == vars(wanted)
+    assert isinstance(copy, kind) and vars(copy) == vars(wanted)
     values = [name for name, value in vars(item).items() if isinstance(value, (list, dict)) and name != "_ds"]
     assert values and [name for name in values if vars(copy)[name] is vars(item)[name]] == []

@@ -145,7 +145,7 @@ def _worst(event: str, every: Sequence[servers.Rules], weights: Sequence[int]) -
 
 
 def _times(event: str, every: Sequence[servers.Rules], lost: servers.Loss) -> Dict[str, Any]:
-    """Return how long a server is lost; of one that comes back how long before, and how long its return takes at most."""
+    """Return how long a server is lost; of one that comes back how long before, and how long its return takes."""
     seen_after = max(rules.down_after(max(rules.check_connect, rules.check_answer)) for rules in every)
     lasts_ms = round(1000 * seen_after) + lost.worst + BEYOND_MS
     if event not in BEFORE:
