@@ -264,6 +264,8 @@ def replaced(unit: str, found: InForce) -> str:
     if not found.active or unloaded(unit, found):
         return ""
     changed = loaded_files.changed(PROGRAM_OF.get(unit, ""), found.config, found.others)
+    if changed and not found.others:  # as those of version 1.0.0
+        return f"The record of {unit} does not say whether it has loaded {loaded_files.in_words(changed)} as it is now."
     return f"{unit} has not loaded {loaded_files.in_words(changed)} since it changed." if changed else ""
 
 
