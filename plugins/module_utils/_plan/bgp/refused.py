@@ -14,6 +14,7 @@ from ..._agent.config.schema import Faults, boolean
 from ..._shared.engines import ROUTERS
 from ..members.hosts import Member, carried
 from ..model.plan import MemberPlan, Plan
+from . import engines
 from .change import carries
 from .peers import links
 from .settings import BGP, BOTH, VRRP
@@ -28,6 +29,7 @@ def refused(members: Sequence[Member], plan: Plan, prefix: str) -> Faults:
     """
     known = [{**member, "host": member["host"] or {}} for member in members if member["name"] in plan.members]
     found = [fault for member in known for fault in _unbuilt(member, plan.members[member["name"]], plan, prefix)]
+    found += engines.faults(known, plan, prefix)
     if plan.move.to:
         found += [*_unproved(known, prefix), *(fault for member in known for fault in _left_behind(member))]
         found += [*_unasked(known, plan, prefix)] if plan.move.to == BGP else []
@@ -35,13 +37,9 @@ def refused(members: Sequence[Member], plan: Plan, prefix: str) -> Faults:
 
 
 def _unbuilt(member: Mapping[str, Any], planned: MemberPlan, plan: Plan, prefix: str) -> Iterator[str]:
-    name, host = member["name"], member["host"]
-    again = "run onprem.lb.remove and then onprem.lb.site, which interrupts the service"
-    if planned.bgp and planned.replaces:
-        yield f"{name} would change its engine, which no run does with {prefix}_reach: bgp yet: {again}."
-    elif planned.bgp and _of_others(host, plan):
+    if planned.bgp and not planned.replaces and _of_others(member["host"], plan):
         yield (
-            f"{name} has a VRRP router of others that carries these VIPs, and would keep it: adopt it with "
+            f"{member['name']} has a VRRP router of others that carries these VIPs, and would keep it: adopt it with "
             f"{prefix}_reach: {VRRP} first, or stop it."
         )
 

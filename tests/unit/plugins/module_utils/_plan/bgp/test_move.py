@@ -195,10 +195,12 @@ def test_the_agent_moves_as_well_and_its_router_ends_last(reach):
         assert agent_of(planned, member)["keep"] == [], "there is nothing to keep"
 
 
-def test_a_change_of_the_engine_waits_for_a_run_of_its_own():
-    members = living("bgp", ANNOUNCES, ANNOUNCES, engine="agent")
-    (one, _other) = refused(members, layout.plan(members), "pair")
-    assert one.startswith("lb1 would change its engine, which no run does with pair_reach: bgp yet")
+@pytest.mark.parametrize(
+    "reach, now, words", [("bgp", VRRP, "and its reach in one run"), ("both", BOTH, "VRRP beside BGP")]
+)
+def test_with_vrrp_a_change_of_the_engine_waits_for_a_run_of_its_own(reach, now, words):
+    found = said(reach, now, now, engine="agent", accept_routed_only=True)
+    assert [fault.split(" would")[0] for fault in found] == ["lb1", "lb2"] and words in found[0]
 
 
 def test_a_vip_that_vrrp_holds_is_nobodys_own_address():
