@@ -87,9 +87,9 @@ def test_both_adds_the_other_one_and_ends_nothing(now, announcing):
 
 
 @pytest.mark.parametrize("reach, now", [("both", BOTH), ("bgp", VRRP), ("vrrp", ANNOUNCES)])
-def test_where_there_are_both_or_will_be_for_a_while_there_is_no_undo_yet(reach, now):
+def test_where_there_are_both_or_will_be_for_a_while_both_go_on(reach, now):
     found = plan(reach, now, now).undo
-    assert found.members == [] and found.reason.startswith("members with both VRRP and BGP have no undo yet")
+    assert found.members == [] and found.reason.startswith("VRRP and BGP both go on")
 
 
 def test_a_pair_with_both_stays_quiet_and_has_a_forecast_for_either_kind_of_client():
