@@ -232,7 +232,7 @@ def layout_last_one(plan, name, hosts):
 
     :param hosts: the variables of each; of one that cannot be reached any more nothing is proved
     """
-    seen = [engines.Proof(each["inventory_hostname"], each.get("__layout_serving", {})) for each in hosts]
+    seen = [engines.Proof(each["inventory_hostname"], each.get("__layout_proof", {})) for each in hosts]
     return engines.last_one(plan, name, seen)
 
 

@@ -231,7 +231,8 @@ def test_the_members_migrate_one_after_the_other_and_the_last_one_is_verified_as
     assert last.of("layout_info")[0].given == {"plan": {"targets": [1]}, "servers": True}
 
 
-LEAVES = {"vips": ["203.0.113.10"], "frr": {"prefer_others": ["vtysh", "prefer"], "withdraw": ["vtysh", "withdraw"]}}
+TOLD = {"prefer_others": ["prefer"], "withdraw": ["withdraw"], "as_before": ["as before"]}
+LEAVES = {"vips": ["203.0.113.10"], "frr": TOLD}
 ANNOUNCES = {
     "replaces": "agent",
     "leaves": LEAVES,
@@ -268,7 +269,7 @@ def test_a_member_that_announces_leaves_before_its_balancer_stops_and_is_proved_
     play, done, asked = replaced({"faults": []})
     assert play.code == 0, play.faults()
     assert [what for on, what in done if on == "lb1"] == [
-        *("prefer", "member_info", "withdraw", "wait_for", "agent", "config_files", "frr_config", "layout_info")
+        *("prefer", "member_info", "withdraw", "wait_for", "agent", "config_files", "as before", "layout_info")
     ]
     assert done.index(("lb2", "layout_info")) < done.index(("lb1", "withdraw"))
     assert asked["lb2"] == {**ANNOUNCES["proof"], "every_path": True} and asked["lb1"] == ANNOUNCES["expected"]
@@ -281,23 +282,13 @@ def test_a_member_that_announces_leaves_before_its_balancer_stops_and_is_proved_
 def test_the_last_one_that_announces_keeps_its_engine_and_announces_as_before(others, said):
     play, done, _asked = replaced(others)
     assert play.code == 2 and "Without lb1 nobody is proved" in str(play.faults()) and said in str(play.faults())
-    assert [what for on, what in done if on == "lb1"] == ["prefer", "member_info", "frr_config"]
+    assert [what for on, what in done if on == "lb1"] == ["prefer", "member_info", "as before"]
 
 
 def test_a_dry_run_has_nobody_leave():
     play, done, asked = replaced({"faults": []}, check=True)
-    assert play.code == 0 and asked == {} and {call.check for call in play.of("agent", "frr_config")} == {True}
-    assert not [what for _on, what in done if what in ("member_info", "withdraw", "wait_for")]
-
-
-@pytest.mark.parametrize("unused, announces", [(["frr", "haproxy"], True), (["haproxy"], False)])
-def test_what_a_member_announces_ends_while_its_vips_are_on_lo(unused, announces):
-    host = host_info("lb1", existing_units=["frr.service"])
-    gone = {"unused": {**WORK, "units": [{"name": "onprem-lb-anycast.service", "state": "stopped"}]}}
-    play = stage("unused.yml", member={"lb1": {"unused": unused}}, __layout_host=host, __layout_units=gone)
-    lines = only("lb1", play, "systemd_service", "wait_for", "config_files")
-    assert lines[:2] == (["systemd_service stopped frr.service", "wait_for"] if announces else lines[:2])
-    assert ("wait_for" in lines) is announces
+    assert play.code == 0 and asked == {} and {call.check for call in play.of("agent", "command")} == {True}
+    assert ("lb1", "member_info") not in done
 
 
 def test_a_wave_leaves_the_gate_of_a_member_whose_engine_changes_later():

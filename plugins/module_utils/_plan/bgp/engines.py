@@ -99,12 +99,15 @@ class Proof(NamedTuple):
     seen: Mapping[str, Any]
 
 
-def asked(planned: Mapping[str, Any], waits: bool) -> Dict[str, Any]:
+def asked(plan: Mapping[str, Any], name: str, leaves: str) -> Dict[str, Any]:
     """Return what a member has to show before another one leaves: that each of its routers has each path.
 
-    :param planned: of the member, as data
-    :param waits: whether its engine changes later
+    Those whose turn comes later run the engine of before.
+
+    :param plan: as data
     """
+    planned, order = plan["members"][name], plan["migration_order"]
+    waits = name in order[order.index(leaves) :]
     return {**((planned["proof"] if waits else None) or planned["expected"]), "every_path": True}
 
 

@@ -186,7 +186,7 @@ MEANWHILE, ALWAYS = "meanwhile", "always"
 
 
 class Move(NamedTuple):
-    """A change of what carries the VIPs of living members, between VRRP and BGP; without `to` there is none."""
+    """A change of what carries the VIPs of living members, between VRRP and BGP; without `to` some only end theirs."""
 
     to: str = ""  # the reach of the plan
     came_from: str = ""

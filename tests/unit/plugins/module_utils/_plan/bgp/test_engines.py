@@ -109,9 +109,9 @@ def test_another_vip_is_no_proof_and_who_serves_nobody_needs_none():
     assert "serve 203.0.113.11, so" in found
 
 
-@pytest.mark.parametrize("waits, units", [(True, NATIVE), (False, AGENT)])
-def test_another_one_shows_what_it_runs_by_then(waits, units):
-    asked = engines.asked(as_data(plan(living(*NAMES)))["members"]["lb2"], waits)
+@pytest.mark.parametrize("leaves, units", [("lb1", NATIVE), ("lb3", AGENT)])
+def test_another_one_shows_what_it_runs_by_then(leaves, units):
+    asked = engines.asked(as_data(plan(living(*NAMES))), "lb2", leaves)
     assert asked["units"][0] == UNITS[units].balancer and asked["every_path"] and asked["sessions"]
-    serves_nobody = engines.asked(as_data(plan(living("lb1")))["members"]["lb2"], waits)
+    serves_nobody = engines.asked(as_data(plan(living("lb1"))), "lb2", "lb2")
     assert serves_nobody["announced"] == [VIP], "so it is not proved before it serves"
