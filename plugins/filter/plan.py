@@ -21,7 +21,7 @@ import uuid
 
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
-from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import gate
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import engines, gate
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.refused import refused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.change import changed_checks, order, undo
 from ansible_collections.onprem.lb.plugins.module_utils._plan.dns import resolver as dns_resolver
@@ -225,6 +225,15 @@ def layout_unproved(wave, hosts):
     :param hosts: the variables of each; of one that cannot be reached any more nothing is proved
     """
     return order.unproved(wave, [[each["inventory_hostname"], each.get("__layout_proof", {})] for each in hosts])
+
+
+def layout_last_one(plan, name, hosts):
+    """Return why a member must not leave while its engine changes, as `engines.last_one` does.
+
+    :param hosts: the variables of each; of one that cannot be reached any more nothing is proved
+    """
+    seen = [engines.Proof(each["inventory_hostname"], each.get("__layout_proof", {})) for each in hosts]
+    return engines.last_one(plan, name, seen)
 
 
 def layout_tried(plans, hosts, prefix):
@@ -435,6 +444,7 @@ class FilterModule:
             "layout_faults": with_faults(layout_faults, list),
             "layout_forecast": with_faults(layout_forecast, no_plans),
             "layout_handed": layout_handed,
+            "layout_last_one": layout_last_one,
             "layout_left_out": layout_left_out,
             "layout_outside": layout_outside,
             "layout_paths": layout_paths,
@@ -447,6 +457,7 @@ class FilterModule:
             "layout_results": outcome_words.results,
             "layout_removed": outcome.removed,
             "layout_stages": tags.stages,
+            "layout_serving": engines.asked,
             "layout_statistics": layout_statistics,
             "layout_steps": layout_steps,
             "layout_tried": layout_tried,

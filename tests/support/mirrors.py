@@ -83,7 +83,7 @@ ALSO_PLAYED: Dict[str, str] = {
         direct_server/main direct_server/preflight direct_server/configure direct_server/verify direct_server/remove""",
     "roles/stages": """
         layout/routers/wave layout/routers/prove layout/routers/together
-        layout/routers/start layout/routers/stop layout/migrate
+        layout/routers/start layout/routers/stop layout/routers/migrate layout/migrate
         layout/unused agent/migrate_to_native agent/migrate_to_agent
         agent/remove""",
     "roles/static_pods": "layout/pods/static_pods layout/routers/start_pods layout/check_more",

@@ -41,7 +41,11 @@ MAY_IMPORT = {
         "_plan.drill.questions",  # the status asks as a drill does
         *("_agent.config.schema", "_agent.metrics.sessions"),  # the words of BGP
         "_plan.model.restarts",  # a rollback restarts resolvers as a run does
-        *("_plan.bgp.order", "_plan.bgp.settings"),  # and returns members that announce as a run changes them
+        *(
+            "_plan.bgp.leaving",
+            "_plan.bgp.order",
+            "_plan.bgp.settings",
+        ),  # and returns members that announce as a run changes them
     ),
     "_plan.pods": (
         *("_plan.ipi", "_plan.layouts", "_plan.members", "_plan.model", "_shared"),

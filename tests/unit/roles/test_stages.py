@@ -41,6 +41,9 @@ def only(name, play, *modules):
 
 
 WAVE = {"members": ["lb1"], "proves": [], "hands_over": []}
+DOES = ("command", "member_info", "layout_info", "wait_for", "agent", "config_files", "frr_config")
+WORK = {"archives": [], "folders": [], "files": [{"path": "/gate"}], "leaves": [], "units": [], "secrets": []}
+FRR = {"__frr_files": [], "__frr_others": {"set_aside": []}, "__frr_model": {"secrets": []}}
 MOVING = {**WAVE, "proves": ["lb2"], "hands_over": ["lb1"]}
 
 
@@ -226,6 +229,74 @@ def test_the_members_migrate_one_after_the_other_and_the_last_one_is_verified_as
         __layout_migrating="lb1",
     )
     assert last.of("layout_info")[0].given == {"plan": {"targets": [1]}, "servers": True}
+
+
+TOLD = {"prefer_others": ["prefer"], "withdraw": ["withdraw"], "as_before": ["as before"]}
+LEAVES = {"vips": ["203.0.113.10"], "frr": TOLD}
+ANNOUNCES = {
+    "replaces": "agent",
+    "leaves": LEAVES,
+    "bgp": {"frr": {}},
+    "expected": {"announced": LEAVES["vips"], "as": "expected"},
+    "proof": {"announced": LEAVES["vips"], "as": "it runs"},
+}
+
+
+def replaced(others, migrating="lb1", **values):
+    """Have a member change its engine that announces, and return what is done on whom, and what was asked of whom.
+
+    :param others: what the other one shows
+    """
+
+    def shown(call):
+        return others if call.on != migrating else {"faults": []}
+
+    play = stage(
+        "routers/migrate.yml",
+        {"layout_info": shown},
+        plan={"migration_order": ["lb1", "lb2"]},
+        member=ANNOUNCES,
+        __layout_migrating=migrating,
+        __layout_units={"router": WORK},
+        **{**FRR, **values},
+    )
+    own = [each for each in play.of(*DOES) if each.module != "config_files" or each.given["files"] == WORK["files"]]
+    done = [(call.on, call.given["argv"][-1] if call.module == "command" else call.module) for call in own]
+    return play, done, {call.on: call.given["plan"] for call in play.of("layout_info")}
+
+
+def test_a_member_that_announces_leaves_before_its_balancer_stops_and_is_proved_when_it_is_back():
+    play, done, asked = replaced({"faults": []})
+    assert play.code == 0, play.faults()
+    assert [what for on, what in done if on == "lb1"] == [
+        *("prefer", "member_info", "withdraw", "wait_for", "agent", "config_files", "as before", "layout_info")
+    ]
+    assert done.index(("lb2", "layout_info")) < done.index(("lb1", "withdraw"))
+    assert asked["lb2"] == {**ANNOUNCES["proof"], "every_path": True} and asked["lb1"] == ANNOUNCES["expected"]
+    assert replaced({"faults": []}, "lb2")[2]["lb1"]["as"] == "expected", "it has changed before"
+
+
+@pytest.mark.parametrize(
+    "others, said", [({"faults": ["no session."]}, "no session."), ({"failed": True, "msg": "gone"}, "gone")]
+)
+def test_the_last_one_that_announces_keeps_its_engine_and_announces_as_before(others, said):
+    play, done, _asked = replaced(others)
+    assert play.code == 2 and "Without lb1 nobody is proved" in str(play.faults()) and said in str(play.faults())
+    assert [what for on, what in done if on == "lb1"] == ["prefer", "member_info", "as before"]
+
+
+def test_a_dry_run_has_nobody_leave():
+    play, done, asked = replaced({"faults": []}, check=True)
+    assert play.code == 0 and asked == {} and {call.check for call in play.of("agent", "command")} == {True}
+    assert ("lb1", "member_info") not in done
+
+
+def test_a_wave_leaves_the_gate_of_a_member_whose_engine_changes_later():
+    """It asks the balancer that runs. FRR asks none."""
+    later = wave(member=ANNOUNCES, __layout_units={"router": WORK}, **FRR)
+    assert only("lb1", later, "frr_config", "config_files") == ["frr_config"]
+    now = wave(member={**ANNOUNCES, "replaces": ""}, __layout_units={"router": WORK}, **FRR)
+    assert "config_files" in only("lb1", now, "config_files")
 
 
 POD_FILES = {"files": [], "secrets": [], "pods": ["onprem-lb-router"], "archive": "/agent.pyz", "faults": []}

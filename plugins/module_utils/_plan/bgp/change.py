@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..._shared.engines import ROUTERS
+from ..._shared.engines import FRR, ROUTERS
 from ..._shared.paths import GATE
 from ..members.hosts import Member, held_vips
 from ..model.plan import MemberPlan, Move, Vip
@@ -92,7 +92,7 @@ def move(members: Sequence[Member], planned: Mapping[str, MemberPlan], to: str, 
     lacking = [name for name in concerned if not all(found[name])]
     moves = {BGP: some.vrrp, VRRP: some.bgp, BOTH: any(some) and bool(lacking)}
     if not moves[to]:
-        return Move()
+        return ended(planned)
     held = held_vips([*members], [*vips])
     ranks = {name: rank for rank, name in enumerate(concerned)}
     order = sorted(concerned, key=lambda name: (len(held[name]), -ranks[name]))
@@ -106,6 +106,15 @@ def move(members: Sequence[Member], planned: Mapping[str, MemberPlan], to: str, 
         stopping=[name for step in every if step.verb == stopping for name in step.members],
         told=told(every, {name: held[name] for name in concerned}, came_from, to),
     )
+
+
+def ended(planned: Mapping[str, MemberPlan]) -> Move:
+    """Return how members end what they announce, while the others go on: as a bootstrap host does.
+
+    They end their sessions one after the other, once the others are verified and while their VIPs are on lo.
+    """
+    leaving = [name for name, plan in planned.items() if FRR in plan.unused]
+    return Move(came_from=BGP, stopping=leaving) if leaving else Move()
 
 
 NAMES = {VRRP: "VRRP", BGP: "BGP", BOTH: "both"}

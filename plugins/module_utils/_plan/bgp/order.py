@@ -40,7 +40,8 @@ def undo(
     """
     if move.to or any(each.bgp and each.router.instances for each in planned.values()):
         return Undo(
-            reason="members with both VRRP and BGP have no undo yet. The next run completes what this one has begun."
+            reason="VRRP and BGP both go on, because no member knows whom routers would send to. The next run goes on "
+            "with the way, or leads back."
         )
     here = [member for member in members if not member.get("outside_limit")]
     serving = [member["name"] for member in here if announced(member["host"], vips)]

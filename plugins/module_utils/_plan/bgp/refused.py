@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults, boolean
-from ..._shared.engines import ROUTERS
+from ..._shared.engines import FRR, ROUTERS
 from ..members.hosts import Member, carried
 from ..model.plan import MemberPlan, Plan
+from . import engines
 from .change import carries
+from .order import announced
 from .peers import links
 from .settings import BGP, BOTH, VRRP
 
@@ -28,6 +30,8 @@ def refused(members: Sequence[Member], plan: Plan, prefix: str) -> Faults:
     """
     known = [{**member, "host": member["host"] or {}} for member in members if member["name"] in plan.members]
     found = [fault for member in known for fault in _unbuilt(member, plan.members[member["name"]], plan, prefix)]
+    found += engines.faults(known, plan, prefix)
+    found += [fault for member in known for fault in _unverified(member, plan, prefix)]
     if plan.move.to:
         found += [*_unproved(known, prefix), *(fault for member in known for fault in _left_behind(member))]
         found += [*_unasked(known, plan, prefix)] if plan.move.to == BGP else []
@@ -35,13 +39,9 @@ def refused(members: Sequence[Member], plan: Plan, prefix: str) -> Faults:
 
 
 def _unbuilt(member: Mapping[str, Any], planned: MemberPlan, plan: Plan, prefix: str) -> Iterator[str]:
-    name, host = member["name"], member["host"]
-    again = "run onprem.lb.remove and then onprem.lb.site, which interrupts the service"
-    if planned.bgp and planned.replaces:
-        yield f"{name} would change its engine, which no run does with {prefix}_reach: bgp yet: {again}."
-    elif planned.bgp and _of_others(host, plan):
+    if planned.bgp and not planned.replaces and _of_others(member["host"], plan):
         yield (
-            f"{name} has a VRRP router of others that carries these VIPs, and would keep it: adopt it with "
+            f"{member['name']} has a VRRP router of others that carries these VIPs, and would keep it: adopt it with "
             f"{prefix}_reach: {VRRP} first, or stop it."
         )
 
@@ -67,11 +67,25 @@ def _left_behind(member: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unproved(members: List[Dict[str, Any]], prefix: str) -> Iterator[str]:
-    if any(boolean(member["settings"].get("verify", True)) == (False, None) for member in members):
+    if not all(map(_verifies, members)):
         yield (
             f"{prefix}_verify is false, and neither VRRP nor BGP ends before the other one is verified: leave it out "
             "for this run."
         )
+
+
+def _unverified(member: Member, plan: Plan, prefix: str) -> Iterator[str]:
+    """Yield why a member must not end what it announces, as a bootstrap host does: nothing proves that others serve."""
+    ends = announced(member["host"], plan.vips) if FRR in plan.members[member["name"]].unused else []
+    if ends and not plan.move.to and not _verifies(member):
+        yield (
+            f"{prefix}_verify is false, and {member['name']} would announce {', '.join(ends)} no more before others "
+            "are verified: leave it out for this run."
+        )
+
+
+def _verifies(member: Mapping[str, Any]) -> bool:
+    return boolean(member["settings"].get("verify", True)) != (False, None)
 
 
 def _unasked(members: List[Dict[str, Any]], plan: Plan, prefix: str) -> Iterator[str]:

@@ -128,13 +128,13 @@ def _hindrances(
     """Say why members cannot return by themselves."""
     if not serving:
         yield "no router of this collection runs here yet. The next run completes what this one has begun."
+    yield from taken_over(here, planned, way)
+
+
+def taken_over(members: Sequence[Dict[str, Any]], planned: Mapping[str, MemberPlan], way: Way) -> Iterator[str]:
+    """Say of which members a run takes something away, or over, that no return gives back."""
     if way.migrating:
         yield f"{', '.join(way.migrating)} get another engine, and packages with it. The next run completes that."
-    yield from taken_over(here, planned)
-
-
-def taken_over(members: Sequence[Dict[str, Any]], planned: Mapping[str, MemberPlan]) -> Iterator[str]:
-    """Say of which members a run takes something over that no return gives back."""
     for member in [each for each in members if not each.get("outside_limit")]:
         name, host = member["name"], member["host"]
         if planned[name].pods:

@@ -165,11 +165,6 @@ def _not_announced(settings: Dict[str, Any], preset: Preset) -> Faults:
         )
     if settings["delivery"] == engines.POD:
         found.append(f"ipi_delivery is pod, and BGP has no pods of its own yet: use unit, or ipi_reach {reach.VRRP}.")
-    if settings["bootstrap"] and not settings["bootstrap_complete"]:
-        found.append(
-            f"ipi_bootstrap is set, and its host cannot hand the API VIP over by BGP yet: bootstrap with ipi_reach "
-            f"{reach.VRRP}, or set ipi_bootstrap_complete."
-        )
     return found
 
 

@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Mapping
 
 from ..._agent.config.schema import Faults, boolean
 from ..bgp import announcing, change
+from ..bgp import engines as bgp_engines
 from ..bgp import forecast as bgp_forecast
 from ..bgp import order as bgp_order
 from ..change import delivery, meanwhile, order, still_asked, transition
@@ -99,6 +100,8 @@ def draft(layout: Layout, given: List[Member]) -> Plan:
     if way.faults:
         return _refused(layout, way.faults)
     way = moving.way(way, judged.members, judged.found.vips, move)
+    if not judged.found.has_vrrp:
+        way = way._replace(migrating=bgp_engines.in_turn(judged.members, planned, judged.found.vips))
     whole = _whole(layout, judged, _in_order(judged, planned, every, way, move), way, move)
     return whole._replace(links={turn.name: dict(turn.links) for turn in every})
 
@@ -129,7 +132,8 @@ def _in_order(
 ) -> Dict[str, MemberPlan]:
     """Return the members' plans with what the order of the run needs."""
     if not judged.found.has_vrrp and not move.to:
-        return bgp_order.proved(planned)
+        proved, vips = bgp_order.proved(planned), judged.found.vips
+        return {member["name"]: bgp_engines.leaving(member, proved[member["name"]], vips) for member in judged.members}
     found = {}
     for member, turn in zip(judged.members, every):
         own, joins = planned[turn.name], turn.name in way.joining
@@ -153,7 +157,11 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
     sources = {name: _sources(name, each, found) for name, each in planned.items()}
     return Plan(
         faults=[],
-        warnings=[*_warnings(judged, planned, way, layout), *move.told],
+        warnings=[
+            *_warnings(judged, planned, way, layout),
+            *move.told,
+            *bgp_engines.told(planned, way.migrating),
+        ],
         vips=found.vips,
         members=planned,
         targets=found.targets,
@@ -179,7 +187,8 @@ def _whole(layout: Layout, judged: Judged, planned: Dict[str, MemberPlan], way: 
 
 def _undo(judged: Judged, planned: Mapping[str, MemberPlan], way: transition.Way, move: Move) -> Undo:
     if judged.found.bgp or move.to:
-        return bgp_order.undo(judged.members, planned, judged.found.vips, [*taken_over(judged.members, planned)], move)
+        hindrances = [*taken_over(judged.members, planned, way)]
+        return bgp_order.undo(judged.members, planned, judged.found.vips, hindrances, move)
     return undo(judged.members, planned, way, judged.held)
 
 

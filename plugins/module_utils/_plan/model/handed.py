@@ -88,7 +88,10 @@ def to_components(member: Mapping[str, Any], about: About) -> Dict[str, Dict[str
         AGENT: handed(
             AGENT,
             replaces=replaced if member["replaces"] == NATIVE else [],
-            successors=[HAPROXY, KEEPALIVED] if balancer["services"] != "[]" else [KEEPALIVED],
+            successors=[
+                *([HAPROXY] if balancer["services"] != "[]" else []),
+                *([KEEPALIVED] if planned["router"]["instances"] else []),
+            ],
             keep=_kept(member, about),
             **for_model,
         ),

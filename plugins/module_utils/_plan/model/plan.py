@@ -159,6 +159,7 @@ class MemberPlan(NamedTuple):
     resigns_when_killed: bool = True  # whether the host of a keepalived that is killed resigns for it
     unused: List[str] = []  # the component roles that an earlier run has set up, and this plan does not need
     bgp: Dict[str, Any] = {}  # as `announcing.Bgp.of` returns it; nothing where VRRP alone carries the VIPs
+    leaves: Dict[str, Any] = {}  # how it leaves while its engine changes, as `bgp.engines.leaving` has it
     quiet: str = ""  # where VIPs are on its lo beside VRRP, for which it must not answer: MEANWHILE or ALWAYS
 
 
@@ -185,7 +186,7 @@ MEANWHILE, ALWAYS = "meanwhile", "always"
 
 
 class Move(NamedTuple):
-    """A change of what carries the VIPs of living members, between VRRP and BGP; without `to` there is none."""
+    """A change of what carries the VIPs of living members, between VRRP and BGP; without `to` some only end theirs."""
 
     to: str = ""  # the reach of the plan
     came_from: str = ""

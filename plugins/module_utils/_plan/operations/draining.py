@@ -15,14 +15,11 @@ from __future__ import annotations
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ..._shared.held_back import PATHS
+from ..bgp import leaving
 from . import announcing, steps
 from .members import Layout, Member
 from .outside import listed
 from .steps import Steps
-
-ROUTE_MAP = "onprem-lo"  # of the role `frr`, through which the VIPs on lo are announced
-SHUTDOWN = "bgp graceful-shutdown"
-VTYSH = ("/usr/bin/timeout", "20", "/usr/bin/vtysh")  # which waits for a bgpd that hangs
 
 
 def is_away(member: Member) -> bool:
@@ -125,30 +122,9 @@ def _kept(member: Member) -> List[str]:
 
 
 def commands(member: Member) -> Dict[str, List[str]]:
-    """Return the commands that have FRR ask routers to prefer others, withdraw the VIPs, and run its file again.
-
-    They are empty where FRR has no BGP that could be told: it announces nothing.
-    """
-    asn = member.announcing.get("asn", 0)
+    """Return the commands of `leaving` for a member's FRR; empty ones where it has no BGP that could be told."""
     families = sorted({session["family"] for session in member.announcing.get("sessions", [])})
-    if not asn:
-        return {"prefer_others": [], "withdraw": [], "as_before": []}
-    return {
-        "prefer_others": _vtysh(asn, [SHUTDOWN]),
-        "withdraw": _vtysh(asn, _redistribution(families, "no redistribute connected")),
-        "as_before": _vtysh(
-            asn, [*_redistribution(families, f"redistribute connected route-map {ROUTE_MAP}"), f"no {SHUTDOWN}"]
-        ),
-    }
-
-
-def _redistribution(families: Sequence[str], line: str) -> List[str]:
-    return [each for family in families for each in (f"address-family {family} unicast", line, "exit-address-family")]
-
-
-def _vtysh(asn: int, configuration: Sequence[str]) -> List[str]:
-    every = ["configure terminal", f"router bgp {asn}", *configuration]
-    return [*VTYSH, *(word for line in every for word in ("-c", line))]
+    return leaving.commands(member.announcing.get("asn", 0), families)
 
 
 def has_not_left(name: str, why: str) -> List[str]:

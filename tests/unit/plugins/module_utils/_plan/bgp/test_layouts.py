@@ -8,11 +8,13 @@ import pytest
 from ansible_collections.onprem.lb.plugins.filter import plan as filters
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import announcing
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.gate import Gate
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.refused import refused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as _ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import unused
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Meanwhile, as_data, member_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
+from ansible_collections.onprem.lb.plugins.module_utils._shared.paths import GATE
 from support.plans.clusters import cluster
 from support.plans.pairs import pair, running
 from support.plans.racks import VIP, plan, racks
@@ -31,7 +33,6 @@ def in_bgp(**settings):
         ({"preset": "upstream"}, "ipi_preset is 'upstream', whose checks elect a holder by weights"),
         ({"preset": "ocp45"}, "ipi_preset is 'ocp45', whose checks elect a holder by weights"),
         ({"delivery": "pod"}, "ipi_delivery is pod, and BGP has no pods of its own yet"),
-        ({"bootstrap": "10.0.0.20"}, "ipi_bootstrap is set, and its host cannot hand the API VIP over by BGP yet"),
     ],
 )
 def test_what_a_cluster_cannot_have_yet_is_named(settings, words):
@@ -43,8 +44,39 @@ def test_no_warning_speaks_of_vips_that_move():
     assert _ipi.plan(nodes).faults == [] and not any("move" in said for said in _ipi.plan(nodes).warnings)
 
 
-def test_a_bootstrap_that_is_complete_is_in_nobodys_way():
-    assert _ipi.plan(in_bgp(bootstrap="10.0.0.20", bootstrap_complete=True)).faults == []
+def bootstrapping(**settings):
+    """Return a cluster of which master-0 is the bootstrap host, and announces the API's VIP."""
+    nodes = in_bgp(bootstrap="master-0", **settings)
+    units = ["haproxy.service", "frr.service", GATE]
+    nodes[0]["host"].update(own_units=units, existing_units=units, on_loopback=["203.0.113.10"], unremovable={})
+    return nodes
+
+
+def test_a_bootstrap_host_announces_the_api_vip_beside_the_masters_and_serves_as_a_backup():
+    found = _ipi.plan(bootstrapping())
+    assert found.faults == []
+    api, _ingress = found.vips
+    assert api.order[-1] == "master-0" and len(api.order) > 1
+    assert found.members["master-0"].expected.announced == ["203.0.113.10"]
+    assert _ipi.plan(in_bgp(bootstrap="10.0.0.20")).faults == [], "one that is no member is a server alone"
+
+
+def test_it_leaves_at_the_end_of_a_run_that_has_verified_the_masters():
+    nodes = bootstrapping(bootstrap_complete=True)
+    found = _ipi.plan(nodes)
+    assert found.faults == [] and found.move.to == "" and refused(nodes, found, "ipi") == []
+    assert found.members["master-0"].unused[0] == "frr" and "master-0" not in found.vips[0].order
+    for name in found.vips[0].order:
+        assert found.members[name].proof.announced == found.members[name].expected.announced != []
+
+
+@pytest.mark.parametrize("verify", [False, "no"])
+def test_it_does_not_leave_unless_they_are_verified(verify):
+    nodes = bootstrapping(bootstrap_complete=True, verify=verify)
+    (one,) = refused(nodes, _ipi.plan(nodes), "ipi")
+    assert one.startswith("ipi_verify is false, and master-0 would announce 203.0.113.10 no more")
+    nodes[0]["host"]["on_loopback"] = []
+    assert refused(nodes, _ipi.plan(nodes), "ipi") == []
 
 
 def test_an_unknown_reach_is_a_sentence():

@@ -87,9 +87,9 @@ def test_both_adds_the_other_one_and_ends_nothing(now, announcing):
 
 
 @pytest.mark.parametrize("reach, now", [("both", BOTH), ("bgp", VRRP), ("vrrp", ANNOUNCES)])
-def test_where_there_are_both_or_will_be_for_a_while_there_is_no_undo_yet(reach, now):
+def test_where_there_are_both_or_will_be_for_a_while_both_go_on(reach, now):
     found = plan(reach, now, now).undo
-    assert found.members == [] and found.reason.startswith("members with both VRRP and BGP have no undo yet")
+    assert found.members == [] and found.reason.startswith("VRRP and BGP both go on")
 
 
 def test_a_pair_with_both_stays_quiet_and_has_a_forecast_for_either_kind_of_client():
@@ -195,10 +195,12 @@ def test_the_agent_moves_as_well_and_its_router_ends_last(reach):
         assert agent_of(planned, member)["keep"] == [], "there is nothing to keep"
 
 
-def test_a_change_of_the_engine_waits_for_a_run_of_its_own():
-    members = living("bgp", ANNOUNCES, ANNOUNCES, engine="agent")
-    (one, _other) = refused(members, layout.plan(members), "pair")
-    assert one.startswith("lb1 would change its engine, which no run does with pair_reach: bgp yet")
+@pytest.mark.parametrize(
+    "reach, now, words", [("bgp", VRRP, "and its reach in one run"), ("both", BOTH, "VRRP beside BGP")]
+)
+def test_with_vrrp_a_change_of_the_engine_waits_for_a_run_of_its_own(reach, now, words):
+    found = said(reach, now, now, engine="agent", accept_routed_only=True)
+    assert [fault.split(" would")[0] for fault in found] == ["lb1", "lb2"] and words in found[0]
 
 
 def test_a_vip_that_vrrp_holds_is_nobodys_own_address():

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.leaving import VTYSH
 from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import (
     draining,
     maintenance,
@@ -49,8 +50,7 @@ def test_it_leaves_in_this_order(leaving):
         "no bgp graceful-shutdown",
     ]
     assert all(
-        command[:7] == [*draining.VTYSH, "-c", "configure terminal", "-c", "router bgp 64512"]
-        for command in found.frr.values()
+        command[:7] == [*VTYSH, "-c", "configure terminal", "-c", "router bgp 64512"] for command in found.frr.values()
     )
 
 
@@ -59,7 +59,7 @@ def test_a_drain_changes_lines_that_the_file_has_and_takes_nothing_else_back():
     (member,) = members.layouts(of(announcer(1, sessions=both)))[0].members
     found = draining.commands(member)
     file = {line.strip() for line in (ROOT / "tests/golden/every-setting.frr.conf").read_text().splitlines()}
-    lines = {step: command[len(draining.VTYSH) + 5 :: 2] for step, command in found.items()}
+    lines = {step: command[len(VTYSH) + 5 :: 2] for step, command in found.items()}
     assert {line for line in lines["as_before"] if not line.startswith("no ")} <= file
     undone = {line for line in lines["as_before"] if line.startswith("no ")}
     assert undone == {f"no {line}" for line in lines["prefer_others"]}
@@ -279,5 +279,5 @@ def test_a_maintenance_that_stops_says_that_the_member_announces_nothing():
 
 
 def test_an_frr_that_hangs_is_not_waited_for_without_end():
-    program, seconds, _vtysh = draining.VTYSH
+    program, seconds, _vtysh = VTYSH
     assert program == "/usr/bin/timeout" and int(seconds) > 0
