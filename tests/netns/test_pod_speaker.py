@@ -45,7 +45,7 @@ def container(node, folder, without=""):
     given = pods.container("router", "frr", **BGP)
     mounts = {each["mountPath"]: folder / each["name"] for each in given["volumeMounts"]}
     for path in mounts.values():
-        path.mkdir()
+        path.mkdir(exist_ok=True)
         path.chmod(0o777)
     mounts["/etc/frr"].chmod(0o755)
     for file in pods.made(**BGP).configurations:
@@ -81,6 +81,8 @@ def first_of(process):
 def test_the_routers_have_the_vips_on_lo_until_sigterm_and_nothing_else(link, tmp_path):
     with speakers(lambda: Speaker(link.client)) as [router]:
         router.configure(OPEN)
+        (tmp_path / "frr-run").mkdir()
+        (tmp_path / "frr-run" / "bgpd.pid").write_text("1")  # of a container before: now its first process has that
         with container(link.lb1, tmp_path) as (process, said):
             until(lambda: set(router.paths()) == {VIP}, lambda: said.read_text())
             subprocess.run(["kill", "-TERM", str(first_of(process))], check=True)

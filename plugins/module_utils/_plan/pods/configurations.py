@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple
 
-from ..._agent.checks.settings import FILE, SCRIPT
 from ..._shared.engines import AGENT, HAPROXY, NATIVE
 from ..ipi import redirect as nft_redirect
 from ..model import agent, frr, handed, haproxy, instances, nft_guard
@@ -77,7 +76,7 @@ def questions(plan: MemberPlan) -> List[Dict[str, Any]]:
 
 def down_file(plan: MemberPlan) -> str:
     """Return the track file; '' where the router tracks none, as in the presets that poll."""
-    of_gate = [check for check in plan.bgp["anycast"]["checks"] if check["type"] == FILE] if plan.bgp else []
+    of_gate = [check for check in plan.bgp["anycast"]["checks"] if check["type"] == "file"] if plan.bgp else []
     others = of_gate or len(plan.router.track_files) > len(plan.questions)
     return paths.DOWN_FILE if has_balancer(plan) and others else ""
 
@@ -110,7 +109,7 @@ def frr_model(plan: MemberPlan) -> Dict[str, Any]:
 def gate(plan: MemberPlan) -> Dict[str, Any]:
     """Return the configuration of the health gate, with the track file of its pod."""
     checks = [
-        {**check, "file": paths.DOWN_FILE} if check["type"] == FILE else check
+        {**check, "file": paths.DOWN_FILE} if check["type"] == "file" else check
         for check in plan.bgp["anycast"]["checks"]
     ]
     return {**plan.bgp["anycast"], "checks": checks}
@@ -118,7 +117,7 @@ def gate(plan: MemberPlan) -> Dict[str, Any]:
 
 def runs_programs(config: Dict[str, Any]) -> bool:
     """Whether a daemon of the agent runs the programs of checks."""
-    return any(check["type"] == SCRIPT for check in config["checks"])
+    return any(check["type"] == "script" for check in config["checks"])
 
 
 def redirect(plan: MemberPlan) -> str:

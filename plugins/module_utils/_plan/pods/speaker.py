@@ -28,13 +28,15 @@ SPEAKER = (
 # FRR ends its sessions meanwhile, so that no router sends to a VIP that has left.
 LEAVES_AFTER = 1.0  # seconds
 
-# The unit of FRR's package does the same. The daemons log to the standard output, because there is no syslog here.
+# The unit of FRR's package does the same. The daemons log to the standard output, because there is no syslog here. A
+# pod's folders outlive its containers, in which another process soon has the number that a PID file of before names.
 SCRIPT = """\
 log_success_msg() { echo "$@"; }
 log_warning_msg() { echo "$@" >&2; }
 log_failure_msg() { echo "$@" >&2; }
 export frr_global_options="--log stdout"
 trap 'exit 0' TERM
+rm -f /var/run/frr/*.pid
 . /usr/lib/frr/frrcommon.sh
 /usr/lib/frr/watchfrr $(daemon_list) &
 watchfrr=$!

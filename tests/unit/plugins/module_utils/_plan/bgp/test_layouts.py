@@ -30,7 +30,10 @@ def in_bgp(**settings):
     [
         ({"preset": "upstream"}, "ipi_preset is 'upstream', whose checks elect a holder by weights"),
         ({"preset": "ocp45"}, "ipi_preset is 'ocp45', whose checks elect a holder by weights"),
-        ({"delivery": "pod"}, "ipi_delivery is pod, and a run cannot ask FRR in a pod yet: use unit, have onprem.lb.pods write the pods"),
+        (
+            {"delivery": "pod"},
+            "ipi_delivery is pod, and a run cannot ask FRR in a pod yet: use unit, have onprem.lb.pods write the pods",
+        ),
         ({"bootstrap": "10.0.0.20"}, "ipi_bootstrap is set, and its host cannot hand the API VIP over by BGP yet"),
     ],
 )
