@@ -47,7 +47,7 @@ KINDS = {
     "docs/operations.md": "printed printed printed printed commands printed commands commands printed printed shell "
     "commands commands commands commands commands printed printed commands commands",
     "docs/openshift.md": "preset printed pair",
-    "docs/pods.md": "cluster commands printed image kubernetes",
+    "docs/pods.md": "cluster commands printed image kubernetes printed",
     "docs/proxy.md": "usage agent unit",
     "docs/services.md": "pair " * 19,
     "docs/symptoms.md": "commands commands commands commands commands host commands commands host host host commands "

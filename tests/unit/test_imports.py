@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "_plan.pods": (
         *("_plan.ipi", "_plan.layouts", "_plan.members", "_plan.model", "_shared"),
         *("_agent.VERSION", "_agent.config.schema", "_agent.follow.settings"),
+        "_plan.bgp.settings",  # by which VIPs are reached
         "_agent.runtime.sd_notify",  # how a program says that it lives
     ),
     "_plan.imported": (

@@ -17,6 +17,12 @@ PASSWORD = "0f3a9c1e"
 CREDENTIALS = Credentials(
     "https://api.lab.example:6443", "api.lab.example", {"ca": "/etc/kubernetes/pki/ca.crt"}, {"token": "a-token"}
 )
+BGP = {
+    "reach": "bgp",
+    "bgp": {"asn": 64512, "peers": [{"address": "10.0.0.1", "asn": 64601}], "bfd": True, "password": "geheim49"},
+    "api_vips": ["203.0.113.10"],
+    "ingress_vips": ["203.0.113.11"],
+}
 FOLLOW = {"follow": True, "follow_kubeconfig": "/etc/kubernetes/lb.kubeconfig"}
 OPTIONS = manifests.Options(
     haproxy_image="registry.example/haproxy:2.8",
@@ -26,13 +32,14 @@ OPTIONS = manifests.Options(
     namespace="kube-system",
     pull_policy="IfNotPresent",
 )
+EVERY_OPTION = OPTIONS._replace(frr_image="registry.example/frr:10")  # the role has no pods of FRR
 
 
 def made(name="master-0", nodes=(), **settings):
     """The files and the manifests of a member of a cluster, which by default has a worker."""
     plan = planner.draft(ipi.LAYOUT, cluster(*nodes, **settings))
     assert plan.faults == []
-    found = files.of_member(name, plan.members[name], PASSWORD, OPTIONS, templates.render, CREDENTIALS)
+    found = files.of_member(name, plan.members[name], PASSWORD, EVERY_OPTION, templates.render, CREDENTIALS)
     assert found.faults == []
     return found
 

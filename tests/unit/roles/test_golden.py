@@ -368,6 +368,7 @@ PODS = {
     "agent": ("master-0", "agent", "default"),
     "worker": ("worker-0", "native", "default"),
     "follow": ("master-0", "native", "default", pods.FOLLOW),
+    "bgp": ("master-0", "native", "default", pods.BGP),
 }
 
 

@@ -34,7 +34,7 @@ class Balancer(NamedTuple):
 
 
 class Router(NamedTuple):
-    """The VRRP router, which runs beside the sidecar.
+    """The VRRP router, or the gate of VIPs that BGP announces, which runs beside the sidecar.
 
     :ivar fifo: which its container holds open
     :ivar keepalived: its configuration, if it is keepalived

@@ -67,6 +67,10 @@ class RouterWatch:
         if not self._life.is_held:  # it has ended while nobody looked
             self._execute()
         answers.ask(self._loop, self._log, self._settings.keepalived, self._settings.questions)
+        if self._settings.keepalived or self._settings.agent:  # and not the gate of VIPs that BGP announces
+            self._watch_standstill()
+
+    def _watch_standstill(self) -> None:
         end = ending(self._settings.fifo)
         kernel, unread = netlink.Netlink, raw_sockets.read_unread
         Standstill(self._loop, self._log, self._routers, kernel, unread, end, is_held_elsewhere).start()

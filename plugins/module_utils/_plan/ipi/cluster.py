@@ -164,7 +164,10 @@ def _not_announced(settings: Dict[str, Any], preset: Preset) -> Faults:
             f"set ipi_preset to default, or use ipi_reach {reach.VRRP}."
         )
     if settings["delivery"] == engines.POD:
-        found.append(f"ipi_delivery is pod, and BGP has no pods of its own yet: use unit, or ipi_reach {reach.VRRP}.")
+        found.append(
+            "ipi_delivery is pod, and a run cannot ask FRR in a pod yet: use unit, have onprem.lb.pods write the pods "
+            f"to a folder without ipi_delivery, or use ipi_reach {reach.VRRP}."
+        )
     return found
 
 

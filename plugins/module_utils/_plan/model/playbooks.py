@@ -80,6 +80,7 @@ PLAYBOOKS: Dict[str, Mapping[str, Field]] = {
         "format": Field(one_of("files", "machineconfig"), "files"),
         **pod_options.OPTIONS,
         "agent_image": pod_options.AGENT._replace(required=False),
+        "frr_image": pod_options.OTHER,
         "kubeconfig": TEXT,
         "output": NEEDED,
         **dict.fromkeys(("address", "pool"), Field(anything, "")),

@@ -36,11 +36,11 @@ def namespace(value: Any) -> Checked:
     return None, "the name of a namespace is required: lower-case letters, digits and -, 63 characters at most."
 
 
-AGENT = Field(image, required=True)
+AGENT, OTHER = Field(image, required=True), Field(optional(image), "")
 OTHERS = ("haproxy_image", "keepalived_image", "follow_image")  # that of the agent by default
 OPTIONS = {
     "agent_image": AGENT,
-    **dict.fromkeys(OTHERS, Field(optional(image), "")),
+    **dict.fromkeys(OTHERS, OTHER),
     "namespace": Field(namespace, "kube-system"),
     "pull_policy": Field(one_of("Always", "IfNotPresent", "Never"), "IfNotPresent"),
 }

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from ..._shared.engines import AGENT, HAPROXY, NATIVE
 from ..ipi import redirect as nft_redirect
-from ..model import agent, handed, haproxy, instances
+from ..model import agent, frr, handed, haproxy, instances, nft_guard
 from ..model.plan import MemberPlan, Router
 from . import paths
 from .paths import PARTS, SIDECAR
@@ -52,9 +52,14 @@ def has_balancer(plan: MemberPlan) -> bool:
     return bool(plan.balancer.services)
 
 
+def has_router(plan: MemberPlan) -> bool:
+    """Whether something carries VIPs here: a VRRP router, or FRR."""
+    return bool(plan.router.instances or plan.bgp)
+
+
 def has_sidecar(plan: MemberPlan) -> bool:
     """Whether something is to be done for the router's pod that nobody else does."""
-    return has_balancer(plan) or plan.engine == NATIVE
+    return has_balancer(plan) or (plan.engine == NATIVE and not plan.bgp)
 
 
 def router(plan: MemberPlan) -> Router:
@@ -71,7 +76,8 @@ def questions(plan: MemberPlan) -> List[Dict[str, Any]]:
 
 def down_file(plan: MemberPlan) -> str:
     """Return the track file; '' where the router tracks none, as in the presets that poll."""
-    others = len(plan.router.track_files) > len(plan.questions)
+    of_gate = [check for check in plan.bgp["anycast"]["checks"] if check["type"] == "file"] if plan.bgp else []
+    others = of_gate or len(plan.router.track_files) > len(plan.questions)
     return paths.DOWN_FILE if has_balancer(plan) and others else ""
 
 
@@ -95,6 +101,25 @@ def agent_model(plan: MemberPlan, name: str, auth_pass: str) -> Dict[str, Any]:
     return agent.translate(settings, host=name, inventory_servers=balancer.inventory_servers, asking=plan.asked)
 
 
+def frr_model(plan: MemberPlan) -> Dict[str, Any]:
+    """Return the model of the role `frr`."""
+    return frr.model(plan.bgp["frr"])
+
+
+def gate(plan: MemberPlan) -> Dict[str, Any]:
+    """Return the configuration of the health gate, with the track file of its pod."""
+    checks = [
+        {**check, "file": paths.DOWN_FILE} if check["type"] == "file" else check
+        for check in plan.bgp["anycast"]["checks"]
+    ]
+    return {**plan.bgp["anycast"], "checks": checks}
+
+
+def runs_programs(config: Dict[str, Any]) -> bool:
+    """Whether a daemon of the agent runs the programs of checks."""
+    return any(check["type"] == "script" for check in config["checks"])
+
+
 def redirect(plan: MemberPlan) -> str:
     """Return the nft file of the redirect; '' where there is none."""
     found = plan.balancer.redirect
@@ -103,7 +128,8 @@ def redirect(plan: MemberPlan) -> str:
 
 def guard(plan: MemberPlan) -> str:
     """Return the nft file of the guard before the machine config server; '' where nobody is kept out."""
-    return plan.balancer.guard if plan.firewall.restricted_ports else ""
+    restricted = [each["port"] for each in plan.firewall.restricted_ports]
+    return plan.balancer.guard if nft_guard.PORT in restricted else ""
 
 
 def sidecar(plan: MemberPlan) -> Dict[str, Any]:
@@ -114,6 +140,8 @@ def sidecar(plan: MemberPlan) -> Dict[str, Any]:
     if has_balancer(plan):
         found["balancer"] = _watched_balancer(plan)
     found["router"] = {"fifo": paths.ROUTER_FIFO}
+    if plan.bgp:
+        return found
     if plan.engine == NATIVE:
         found["router"].update(
             keepalived=paths.KEEPALIVED_CONFIG, notify_fifo=paths.NOTIFY_FIFO, questions=questions(plan)

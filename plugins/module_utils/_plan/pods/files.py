@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from ..._agent import VERSION
 from ..._agent.config.schema import Faults
-from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
+from ..._shared.engines import ANYCAST, FOLLOW, FRR, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP
 from ..._shared.pods import manifest_of
 from ..model.kubeconfig import Credentials
 from ..model.plan import MemberPlan
@@ -26,12 +26,15 @@ EVERY = (
     f"{KEEPALIVED}/keepalived.conf",
     f"{PROXY}/{PROXY}.json",
     f"{VRRP}/{VRRP}.json",
+    f"{ANYCAST}/{ANYCAST}.json",
+    *(f"{FRR}/{name}" for name in ("frr.conf", "daemons", "vtysh.conf")),
     f"{SIDECAR}/{SIDECAR}.json",
     f"{SIDECAR}/{configurations.REDIRECT}",
     f"{SIDECAR}/{configurations.GUARD}",
     *(f"{FOLLOW}/{name}" for name in follow.EVERY),
 )
 PRIVATE, PUBLIC = "0600", "0644"
+VTYSH = "! Managed by Ansible, onprem.lb. vtysh complains of a file that is not there.\n"
 Render = Callable[..., str]  # a template of a role, as `plugin_utils.templates` does
 
 
@@ -67,15 +70,16 @@ def of_member(
     :param credentials: of a member that follows its cluster
     :param reloads: whether somebody sends SIGHUP to a program whose file changes; else the kubelet starts its pod anew
     """
-    made = _native if plan.engine == NATIVE else _agent
-    faults, models, of_balancer, of_router = made(name, plan, auth_pass, render)
+    made = (_native if plan.engine == NATIVE else _agent)(name, plan, auth_pass, render)
+    faults, models, of_balancer, of_router = _announcing(plan, made, render) if plan.bgp else made
     if faults:
         return Made([f"{name}: {fault}" for fault in faults])
-    of_sidecar = _sidecar(plan) if plan.router.instances and configurations.has_sidecar(plan) else []
-    of_router = [*of_router, *of_sidecar] if plan.router.instances else []
+    has_router = configurations.has_router(plan)
+    of_sidecar = _sidecar(plan) if has_router and configurations.has_sidecar(plan) else []
+    of_router = [*of_router, *of_sidecar] if has_router else []
     has_balancer = configurations.has_balancer(plan)
     pods = [balancer.manifest(plan, models, _checksum([] if reloads else of_balancer), options)] if has_balancer else []
-    if plan.router.instances:
+    if has_router:
         pods.append(router.manifest(plan, models, _checksum(of_sidecar if reloads else of_router), options))
     of_follow: List[File] = []
     secrets: List[str] = models["secrets"]
@@ -110,6 +114,21 @@ def _agent(name: str, plan: MemberPlan, auth_pass: str, _render: Render) -> Any:
     of_balancer = [_file(PROXY, f"{PROXY}.json", _json(found[PROXY]))]
     of_router = [_file(VRRP, f"{VRRP}.json", _json(found[VRRP]), PRIVATE)]
     return [], {**(found[PROXY] or {}), **(found[VRRP] or {}), "secrets": found["secrets"]}, of_balancer, of_router
+
+
+def _announcing(plan: MemberPlan, made: Any, render: Render) -> Any:
+    """Return what was made of a member with the gate and FRR for its router, whose files are those of the role."""
+    faults, models, of_balancer, _of_vrrp = made
+    model = configurations.frr_model(plan)
+    if faults or model["faults"]:
+        return [*faults, *model["faults"]], {}, [], []
+    of_router = [
+        _file(ANYCAST, f"{ANYCAST}.json", _json(configurations.gate(plan)), PRIVATE),
+        _file(FRR, "frr.conf", render("frr/frr.conf.j2", {"model": model}), PRIVATE),
+        _file(FRR, "daemons", render("frr/daemons.j2", {})),
+        _file(FRR, "vtysh.conf", VTYSH),
+    ]
+    return [], {**models, "secrets": [*models["secrets"], *model["secrets"]]}, of_balancer, of_router
 
 
 def _sidecar(plan: MemberPlan) -> List[File]:

@@ -69,6 +69,7 @@ class Options(NamedTuple):
     follow_image: str
     namespace: str
     pull_policy: str
+    frr_image: str = ""
 
 
 def pod(name: str, containers: Sequence[Container], stop_within: int, checksum: str, options: Options) -> Manifest:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..._shared.engines import FOLLOW, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
+from ..._shared.engines import ANYCAST, FOLLOW, FRR, HAPROXY, KEEPALIVED, NATIVE, PROXY, VRRP, Daemon
 from ..._shared.pods import RESOURCES
 from ..layouts import follow
 from .manifests import CREATED, DIRECTORY, Volume
@@ -37,7 +37,8 @@ PARTS = {
     # keepalived 2.3 reads a file of its package in /etc/keepalived, and does not start without it.
     KEEPALIVED: Part(KEEPALIVED, "/etc/onprem-lb-keepalived"),
     AGENT: Part(AGENT, "/usr/local/lib/onprem-lb-agent"),
-    **{name: Part(name, f"/etc/onprem-lb-agent/{name}") for name in (PROXY, VRRP, SIDECAR)},
+    **{name: Part(name, f"/etc/onprem-lb-agent/{name}") for name in (PROXY, VRRP, ANYCAST, SIDECAR)},
+    FRR: Part(FRR, "/etc/frr"),
     FOLLOW: Part(FOLLOW, follow.FOLDER),
 }
 AGENT_COMMAND = ["python3", "-I", f"{PARTS[AGENT].inside}/{ARCHIVE}"]
@@ -57,6 +58,7 @@ HAPROXY_CONFIG, HAPROXY_SOCKET = f"{PARTS[HAPROXY].inside}/haproxy.cfg", "/run/h
 PROXY_CONFIG = f"{PARTS[PROXY].inside}/{PROXY}.json"
 KEEPALIVED_CONFIG = f"{PARTS[KEEPALIVED].inside}/keepalived.conf"
 VRRP_CONFIG = f"{PARTS[VRRP].inside}/{VRRP}.json"
+GATE_CONFIG = f"{PARTS[ANYCAST].inside}/{ANYCAST}.json"
 
 
 def own_runtime(daemon: str) -> Volume:

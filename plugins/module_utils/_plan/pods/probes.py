@@ -8,6 +8,7 @@ On a node that is starved of CPU a probe that starts an interpreter fails where 
 - The agent's other programs touch a file. The probe is a shell, and compares the file with what it was at the probe
   before. It counts probes and no seconds, so neither a kubelet that is late nor a clock that is set makes it fail.
 - keepalived has no probe. The sidecar beside it ends one that stands still (`_agent.sidecar.standstill`).
+- FRR has none either. Its own watchfrr asks each daemon, and starts one anew that is dead.
 
 A program that is dead ends its container, which the kubelet notices without a probe. So a probe may be patient. What it
 does not know is no failure: a file that is not there, or a folder that cannot be written.
@@ -24,7 +25,7 @@ from .paths import AGENT, PARTS
 PERIOD = 10  # seconds
 ANSWERS = {"timeoutSeconds": 10, "failureThreshold": 12}  # a balancer may have all the connections that it may have
 TOUCHES = {"timeoutSeconds": 30, "failureThreshold": 4}  # the start of a shell may take long
-BY_THE_SIDECAR = Alive()
+BY_THE_SIDECAR = BY_WATCHFRR = Alive()
 # A file, because podman takes the command of a probe apart at its spaces.
 SCRIPT = """\
 # Managed by Ansible, onprem.lb. A program touches this file every other second. Was it touched since the last probe?

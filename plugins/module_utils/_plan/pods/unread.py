@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ..._agent.config.schema import Faults, boolean
 from ..._shared.pods import NAMES, manifest_of
+from ..bgp import settings as reach
 from ..ipi import layout as ipi
 from ..layouts import several
 from ..layouts.several import Plans
@@ -107,7 +108,12 @@ def _faults(member: Member, addresses: Sequence[str]) -> Faults:
     """Return what is missing of a member, and what its pods cannot do."""
     name, settings = member["name"], member["settings"]
     found = []
-    if not settings.get("interface"):
+    if settings.get("reach") == reach.BOTH:
+        found.append(
+            f"{name}: ipi_reach is {reach.BOTH}, for which nodes must not answer ARP for lo, and a pod on the network "
+            f"of its host may not set that: use {reach.BGP}, or {reach.VRRP}."
+        )
+    if not settings.get("interface") and settings.get("reach") != reach.BGP:
         found.append(f"{name}: ipi_interface is empty, and the host is not read: name the interface of the VIPs.")
     known = {_version(address) for address in addresses}
     wanted = {_version(_address(vip)) for vip in _vips(member)} - {None}

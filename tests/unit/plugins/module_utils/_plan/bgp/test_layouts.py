@@ -32,7 +32,10 @@ def in_bgp(**settings):
     [
         ({"preset": "upstream"}, "ipi_preset is 'upstream', whose checks elect a holder by weights"),
         ({"preset": "ocp45"}, "ipi_preset is 'ocp45', whose checks elect a holder by weights"),
-        ({"delivery": "pod"}, "ipi_delivery is pod, and BGP has no pods of its own yet"),
+        (
+            {"delivery": "pod"},
+            "ipi_delivery is pod, and a run cannot ask FRR in a pod yet: use unit, have onprem.lb.pods write the pods",
+        ),
     ],
 )
 def test_what_a_cluster_cannot_have_yet_is_named(settings, words):

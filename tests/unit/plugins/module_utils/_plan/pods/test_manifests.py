@@ -13,14 +13,15 @@ from kubernetes_validate.utils import all_versions
 from support.plans import pods
 
 ENGINES, PRESETS, MEMBERS = ("native", "agent"), ("default", "upstream", "ocp45"), ("master-0", "worker-0")
-EVERY = list(itertools.product(MEMBERS, ENGINES, PRESETS, ("", "follow")))
+EVERY = list(itertools.product(MEMBERS, ENGINES, (*PRESETS, "bgp"), ("", "follow")))
 VERSIONS = [all_versions()[0], all_versions()[-1]]  # of Kubernetes: the oldest and the newest that the library knows
 
 
 @pytest.fixture(params=EVERY, ids="-".join)
 def made(request):
     name, engine, preset, follows = request.param
-    return pods.made(name, engine=engine, preset=preset, **(pods.FOLLOW if follows else {}))
+    announced = {**pods.BGP, "preset": "default"} if preset == "bgp" else {"preset": preset}
+    return pods.made(name, engine=engine, **announced, **(pods.FOLLOW if follows else {}))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -78,6 +79,24 @@ def test_each_container_drops_every_capability_that_it_does_not_need(made):
         ("follow", "follow", pods.FOLLOW, []),
         ("follow", "follow", {**pods.FOLLOW, "engine": "agent"}, []),
         ("balancer", "proxy", {"engine": "agent", "lb_port": 943}, ["NET_BIND_SERVICE"]),
+        ("router", "sidecar", pods.BGP, ["NET_ADMIN"]),
+        ("router", "anycast", pods.BGP, ["NET_ADMIN"]),
+        (
+            "router",
+            "anycast",
+            {**pods.BGP, "checks": [{"script": "/usr/bin/true"}]},
+            ["NET_ADMIN", "SETUID", "SETGID", "KILL"],
+        ),
+        # FRR's daemons do not start without each of the first four.
+        (
+            "router",
+            "frr",
+            pods.BGP,
+            [
+                *("NET_ADMIN", "NET_RAW", "NET_BIND_SERVICE", "SYS_ADMIN"),
+                *("SETUID", "SETGID", "CHOWN", "DAC_OVERRIDE", "KILL"),
+            ],
+        ),
     ],
 )
 def test_the_capabilities(kind, name, settings, expected):
@@ -90,6 +109,7 @@ def test_each_container_is_of_its_image():
     agents = [pods.container("router", "sidecar")]
     agents += [pods.container(*each, engine="agent") for each in (("balancer", "proxy"), ("router", "vrrp"))]
     assert {each["image"] for each in agents} == {"registry.example/python:3.12"}
+    assert pods.container("router", "frr", **pods.BGP)["image"] == "registry.example/frr:10"
     assert pods.container("follow", "follow", **pods.FOLLOW)["image"] == "registry.example/follow:1"
 
 

@@ -17,30 +17,31 @@ RESOURCES = "/usr/local/lib/onprem-lb-agent/alive.sh"
 TOUCHED = {
     "sidecar": "/run/onprem-lb-vrrp/sidecar.alive",
     "vrrp": "/run/onprem-lb-vrrp/vrrp.alive",
+    "anycast": "/run/onprem-lb-vrrp/anycast.alive",
     "follow": "/run/onprem-lb-follow/follow.alive",
 }
 ASKED = {"haproxy", "proxy"}
-BY_THE_SIDECAR = {"keepalived"}
+BY_THE_SIDECAR, BY_WATCHFRR = {"keepalived"}, {"frr"}
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
 def containers():
-    for name, engine, preset in itertools.product(
-        ("master-0", "worker-0"), ("native", "agent"), ("default", "upstream", "ocp45")
+    for name, engine, more in itertools.product(
+        ("master-0", "worker-0"), ("native", "agent"), ({"preset": "upstream"}, {"preset": "ocp45"}, {}, pods.BGP)
     ):
-        made = pods.made(name, engine=engine, preset=preset, **pods.FOLLOW)
+        made = pods.made(name, engine=engine, **more, **pods.FOLLOW)
         for manifest in made.manifests.values():
             yield from ((each["name"], each, manifest) for each in manifest["spec"]["containers"])
 
 
 def test_each_container_is_one_of_the_table():
-    assert {name for name, _container, _pod in containers()} == {*TOUCHED, *ASKED, *BY_THE_SIDECAR}
+    assert {name for name, _container, _pod in containers()} == {*TOUCHED, *ASKED, *BY_THE_SIDECAR, *BY_WATCHFRR}
 
 
 def test_no_probe_starts_an_interpreter_or_is_impatient():
     for name, container, _pod in containers():
         probe = container.get("livenessProbe")
-        if name in BY_THE_SIDECAR:
+        if name in BY_THE_SIDECAR | BY_WATCHFRR:
             assert probe is None
             continue
         assert ("httpGet" in probe) == (name in ASKED)

@@ -49,6 +49,21 @@ def test_an_interface_is_wanted():
     assert [fault for fault in drawn(interface="").faults if "master-0: ipi_interface is empty" in fault]
 
 
+def test_with_bgp_neither_an_interface_nor_a_password_of_vrrp_is_wanted():
+    found = drawn(interface="", auth_pass="", **pods.BGP)
+    assert found.faults == []
+    assert all("/etc/kubernetes/manifests/onprem-lb-router.yaml" in each.manifests for each in found.members.values())
+    conf = next(each.content for each in found.members["worker-0"].configurations if each.path.endswith("/frr.conf"))
+    assert " bgp router-id 10.0.0.51\n" in conf and " neighbor 10.0.0.1 remote-as 64601\n" in conf
+    assert "update-source" not in conf, "which of its addresses is on the router's network is not known"
+    assert "203.0.113.10" not in conf, "a worker has no API"
+
+
+def test_both_is_refused_because_no_pod_may_quieten_its_host():
+    found = drawn(**{**pods.BGP, "reach": "both", "api_vips": ["10.0.0.200"], "ingress_vips": ["10.0.0.201"]})
+    assert "master-0: ipi_reach is both, for which nodes must not answer ARP for lo" in found.faults[0]
+
+
 def test_a_password_is_wanted_where_none_is_made_of_the_clusters_name():
     assert all("ipi_auth_pass is empty" in fault for fault in drawn(auth_pass="").faults)
     assert len(drawn(auth_pass="").faults) == len(NAMES)
