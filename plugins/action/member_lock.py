@@ -17,6 +17,7 @@ from typing import Any, Dict, Optional
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
+from ansible_collections.onprem.lb.plugins.plugin_utils.play_hosts import play_fault
 from ansible_collections.onprem.lb.plugins.plugin_utils.printed import cause_in
 
 MODULE = "onprem.lb.member_lock"
@@ -42,7 +43,6 @@ REFUSED = {
     ),
     re.compile(r"\bsudo: (command )?not found"): "install sudo there, or set ansible_become_method.",
 }
-UNORDERED = ("free", "host_pinned")  # strategies, of Ansible or of a plugin, in which hosts do not wait for each other
 
 Record = Dict[str, Any]
 
@@ -92,15 +92,6 @@ class ActionModule(ActionBase):
         """Return whether the variable that an option names is true."""
         value = known.get(self._task.args.get(option) or "", False)
         return bool(boolean(self._templar.template(value), strict=False))
-
-
-def play_fault(play: Any) -> str:
-    """Return why the members cannot be set up together in a play; empty if they can."""
-    if str(play.strategy).endswith(UNORDERED):
-        return f"the members wait for each other, and the strategy is {play.strategy}: set strategy: linear."
-    if play.serial:
-        return "the members are planned together, and the play takes them in batches: remove serial."
-    return ""
 
 
 def failure(result: Dict[str, Any]) -> str:

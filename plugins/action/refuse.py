@@ -9,16 +9,14 @@ filters and lookups, and compiles the templates of the roles.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import components, tags
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
-from ansible_collections.onprem.lb.plugins.plugin_utils import command_line, outputs
-from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator
+from ansible_collections.onprem.lb.plugins.plugin_utils import command_line, outputs, play_hosts
+from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluated, evaluator, unevaluable
 from ansible_collections.onprem.lb.plugins.plugin_utils.preload import compile_templates, import_filters_and_lookups
-from jinja2 import TemplateSyntaxError
 
 import_filters_and_lookups()
 compile_templates()
@@ -46,12 +44,21 @@ class ActionModule(ActionBase):
         if given["outputs"]:
             faults += of_outputs(known, given["outputs"], evaluator(self._templar), self._task.check_mode)
         if given["variables"]:
-            faults += of_variables(known, evaluator(self._templar))
+            faults += self._of_variables(known)
         if faults:
             return {**result, "failed": True, "msg": faults}
         # The flag has Ansible show the lines as it shows those of debug.
         shown = {"msg": given["lines"], "_ansible_verbose_always": True} if given["lines"] else {}
         return {**result, "changed": False, **shown}
+
+    def _of_variables(self, known: Dict[str, Any]) -> List[str]:
+        """Return what is wrong with the variables of this host; in a task that runs once, of each host of the play."""
+        if not self._task.run_once:
+            return of_variables(known, evaluator(self._templar))
+        names = known["ansible_play_batch"]
+        return play_hosts.together(
+            {name: of_variables(*play_hosts.play_host(name, self._task, known, self._loader)) for name in names}
+        )
 
 
 def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:
@@ -65,7 +72,7 @@ def of_tags(known: Mapping[str, Any], of_playbook: List[str]) -> List[str]:
     return list(tags.tag_faults(list(given), list(skipped), of_playbook))
 
 
-def of_outputs(known: Mapping[str, Any], names: List[str], evaluate: Any, dry: bool) -> List[str]:
+def of_outputs(known: Mapping[str, Any], names: List[str], evaluate: Callable[[Any], Any], dry: bool) -> List[str]:
     """Return a sentence for each variable that names what cannot be written on the controller.
 
     :param evaluate: as `of_variables` takes it
@@ -81,7 +88,7 @@ def of_outputs(known: Mapping[str, Any], names: List[str], evaluate: Any, dry: b
     return found + outputs.faults(given, dry)
 
 
-def of_variables(known: Dict[str, Any], evaluate: Any) -> List[str]:
+def of_variables(known: Mapping[str, Any], evaluate: Callable[[Any], Any]) -> List[str]:
     """Return a sentence for each variable that cannot be evaluated, or that is wrong.
 
     :param evaluate: returns the value of a template, or raises AnsibleError
@@ -96,24 +103,3 @@ def of_variables(known: Dict[str, Any], evaluate: Any) -> List[str]:
         except AnsibleError as error:
             found.append(unevaluable(name, error, known[name]))
     return found + components.faults(given)
-
-
-def unevaluable(name: str, error: BaseException, template: Any) -> str:
-    """Return the sentence about a variable that Ansible cannot evaluate."""
-    chain = list(_causes(error))
-    if any(isinstance(each, RecursionError) for each in chain):
-        return role_variables.cyclic(name)
-    if any(isinstance(each, TemplateSyntaxError) for each in chain):
-        return role_variables.no_template(name)
-    if any("Vault" in type(each).__name__ for each in chain):  # it has another name in each release
-        return role_variables.sealed(name)
-    return role_variables.unevaluable(name, str(error), template)
-
-
-def _causes(error: Any) -> Iterator[BaseException]:
-    """Yield an exception and those that it was raised for."""
-    seen: List[BaseException] = []
-    while error is not None and error not in seen:
-        yield error
-        seen.append(error)
-        error = error.__cause__ or error.__context__

@@ -67,14 +67,6 @@ from ansible_collections.onprem.lb.plugins.plugin_utils.programs import hook_che
 LAYOUTS = {"ipi": ipi.LAYOUT, "pair": pair.LAYOUT}
 SILENCE = 5  # seconds
 CRASH = "This is a bug in the collection: {kind} in {file}, line {line}. Please report it."
-BEHIND = (
-    "{names} cannot be planned together with {host}, because the play takes its hosts in batches or with a free "
-    "strategy: remove serial, and set strategy: linear."
-)
-FAILED = (
-    "{names} failed earlier in this run, so {host} cannot be planned together with it: mend what failed there, or "
-    "leave it out with --limit '{others}'."
-)
 DISPLAY = Display()
 
 
@@ -184,7 +176,7 @@ def _names(resolvers):
 
 
 def _read(given):
-    """Return the members with their settings, which the lookup `layout_member` returns as JSON."""
+    """Return the members with their settings, which the action `layout_members` returns as JSON."""
     return [
         {**each, "settings": json.loads(each["settings"]) if isinstance(each["settings"], str) else each["settings"]}
         for each in given
@@ -256,36 +248,12 @@ def auth_pass(given):
 def layout_reads(definition, record, configs, script_user):
     """Return the parameters with which `host_info` reads a member.
 
-    :param record: the member, as the lookup `layout_member` returns it
+    :param record: the member, as the action `layout_members` returns it
     :param configs: the configuration files of haproxy and keepalived, by program
     """
     (settings,) = (each["settings"] for each in _read([record]))
     of_pods = pods_to_read(settings.get("delivery"))
     return reading.parameters(definition, settings, configs, script_user, hook_checksum(), pair_presets.NAMED, of_pods)
-
-
-def layout_outside(record, name, variables, of_play, prefix):
-    """Return the record of a member outside --limit, of which the inventory says its engine and its interface.
-
-    One that the inventory sets for neither host is the play's, for both.
-
-    :param record: of the host of the play that acts for it, as the lookup `layout_member` returns it
-    :param variables: of the member; likewise ``of_play``, those of that host
-    """
-    ((settings, members),) = ((each["settings"], each["members"]) for each in _read([record]))
-    unset = {"engine": "auto", "interface": ""}
-    given = {key: f"{prefix}_{key}" for key in unset}
-    usual = {key: unset[key] if full in of_play else settings[key] for key, full in given.items()}
-    own = {key: variables.get(full, usual[key]) for key, full in given.items()}
-    return {
-        "name": name,
-        "address": variables.get("ansible_host", name),
-        "groups": variables["group_names"],
-        "members": members,
-        "outside_limit": True,
-        "host": None,
-        "settings": json.dumps({**settings, **own}, default=str),
-    }
 
 
 def layout_left_out(given, hosts):
@@ -296,20 +264,6 @@ def layout_left_out(given, hosts):
     """
     unset = {"pair_members": hosts, "pair_vips": [], "pair_vrid": ""}
     return [[each["inventory_hostname"], *(each.get(name, value) for name, value in unset.items())] for each in given]
-
-
-def members_behind(given, host, failed=()):
-    """Return why members cannot be planned: one has failed, or a play in batches has not recorded all of them.
-
-    :param given: the variables of each
-    :param failed: the play's hosts that have failed, of which an earlier play may have recorded what is no more so
-    """
-    names = [each["inventory_hostname"] for each in given]
-    gone = [name for name in names if name in failed]
-    if gone:
-        return [FAILED.format(names=", ".join(gone), host=host, others=":".join(f"!{name}" for name in gone))]
-    behind = [each["inventory_hostname"] for each in given if "__layout_member" not in each]
-    return [BEHIND.format(names=", ".join(behind), host=host)] if behind else []
 
 
 def layout_units(plan, host, definition, settings, configs, *, record, agents, **about):
@@ -446,7 +400,6 @@ class FilterModule:
             "layout_handed": layout_handed,
             "layout_last_one": layout_last_one,
             "layout_left_out": layout_left_out,
-            "layout_outside": layout_outside,
             "layout_paths": layout_paths,
             "layout_plans": with_faults(layout_plans, no_plans),
             "layout_reads": layout_reads,
@@ -468,7 +421,6 @@ class FilterModule:
             "late_heartbeat": undo.is_late,
             "late_heartbeats": undo.late,
             "members_auth_pass": auth_pass,
-            "members_behind": members_behind,
             "planned_undo": planned_undo,
             "vrrp_forecast": forecast.vrrp_forecast,
         }

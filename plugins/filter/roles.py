@@ -90,14 +90,14 @@ def _agent_config(settings, **about):
 def haproxy_model(settings, name, host, handed):
     """Return the model with its services as JSON, as its template takes them."""
     about = _about(name, host, handed, handed.get("replaces", ()))
-    return _haproxy_model(settings, resolved=host["resolved"], **about)
+    return _haproxy_model(settings, host.get("unrestricted_tls", []), resolved=host["resolved"], **about)
 
 
 @evaluated_once
-def _haproxy_model(settings, **about):
+def _haproxy_model(settings, unrestricted, **about):
     found = haproxy.model(haproxy.settings_of(_with_planned(settings)), **about)
     ports = [service["port"] for service in found["services"]]
-    return {**haproxy.for_template(found), "service_ports": ports}
+    return {**haproxy.for_template(found, unrestricted), "service_ports": ports}
 
 
 @evaluated_once

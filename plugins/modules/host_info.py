@@ -154,6 +154,12 @@ served_files:
   elements: str
   returned: success
   sample: [9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08]
+unrestricted_tls:
+  description: The frontends of haproxy's present configuration that end TLS and name neither versions nor ciphers.
+  type: list
+  elements: str
+  returned: success
+  sample: [www]
 expiring:
   description:
     - A sentence for each certificate of O(named), and of haproxy's present configuration, that expires within 14 days.

@@ -42,6 +42,7 @@ options:
       - Whether to evaluate each variable of the collection by itself, and say which of them cannot be evaluated.
       - It also says which variables of the roles P(onprem.lb.haproxy#role), P(onprem.lb.keepalived#role),
         P(onprem.lb.agent#role) and P(onprem.lb.drill#role) are wrong whatever the host is.
+      - In a task with C(run_once=true) it judges those of each host of the play.
     type: bool
 attributes:
   check_mode:

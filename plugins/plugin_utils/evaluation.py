@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Iterator, List
 
 from ansible import template
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model import values
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import variables as role_variables
+from jinja2 import TemplateSyntaxError
 
 
 def evaluator(templar: Any) -> Callable[[Any], Any]:
@@ -38,3 +40,24 @@ def opened(value: Any) -> Any:
     if isinstance(value, list):
         return [opened(each) for each in value]
     return str(value) if type(value).__name__ == "AnsibleVaultEncryptedUnicode" else value
+
+
+def unevaluable(name: str, error: BaseException, template: Any) -> str:
+    """Return the sentence about a variable that Ansible cannot evaluate."""
+    chain = list(_causes(error))
+    if any(isinstance(each, RecursionError) for each in chain):
+        return role_variables.cyclic(name)
+    if any(isinstance(each, TemplateSyntaxError) for each in chain):
+        return role_variables.no_template(name)
+    if any("Vault" in type(each).__name__ for each in chain):  # it has another name in each release
+        return role_variables.sealed(name)
+    return role_variables.unevaluable(name, str(error), template)
+
+
+def _causes(error: Any) -> Iterator[BaseException]:
+    """Yield an exception and those that it was raised for."""
+    seen: List[BaseException] = []
+    while error is not None and error not in seen:
+        yield error
+        seen.append(error)
+        error = error.__cause__ or error.__context__

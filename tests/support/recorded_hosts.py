@@ -76,6 +76,7 @@ def host_info(host: str, **values: Any) -> Facts:
                 "missing_programs",
                 "unfit",
                 "expiring",
+                "unrestricted_tls",
                 "uncovered",
                 "own_packages",
                 "heard",

@@ -46,7 +46,7 @@ from support.plans import forecasts
 COLLECTION = "onprem.lb."
 # These need no host, and run as they are; member_lock and package call their modules.
 CONTROLLERS = ["assert", "debug", "fail", "set_fact", "validate_argument_spec"]
-CONTROLLERS += ["package", "refuse", "member_lock"]
+CONTROLLERS += ["package", "refuse", "member_lock", "layout_members"]
 OPTIONS = {
     "diff": False,
     "verbosity": 0,

@@ -23,6 +23,7 @@ AGENT_PARTS = ("_agent.checks", "_agent.net", "_agent.runtime", "_agent.config")
 MAY_IMPORT = {
     "modules": ("_host", "_shared", "_agent.keepalived.conf", "_agent.resolver.files"),
     "action": ("_plan.model",),
+    "action.layout_members": ("_plan.members", "_plan.model"),
     "filter": ("_plan", "_shared"),
     "filter.pods": ("_plan", "_shared", "_agent", "_host.deploy.archive"),  # a MachineConfig carries the agent
     # A run and `follow` write the same file.

@@ -309,18 +309,19 @@ def test_the_agent_is_removed_with_its_down_file_and_its_openings(down_file, fir
     assert play.code == 0 and [call.module for call in play.calls] == modules
 
 
+@pytest.mark.parametrize("told", [[], ["web: tls.profile is intermediate by default."]])
 @pytest.mark.parametrize(
     "expiring", [[], ["/etc/haproxy/web.pem expires on 2026-02-10, in 9 days: put a renewed one there."]]
 )
-def test_certificates_that_expire_are_said_in_each_run(expiring):
+def test_certificates_that_expire_and_whom_a_default_locks_out_are_said_in_each_run(expiring, told):
     host = host_info("lb1", expiring=expiring)
     known = {
-        "__haproxy_model": {"faults": [], "ports": [], "restricted_ports": []},
+        "__haproxy_model": {"faults": [], "ports": [], "restricted_ports": [], "told": told},
         "__haproxy_unknown": [],
         "__haproxy_handed": {"host": host},
     }
     play = component("haproxy", "preflight.yml", host={"expiring": expiring}, **known)
-    assert play.code == 0 and play.said == ([expiring] if expiring else [])
+    assert play.code == 0 and play.said == ([expiring + told] if expiring + told else [])
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -333,6 +334,7 @@ def test_a_role_sets_its_program_up_or_removes_it_but_not_both(name):
         "instances": [],
         "connects": True,
         "faults": [],
+        "told": [],
         "programs": [],
         "daemon": {},
     }

@@ -36,6 +36,7 @@ from . import (
     speakers,
     static_pods,
     takeover,
+    unrestricted_tls,
 )
 from .reader import Reader
 
@@ -63,6 +64,7 @@ def read(asked: Asked, reader: Reader) -> Found:
         "missing_programs": [name for name in asked["programs"] if not reader.find(name)],
         "unfit": named_files.unfit(asked["named"]),
         "served_files": expiry.served(),
+        "unrestricted_tls": unrestricted_tls.read(),
         "expiring": expiry.of_host(named_files.certificate_paths(asked["named"]), named_files.contents(asked["named"])),
         "resolved": server_names.resolved(asked["servers"]),
         "uncovered": _uncovered(asked),

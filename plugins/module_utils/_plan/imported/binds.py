@@ -10,6 +10,8 @@ import re
 import shlex
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..._shared import tls_words
+from ..model.tls_profiles import NONE
 from .sections import Line
 
 ANY, ANY6 = "*", "::"
@@ -133,6 +135,8 @@ def _with_options(bind: Bind, bases: Dict[str, str]) -> Dict[str, Any]:
             others.append(" ".join([name, *map(shlex.quote, arguments)]))
     if tls.get("verify") == "required":
         del tls["verify"]  # as it is by default
+    if not tls_words.are_in(bind.line.words):
+        tls["profile"] = NONE
     if not bind.has_tls:
         return {"bind_options": others} if others else {}
     return {"tls": tls, **({"bind_options": others} if others else {})}

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any, Dict, Iterator, List, Mapping
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Sequence
 
 from ..._agent.config.schema import list_of
 from ..._shared import quoting
-from . import tls
+from . import tls, tls_profiles
 from .line_words import LINE_WORDS, of_networks
 from .values import OPTION, Checked, quotable
 
@@ -30,6 +30,10 @@ UNFIT = {
     "namespace": "the VIPs are in the host's own namespace",
 }
 INTERFACE = "interface"
+TOLD = (
+    "{name}: tls.profile is {profile} by default, and HAProxy's own versions and ciphers have applied until now. Clients "
+    "below TLS 1.2 or without forward secrecy can no longer connect. To keep that as it was, set tls.profile to {none}."
+)
 BEHIND_PROXY = frozenset(("accept-proxy", "accept-netscaler-cip"))
 
 
@@ -103,16 +107,31 @@ def admission(service: Mapping[str, Any]) -> List[str]:
     return [line for key, rule in asked for line in of_networks(rule, service[key], f"onprem_{key}")]
 
 
-def _of_tls(service: Mapping[str, Any]) -> List[str]:
-    return tls.words(service["tls"]) if service["tls"] else []
+def _profile(service: Mapping[str, Any], global_lines: Sequence[str]) -> str:
+    given = service["tls"]
+    return tls_profiles.of_service(given["profile"], tls.own(given), _words(service), global_lines) if given else ""
 
 
-def words(service: Mapping[str, Any]) -> Dict[str, Any]:
+def _of_tls(service: Mapping[str, Any], global_lines: Sequence[str] = ()) -> List[str]:
+    return tls.words(service["tls"], _profile(service, global_lines)) if service["tls"] else []
+
+
+def told(service: Mapping[str, Any], global_lines: Sequence[str], unrestricted: Collection[str]) -> List[str]:
+    """Return what clients notice of the default profile where no profile has been in force.
+
+    :param unrestricted: the frontends that run without, as `host_info` returns them
+    """
+    profile, name = _profile(service, global_lines), service["frontend_name"] or service["name"]
+    is_new = profile and not service["tls"]["profile"] and name in unrestricted
+    return [TOLD.format(name=service["name"], profile=profile, none=tls_profiles.NONE)] if is_new else []
+
+
+def words(service: Mapping[str, Any], global_lines: Sequence[str]) -> Dict[str, Any]:
     """Return what the template writes of the addresses of the service, TLS first, and of those of its redirect."""
     options = list(map(quoting.haproxy_words, service["bind_options"]))
     return {
-        "bind_words": [*_of_tls(service), *options],
+        "bind_words": [*_of_tls(service, global_lines), *options],
         "redirect_words": options,
-        "guideline": tls.guideline(service["tls"]) if service["tls"] else "",
+        "guideline": tls.guideline(_profile(service, global_lines)),
         "admission": admission(service),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from ..._agent.config.schema import Faults, Field, boolean, integer, list_of, number, one_of, port, read, refused, text
 from ..._agent.proxy import config, rules
@@ -172,10 +172,15 @@ def _page_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]]) 
     return [f"{PAGE} is the frontend of the statistics page: give the service or the monitor another name."]
 
 
-def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return a model as the template takes it: its services are JSON, each with its backends."""
+def for_template(found: Mapping[str, Any], unrestricted: Collection[str] = ()) -> Dict[str, Any]:
+    """Return a model as the template takes it: its services are JSON, each with its backends. Runs say what is ``told``.
+
+    :param unrestricted: as `bind_line.told` takes it
+    """
+    global_lines = found["tuning"]["global_lines"]
+    told = [line for each in found["services"] for line in bind_line.told(each, global_lines, unrestricted)]
     services = [
-        {**fallback.with_backends(service, found["tuning"]), **bind_line.words(service)}
+        {**fallback.with_backends(service, found["tuning"]), **bind_line.words(service, global_lines)}
         for service in found["services"]
     ]
     known = shared.by_name(services)
@@ -183,7 +188,7 @@ def for_template(found: Mapping[str, Any]) -> Dict[str, Any]:
     services = [
         {**service, "default": back["name"], "fallback": back["fallback"]} for service, back in zip(services, backs)
     ]
-    return {**found, "services": json.dumps(services)}
+    return {**found, "services": json.dumps(services), "told": told}
 
 
 def _others(monitors: List[Dict[str, Any]], stats: Dict[str, Any], tuning: Dict[str, Any]) -> List[rules.Claim]:

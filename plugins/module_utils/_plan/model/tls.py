@@ -54,7 +54,7 @@ TLS = {
     "verify": Field(one_of(*VERIFY), VERIFY[0]),
     "crl": Field(optional(path), ""),
     "alpn": Field(list_of(protocol), []),
-    "profile": Field(optional(one_of(*tls_profiles.PROFILES)), ""),
+    "profile": Field(optional(one_of(*tls_profiles.PROFILES, tls_profiles.NONE)), ""),
     "min_version": Field(optional(one_of(*tls_profiles.VERSIONS)), ""),
     "ciphers": Field(optional(ciphers), ""),
     "ciphersuites": Field(optional(ciphersuites), ""),
@@ -114,17 +114,24 @@ def _faults(service: Mapping[str, Any], place: str, wrong: Faults) -> Iterator[s
         yield f"{place}.redirect leads to port {HTTPS_PORT}, and the service has port {service['port']}: leave it out."
 
 
-def words(tls: Mapping[str, Any]) -> List[str]:
-    """Return what a `bind` line says of TLS."""
+def words(tls: Mapping[str, Any], profile: str) -> List[str]:
+    """Return what a `bind` line says of TLS.
+
+    :param profile: as `tls_profiles.of_service` returns it
+    """
     found = ["ssl", *(f"crt {quoting.haproxy(each)}" for each in tls["certificate"])]
     found += ["strict-sni"] if tls["strict_sni"] else []
     found += [f"verify {tls['verify']} ca-file {quoting.haproxy(tls['ca'])}"] if tls["ca"] else []
     found += [f"crl-file {quoting.haproxy(tls['crl'])}"] if tls["crl"] else []
     found += [f"alpn {','.join(tls['alpn'])}"] if tls["alpn"] else []
-    return found + tls_profiles.words(*(tls[key] for key in ("profile", "min_version", "ciphers", "ciphersuites")))
+    return found + tls_profiles.words(profile, *own(tls))
 
 
-def guideline(tls: Mapping[str, Any]) -> str:
+def own(tls: Mapping[str, Any]) -> List[str]:
+    """Return what a service itself says of versions and ciphers; each is '' for nothing."""
+    return [tls[key] for key in ("min_version", "ciphers", "ciphersuites")]
+
+
+def guideline(profile: str) -> str:
     """Return where that is from."""
-    profile = tls["profile"]
     return f"Mozilla's server side TLS, guidelines {tls_profiles.GUIDELINES}, {profile}." if profile else ""

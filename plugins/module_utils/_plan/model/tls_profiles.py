@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Sequence
 
+from ..._shared import tls_words
+
 GUIDELINES = "5.7"
+DEFAULT, NONE = "intermediate", "none"  # the latter leaves it to HAProxy, and to its ssl-default-bind lines
 VERSIONS = ("TLSv1.0", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 
 
@@ -53,6 +56,17 @@ def words(profile: str, min_version: str, ciphers: str, ciphersuites: str) -> Li
     }
     found = [f"{word} {value}" for word, value in said.items() if value]
     return [*found, *(["prefer-client-ciphers"] if known and known.prefers_clients else [])]
+
+
+def of_service(profile: str, own: Sequence[str], options: Sequence[str], global_lines: Sequence[str]) -> str:
+    """Return the profile of a service, '' for none: one that says anything itself has no default.
+
+    :param own: its versions and ciphers
+    :param options: the words of its options of `bind`
+    """
+    if profile or any(own) or tls_words.are_in(options) or tls_words.are_for_all(global_lines):
+        return "" if profile == NONE else profile
+    return DEFAULT
 
 
 def is_below(min_version: str, profile: str) -> bool:

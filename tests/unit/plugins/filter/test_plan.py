@@ -12,10 +12,8 @@ from ansible_collections.onprem.lb.plugins.filter.plan import (
     FilterModule,
     layout_left_out,
     layout_outcome,
-    layout_outside,
     layout_paths,
     layout_steps,
-    members_behind,
     progress_of,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome_words
@@ -41,31 +39,6 @@ def test_a_long_forecast_says_every_five_seconds_how_far_it_is():
     ]
 
 
-RECORD = {"members": ["lb1", "lb2"], "settings": json.dumps({"engine": "native", "interface": "eth0", "vips": []})}
-OUTSIDE = {"group_names": ["pair"]}
-
-
-@pytest.mark.parametrize(
-    "own, of_play, engine, interface",
-    [
-        ({}, {}, "native", "eth0"),
-        ({"pair_engine": "agent", "pair_interface": "bond0"}, {}, "agent", "bond0"),
-        ({}, {"pair_engine": "native", "pair_interface": "eth0"}, "auto", ""),
-        ({"pair_interface": "bond0"}, {"pair_interface": "eth0"}, "native", "bond0"),
-    ],
-    ids=["set for neither", "set for it", "set for the host of the play alone", "set for both"],
-)
-def test_a_member_outside_the_limit_has_its_engine_and_interface_from_the_inventory(own, of_play, engine, interface):
-    found = layout_outside(RECORD, "lb2", {**OUTSIDE, **own}, of_play, "pair")
-    assert json.loads(found["settings"]) == {"engine": engine, "interface": interface, "vips": []}
-    assert (found["name"], found["address"], found["members"]) == ("lb2", "lb2", ["lb1", "lb2"])
-    assert (found["groups"], found["outside_limit"], found["host"]) == (["pair"], True, None)
-
-
-def test_it_is_reached_where_the_inventory_says():
-    assert layout_outside(RECORD, "lb2", {**OUTSIDE, "ansible_host": "192.0.2.2"}, {}, "pair")["address"] == "192.0.2.2"
-
-
 def test_of_a_pair_that_is_left_out_its_members_vips_and_vrid_count():
     given = {"inventory_hostname": "lb5", "pair_members": ["lb5", "lb6"], "pair_vips": ["192.0.2.50"], "pair_vrid": 77}
     alone = {"inventory_hostname": "lb7"}
@@ -73,20 +46,6 @@ def test_of_a_pair_that_is_left_out_its_members_vips_and_vrid_count():
         ["lb5", ["lb5", "lb6"], ["192.0.2.50"], 77],
         ["lb7", ["lb1", "lb5"], [], ""],
     ]
-
-
-def test_members_that_are_not_recorded_yet_are_in_another_batch():
-    here, later = ({"inventory_hostname": name} for name in ("lb1", "lb2"))
-    (sentence,) = members_behind([{**here, "__layout_member": {}}, later], "lb1")
-    assert sentence.startswith("lb2 cannot be planned together with lb1")
-    assert members_behind([{**here, "__layout_member": {}}], "lb1") == []
-
-
-def test_members_that_have_failed_are_named_though_an_earlier_play_has_recorded_them():
-    given = [{"inventory_hostname": name, "__layout_member": {}} for name in ("m1", "m2", "m3", "worker1")]
-    (sentence,) = members_behind(given, "worker1", failed=["m1", "m2", "client"])
-    assert sentence.startswith("m1, m2 failed earlier") and sentence.endswith("--limit '!m1:!m2'.")
-    assert members_behind(given, "worker1", failed=["client"]) == []
 
 
 def test_the_configuration_files_are_those_of_the_user_or_the_usual_ones():

@@ -70,7 +70,7 @@ def test_a_route_listens_nowhere():
 def test_haproxy_has_the_options_on_each_address_and_on_the_redirect(tmp_path):
     pem = certificate(tmp_path)
     options = ["tfo", "maxconn 100", "name 'it is #1 {{ x }} ä'", "interface lo", "accept-proxy"]
-    web = {**WEB, "port": 443, "bind": ["*", "::"], "tls": {"certificate": str(pem), "redirect": 80}}
+    web = {**WEB, "port": 443, "bind": ["*", "::"], "tls": {"certificate": str(pem), "redirect": 80, "profile": "none"}}
     lines = accepted(rendered([{**web, "bind_options": options}]), tmp_path)
     words = "tfo maxconn 100 name 'it is #1 {{ x }} ä' interface lo accept-proxy"
     assert [line for line in lines if line.startswith("bind ")][:4] == [
@@ -213,7 +213,7 @@ def test_a_bind_line_has_as_many_words_as_haproxy_reads(tmp_path, number, is_too
     for pem in pems[1:]:
         pem.write_text(pems[0].read_text())
     options = ["tfo", "maxconn 100", "name 'one word'"]
-    web = {**WEB, "bind": ["::"], "tls": {"certificate": list(map(str, pems))}, "bind_options": options}
+    web = {**WEB, "bind": ["::"], "tls": {"certificate": list(map(str, pems)), "profile": "none"}, "bind_options": options}
     found = faults(web)
     assert [fault.partition(", and")[0] for fault in found] == (
         ["haproxy_services[0] (web) has 62 words for its bind line"] if is_too_long else []

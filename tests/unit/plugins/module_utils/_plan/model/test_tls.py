@@ -41,9 +41,9 @@ def faults(*services):
         ({"certificate": ["/a", "b"]}, "in it 'b' is wrong: an absolute path is required."),
         ({"certificate": ["/a", "/b", "/a/"]}, "['/a', '/b', '/a/']: /a is there twice: name it once."),
         ({"certificate": ["/a", "/b"], "key": "/a.key"}, "tls.key is /a.key, and there are several certificates: "),
-        ({**TLS, "profile": "medium"}, "tls.profile is 'medium': one of modern, intermediate, old is required."),
-        ({**TLS, "profile": ["old"]}, "tls.profile is ['old']: one of modern, intermediate, old is required."),
-        ({**TLS, "profile": {"a": 1}}, "tls.profile is a mapping: one of modern, intermediate, old is required."),
+        ({**TLS, "profile": "medium"}, "tls.profile is 'medium': one of modern, intermediate, old, none is required."),
+        ({**TLS, "profile": ["old"]}, "tls.profile is ['old']: one of modern, intermediate, old, none is required."),
+        ({**TLS, "profile": {"a": 1}}, "tls.profile is a mapping: one of modern, intermediate, old, none is required."),
         ({**TLS, "min_version": 1.2}, "tls.min_version is 1.2: one of TLSv1.0, TLSv1.1, TLSv1.2, TLSv1.3 is required."),
         (
             {**TLS, "profile": "intermediate", "min_version": "TLSv1.1"},
@@ -90,7 +90,7 @@ def test_a_redirect_leads_to_the_port_of_https_only():
 @pytest.mark.parametrize(
     "tls, words",
     [
-        ({}, ""),
+        ({"profile": "none"}, ""),
         ({"min_version": "TLSv1.3"}, " ssl-min-ver TLSv1.3"),
         ({"ciphers": "HIGH:!aNULL"}, " ciphers HIGH:!aNULL"),
         (
@@ -114,7 +114,48 @@ def test_a_profile_says_versions_and_ciphers_and_other_keys_overrule_it(tls, wor
     assert f"    bind *:443 ssl crt /etc/ssl/web.pem{words}" in lines
     named = [line for line in lines if "guidelines" in line]
     profile = tls.get("profile")
-    assert named == ([f"    # Mozilla's server side TLS, guidelines 5.7, {profile}."] if profile else [])
+    is_known = profile in tls_profiles.PROFILES
+    assert named == ([f"    # Mozilla's server side TLS, guidelines 5.7, {profile}."] if is_known else [])
+
+
+def test_intermediate_is_the_default_of_what_says_nothing_itself():
+    asked = rendered([{**WEB, "tls": {**TLS, "profile": "intermediate"}}])
+    assert rendered([WEB]) == rendered([{**WEB, "tls": {**TLS, "profile": ""}}]) == asked
+    assert asked != rendered([{**WEB, "tls": {**TLS, "profile": "none"}}])
+
+
+@pytest.mark.parametrize(
+    "service, tuning",
+    [
+        ({"tls": {**TLS, "ciphers": "HIGH"}}, {}),
+        ({"tls": {**TLS, "ciphersuites": "TLS_AES_128_GCM_SHA256"}}, {}),
+        ({"tls": {**TLS, "min_version": "TLSv1.2"}}, {}),
+        ({"bind_options": ["ssl-max-ver TLSv1.2"]}, {}),
+        ({"bind_options": ["no-tlsv12"]}, {}),
+        ({}, {"haproxy_global_lines": ["ssl-default-bind-ciphers HIGH"]}),
+        ({}, {"haproxy_global_lines": ["ssl-default-bind-options ssl-min-ver TLSv1.3"]}),
+    ],
+)
+def test_what_a_user_says_of_versions_and_ciphers_stands_alone(service, tuning):
+    assert "guidelines" not in rendered([{**WEB, **service}], **tuning)
+
+
+@pytest.mark.parametrize(
+    "tls, running, is_told",
+    [
+        ({}, ["web"], True),
+        ({}, [], False),
+        ({}, ["shop"], False),
+        ({"profile": "intermediate"}, ["web"], False),
+        ({"profile": "none"}, ["web"], False),
+        ({"ciphers": "HIGH"}, ["web"], False),
+    ],
+)
+def test_a_run_tells_whom_the_default_locks_out_where_none_was_in_force(tls, running, is_told):
+    settings = {"services": [{**WEB, "tls": {**TLS, **tls}}], "monitors": [], "stats": {}, "tuning": {}}
+    told = haproxy.for_template(haproxy.model(settings, [], "lb1"), running)["told"]
+    assert [line.partition(" ")[0] for line in told] == ["web:"] * is_told
+    assert all("without forward secrecy can no longer connect" in line and "to none." in line for line in told)
 
 
 @pytest.mark.parametrize("profile", tls_profiles.PROFILES)
@@ -127,7 +168,7 @@ def test_openssl_knows_every_cipher_of_a_profile(profile):
 
 
 def test_several_certificates_are_all_on_the_line():
-    tls = {"certificate": ["/etc/it's #1.pem", "/etc/certificates/"], "strict_sni": True}
+    tls = {"certificate": ["/etc/it's #1.pem", "/etc/certificates/"], "strict_sni": True, "profile": "none"}
     text = rendered([{**WEB, "tls": tls}])
     assert """    bind *:443 ssl crt '/etc/it'"'"'s #1.pem' crt /etc/certificates/ strict-sni\n""" in text
 

@@ -1,16 +1,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lookup reads a member's variables, with their templates evaluated, and says what is wrong with their names."""
+"""Each member is recorded as a task of its own would see it, and what is wrong with the members' names is said."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from ansible.errors import AnsibleLookupError
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from ansible_collections.onprem.lb.plugins.lookup import layout_member
+from ansible_collections.onprem.lb.plugins.action import layout_members
+from ansible_collections.onprem.lb.plugins.plugin_utils import play_hosts
+from support.playbooks import play
 
 INVENTORY = """
 inventory_hostname: lb1
@@ -27,16 +28,15 @@ KNOWN = {"pair": ["members", "vips", "services", "auth_pass"], "ipi": ["masters"
 
 @pytest.fixture
 def read(tmp_path):
-    """Return what the lookup returns of a host, with more variables in YAML."""
+    """Return the record of a host, with more variables in YAML."""
 
     def reading(text="", layout="pair"):
         file = tmp_path / "vars.yml"
         file.write_text(INVENTORY + text)
         loader = DataLoader()
         given = loader.load_from_file(str(file), trusted_as_template=True)
-        lookup = layout_member.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
-        known = [f"{layout}_{key}" for key in KNOWN[layout]]
-        (member,) = lookup.run([layout], variables=given, known=known)
+        host = play_hosts.PlayHost(given, Templar(loader=loader, variables=given).template)
+        member = layout_members.recorded(host, layout, [f"{layout}_{key}" for key in KNOWN[layout]])
         return {**member, **{key: json.loads(member[key]) for key in ("settings", "options")}}
 
     return reading
@@ -111,7 +111,7 @@ def test_wrong_members_are_named(read, text, fault):
 
 def test_a_misspelt_variable_is_a_fault_and_a_doubtful_one_a_warning(read, monkeypatch):
     warned = []
-    monkeypatch.setattr(layout_member.DISPLAY, "warning", warned.append)
+    monkeypatch.setattr(layout_members.DISPLAY, "warning", warned.append)
     assert read("pair_vip: 1\npair_vibps_: 1")["faults"] == [
         "pair_vip is not a variable of the role: did you mean pair_vips?"
     ]
@@ -123,12 +123,70 @@ def test_a_variable_that_the_layout_sets_is_a_fault(read):
     assert read(given)["faults"] == ["haproxy_services has no effect here: set pair_services instead."]
 
 
-@pytest.mark.parametrize(
-    "options, sentence",
-    [({}, "no variables to read are named"), ({"known": ["pair_vips"]}, "pair_vips is not set here")],
-)
-def test_what_it_cannot_read_is_a_sentence(options, sentence):
-    loader = DataLoader()
-    lookup = layout_member.LookupModule(loader=loader, templar=Templar(loader=loader, variables={}))
-    with pytest.raises(AnsibleLookupError, match=sentence):
-        lookup.run(["pair"], variables={}, **options)
+def test_members_that_have_failed_are_named_with_the_command_for_the_others():
+    records = {"worker1": {"members": ["m1", "m2", "m3", "worker1"]}}
+    (sentence,) = layout_members.failed(records, ["m1", "m2", "client"])
+    assert sentence.startswith("m1, m2 failed earlier") and sentence.endswith("--limit '!m1:!m2'.")
+    assert layout_members.failed(records, ["client"]) == []
+
+
+# Each variable comes from another place, and is another for each host.
+OWN = """
+[pair]
+lb1 ansible_host=192.0.2.11 number=1
+lb2 ansible_host=192.0.2.12 number=2
+
+[spare]
+lb3 ansible_host=192.0.2.13 number=3
+
+[pair:vars]
+pair_members=["lb1", "lb2", "lb3"]
+pair_vips=["192.0.2.10"]
+pair_interface="eth{{ number }}"
+pair_metrics_file="/{{ hostvars[inventory_hostname].number }}"
+"""
+FACTS = {
+    "pair_notify": "/{{ ansible_host }}",
+    "pair_priorities": "{{ [200 - number | int] }}",
+    "pair_subdomain": "{{ 1 + 1 }}",
+    "pair_down_file": "{{ '/' ~ inventory_hostname if inventory_hostname in groups['pair'] else '/no' }}",
+}
+ROLE = {"pair_vrid": "{{ 50 + number | int }}", "pair_answer_port": "{{ pair_vrid | int + 9000 }}"}
+COMPARED = {
+    "name": "compared",
+    "ansible.builtin.assert": {"that": "read == own", "fail_msg": "{{ read }} is not {{ own }}"},
+    "vars": {
+        "read": "{{ __layout_records.members[inventory_hostname].settings | from_json }}",
+        "own": "{{ dict(names | map('regex_replace', '^pair_', '') | zip(query('ansible.builtin.vars', *names))) }}",
+        "names": "{{ 'pair' | onprem.lb.role_options }}",
+    },
+}
+
+
+def test_each_host_is_recorded_as_a_task_of_its_own_sees_it(tmp_path):
+    """With the variables of the play, of the role, of blocks and facts, with its defaults, and with -e."""
+    role = {"name": "onprem.lb.layout", "tasks_from": "members.yml"}
+    definition = {"layout_definition": {"prefix": "pair", "hosts": [], "members": []}}
+    tasks = [
+        {"ansible.builtin.set_fact": {"pair_listen": "{{ 1.5 + number | int }}"}},
+        {
+            "vars": ROLE,
+            "block": [
+                {"ansible.builtin.import_role": {"name": "onprem.lb.pair"}, "when": False},
+                {"ansible.builtin.import_role": role, "vars": {**definition, "pair_auth_pass": "p{{ number }}"}},
+                {**COMPARED, "vars": {**COMPARED["vars"], "pair_auth_pass": "p{{ number }}"}},
+            ],
+        },
+    ]
+    own = {"hosts": "pair", "gather_facts": False, "become": False, "vars": FACTS, "tasks": tasks}
+    (tmp_path / "own.yml").write_text(json.dumps([own]))
+    code, said = play(tmp_path, OWN, str(tmp_path / "own.yml"), "-e", "pair_peers_port={{ 10000 + number | int }}")
+    assert code == 0 and said.count('"msg": "All assertions passed"') == 2, said
+
+
+def test_the_variables_of_each_host_are_judged_in_one_task_and_a_fault_names_those_that_have_it(tmp_path):
+    wrong = 'lb4 ansible_host=192.0.2.14 number=4 pair_domain="{{ nope }}" pair_notify="{{ [ }}"\nlb5 pair_domain="{{ nope }}"\n'
+    code, said = play(tmp_path, OWN.replace("[spare]", f"{wrong}[spare]"), "onprem.lb.forecast")
+    assert code == 2 and said.count("fatal:") == 1
+    assert "lb4, lb5: pair_domain refers to nope, which is not set" in said
+    assert "lb4: pair_notify has braces that are not a Jinja template" in said and "lb5: pair_notify" not in said
