@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs inside a new host and prepares it like a user's machine: reachable over ssh as an ordinary user with
 # sudo. Installs sshd, sudo and Python if the image lacks them, and starts the backend if PORTS is not empty.
-# Environment: LAB_USER, LAB_KEY, PORTS, NAMES, NAME_SERVER, ROUTERS, ROUTERS6, OUTSIDE, KEEPALIVED.
+# Environment: LAB_USER, LAB_KEY, PORTS, NAMES, NAME_SERVER, ROUTERS, ROUTERS6, OUTSIDE, KEEPALIVED; with SYSTEMD_OFFLINE=1 it
+# prepares the container of a machine, which has yet to boot.
 set -eu
 
 install_missing() {
@@ -46,10 +47,12 @@ keep_compiled_modules() {
 }
 
 start_services() {
-    systemctl enable --now --quiet sshd.service 2>/dev/null || systemctl enable --now --quiet ssh.service
+    now=--now
+    [ -z "${SYSTEMD_OFFLINE-}" ] || now=
+    systemctl enable $now --quiet sshd.service 2>/dev/null || systemctl enable $now --quiet ssh.service
     [ -n "$PORTS" ] || return 0
     echo "PORTS=$PORTS" >/etc/lab-backend
-    systemctl enable --now --quiet /lab/backend.service
+    systemctl enable $now --quiet /lab/backend.service
 }
 
 start_routing() {
@@ -61,10 +64,11 @@ start_routing() {
     systemctl enable --now --quiet keepalived.service
 }
 
-wait_for_systemd
+[ -n "${SYSTEMD_OFFLINE-}" ] || wait_for_systemd
 start_routing
 [ -z "$NAMES" ] || sh /lab/names.sh
 install_missing >/dev/null
 keep_compiled_modules
 make_user
 start_services
+[ -z "${SYSTEMD_OFFLINE-}" ] || sh /lab/disk.sh
