@@ -117,6 +117,12 @@ def left(lab: Lab) -> List[str]:
     return containers + here.podman("network", "ls", "--filter", ours, "--format", "{{.Name}}").split()
 
 
+def switch_power(lab: Lab, host: str, on: bool) -> None:
+    """Cut the power of a host, or give it back."""
+    _require(host, [each.name for each in lab.hosts])
+    machine.as_it_is(lab.cache).podman("start" if on else "kill", lab.container(host))
+
+
 def ssh_command(lab: Lab, host: str, shared: bool = True) -> List[str]:
     """Return the ssh command that opens a shell on a host.
 
@@ -130,13 +136,17 @@ def ssh_command(lab: Lab, host: str, shared: bool = True) -> List[str]:
         for group in described["children"].values()
         for name, variables in group["hosts"].items()
     }
-    if host not in addresses:
-        raise shell.LabError("There is no host {}; there are {}".format(host, ", ".join(addresses)))
+    _require(host, addresses)
     options = described["vars"]["ansible_ssh_common_args"].split(" ")
     key = described["vars"]["ansible_ssh_private_key_file"]
     # Of two values ssh takes the first.
     sharing = ["-oControlMaster=auto", "-oControlPersist=60s"] if shared else ["-oControlPath=none"]
     return ["ssh", "-i", key, *sharing, *options, f"{inventory.USER}@{addresses[host]}"]
+
+
+def _require(host: str, names: Iterable[str]) -> None:
+    if host not in names:
+        raise shell.LabError("There is no host {}; there are {}".format(host, ", ".join(names)))
 
 
 def _is_up(here: Machine, lab: Lab, image_name: str) -> bool:

@@ -23,6 +23,9 @@ for file in hostname hosts resolv.conf; do
 done
 write_network >"$tree/etc/network/interfaces"
 echo '/dev/vda / ext4 errors=remount-ro 0 1' >"$tree/etc/fstab"
+# Who answers over ssh lets users in.
+install -d "$tree/etc/systemd/system/ssh.service.d"
+printf '[Unit]\nAfter=systemd-user-sessions.service\n' >"$tree/etc/systemd/system/ssh.service.d/lab.conf"
 truncate --size=4G /machine/partial
 mke2fs -q -t ext4 -d "$tree" /machine/partial
 umount "$tree"

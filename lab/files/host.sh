@@ -22,6 +22,7 @@ install_missing() {
 }
 
 wait_for_systemd() {
+    [ -z "${SYSTEMD_OFFLINE-}" ] || return 0
     tries=300
     until state=$(systemctl is-system-running 2>/dev/null) || [ "$state" = degraded ]; do
         tries=$((tries - 1))
@@ -64,7 +65,7 @@ start_routing() {
     systemctl enable --now --quiet keepalived.service
 }
 
-[ -n "${SYSTEMD_OFFLINE-}" ] || wait_for_systemd
+wait_for_systemd
 start_routing
 [ -z "$NAMES" ] || sh /lab/names.sh
 install_missing >/dev/null
