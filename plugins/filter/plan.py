@@ -19,6 +19,7 @@ import time
 import traceback
 import uuid
 
+from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 from ansible_collections.onprem.lb.plugins.filter.pods import pods_to_read
 from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp import engines, gate
@@ -265,18 +266,18 @@ def layout_reads(definition, record, configs, script_user):
 
 
 def layout_outside(record, name, variables, of_play, prefix):
-    """Return the record of a member outside --limit, of which the inventory says its engine and its interface.
+    """Return the record of a member outside --limit, of which the inventory says what may differ between members.
 
-    One that the inventory sets for neither host is the play's, for both.
+    What the inventory sets for neither host is the play's, for both.
 
     :param record: of the host of the play that acts for it, as the lookup `layout_member` returns it
     :param variables: of the member; likewise ``of_play``, those of that host
     """
     ((settings, members),) = ((each["settings"], each["members"]) for each in _read([record]))
-    unset = {"engine": "auto", "interface": ""}
+    unset = {key: LAYOUTS[prefix].schema[key].default for key in judged.PER_MEMBER if key in settings}
     given = {key: f"{prefix}_{key}" for key in unset}
     usual = {key: unset[key] if full in of_play else settings[key] for key, full in given.items()}
-    own = {key: variables.get(full, usual[key]) for key, full in given.items()}
+    own = {key: _of_host(variables, full, usual[key]) for key, full in given.items()}
     return {
         "name": name,
         "address": variables.get("ansible_host", name),
@@ -286,6 +287,14 @@ def layout_outside(record, name, variables, of_play, prefix):
         "host": None,
         "settings": json.dumps({**settings, **own}, default=str),
     }
+
+
+def _of_host(variables, name, usual):
+    """Return a variable of a member; what is usual where it is computed from `hostvars`, which are not there for it."""
+    try:
+        return variables.get(name, usual)
+    except AnsibleError:
+        return usual
 
 
 def layout_left_out(given, hosts):

@@ -8,6 +8,7 @@ import json
 import sys
 
 import pytest
+from ansible.errors import AnsibleError
 from ansible_collections.onprem.lb.plugins.filter.plan import (
     FilterModule,
     layout_left_out,
@@ -19,6 +20,7 @@ from ansible_collections.onprem.lb.plugins.filter.plan import (
     progress_of,
 )
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import outcome_words
+from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts.judged import PER_MEMBER
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import subnets
 
 
@@ -60,6 +62,31 @@ def test_a_member_outside_the_limit_has_its_engine_and_interface_from_the_invent
     assert json.loads(found["settings"]) == {"engine": engine, "interface": interface, "vips": []}
     assert (found["name"], found["address"], found["members"]) == ("lb2", "lb2", ["lb1", "lb2"])
     assert (found["groups"], found["outside_limit"], found["host"]) == (["pair"], True, None)
+
+
+@pytest.mark.parametrize("key, unset", [("bgp", {}), ("bgp_peers", []), ("vrrp_interface", ""), ("engine", "auto")])
+def test_whatever_may_differ_between_members_is_its_own(key, unset):
+    """Its routers are those of its own rack."""
+    assert {*PER_MEMBER} == {"bgp", "bgp_peers", "vrrp_interface", "engine", "interface"}
+    record = {**RECORD, "settings": json.dumps({key: "of the play"})}
+    for own, of_play, expected in (
+        ({}, {}, "of the play"),
+        ({}, {f"pair_{key}": 1}, unset),
+        ({f"pair_{key}": 2}, {}, 2),
+    ):
+        found = layout_outside(record, "lb2", {**OUTSIDE, **own}, of_play, "pair")
+        assert json.loads(found["settings"])[key] == expected
+
+
+def test_what_is_computed_from_the_variables_of_others_is_as_usual():
+    class Variables(dict):
+        def get(self, name, usual):
+            if name == "pair_interface":
+                raise AnsibleError("'hostvars' is undefined")
+            return super().get(name, usual)
+
+    found = layout_outside(RECORD, "lb2", Variables(OUTSIDE, pair_engine="agent"), {}, "pair")
+    assert json.loads(found["settings"]) == {"engine": "agent", "interface": "eth0", "vips": []}
 
 
 def test_it_is_reached_where_the_inventory_says():
