@@ -9,7 +9,7 @@ Its values are secret, so the task hides what it returns, and the faults are for
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -55,7 +55,26 @@ class ActionModule(ActionBase):
                 records[name] = recorded(host, layout, options)
                 faults[name] = records[name]["name_faults"]
         found = play_hosts.together(faults) or failed(records, [name for name in here if name not in records])
-        return {"faults": found, "members": {} if found else every_member(records, here, known["hostvars"], layout)}
+        return {"faults": found, "members": {}} if found else self._with_others(records, known, layout)
+
+    def _with_others(self, records: Mapping[str, Record], known: Mapping[str, Any], layout: str) -> Dict[str, Any]:
+        """Return the records of all members in their order, of those outside --limit as one in the play has it."""
+        here, hostvars = known["ansible_play_hosts_all"], known["hostvars"]
+        found: Dict[str, Record] = {}
+        for record in records.values():
+            first = next(name for name in record["members"] if name in here)
+            for name in record["members"]:
+                if name in records:
+                    found.setdefault(name, records[name])
+                elif name not in found:
+                    own, faults = of_inventory(
+                        play_hosts.play_host(name, self._task, known, self._loader), hostvars, layout
+                    )
+                    if faults:
+                        return {"faults": faults, "members": {}}
+                    set_there = hostvars.raw_get(first)
+                    found[name] = outside_limit.recorded(records[first], name, own, set_there, layout)
+        return {"faults": [], "members": found}
 
 
 def unreadable(host: play_hosts.PlayHost) -> List[str]:
@@ -118,19 +137,13 @@ def failed(records: Mapping[str, Record], others: Sequence[str]) -> List[str]:
     return []
 
 
-def every_member(
-    records: Mapping[str, Record], here: Sequence[str], hostvars: Mapping[str, Any], layout: str
-) -> Dict[str, Record]:
-    """Return the records of all members in their order, of those outside --limit as the first one in the play has it.
-
-    :param here: every host of the play
-    """
-    found: Dict[str, Record] = {}
-    for record in records.values():
-        first = next(name for name in record["members"] if name in here)
-        for name in record["members"]:
-            if name not in found:
-                found[name] = records.get(name) or outside_limit.recorded(
-                    records[first], name, hostvars[name], hostvars[first], layout
-                )
-    return found
+def of_inventory(host: play_hosts.PlayHost, hostvars: Any, layout: str) -> Tuple[Dict[str, Any], List[str]]:
+    """Return what the inventory sets of a member outside --limit, without the defaults of roles, and its faults."""
+    name = host.known["inventory_hostname"]
+    raw, found = hostvars.raw_get(name), {}
+    for each in [variable for variable in outside_limit.own_variables(layout) if variable in raw]:
+        try:
+            found[each] = evaluated(raw[each], host.evaluate)
+        except AnsibleError as error:
+            return {}, [f"{name}: {unevaluable(each, error, raw[each])}"]
+    return found, []

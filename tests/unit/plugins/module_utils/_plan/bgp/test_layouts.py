@@ -12,7 +12,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.bgp.refused import
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as _ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import unused
-from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Meanwhile, as_data, member_of
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import Meanwhile, Move, as_data, member_of
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pair import layout as _pair
 from ansible_collections.onprem.lb.plugins.module_utils._shared.paths import GATE
 from support.plans.clusters import cluster
@@ -67,7 +67,8 @@ def test_a_bootstrap_host_announces_the_api_vip_beside_the_masters_and_serves_as
 def test_it_leaves_at_the_end_of_a_run_that_has_verified_the_masters():
     nodes = bootstrapping(bootstrap_complete=True)
     found = _ipi.plan(nodes)
-    assert found.faults == [] and found.move.to == "" and refused(nodes, found, "ipi") == []
+    assert found.faults == [] and refused(nodes, found, "ipi") == []
+    assert found.move == Move(came_from="bgp", stopping=["master-0"])
     assert found.members["master-0"].unused[0] == "frr" and "master-0" not in found.vips[0].order
     for name in found.vips[0].order:
         assert found.members[name].proof.announced == found.members[name].expected.announced != []
