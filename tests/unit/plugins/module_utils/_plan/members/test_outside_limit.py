@@ -9,7 +9,6 @@ import json
 import pytest
 from ansible_collections.onprem.lb.plugins.module_utils._plan.members import outside_limit
 
-
 RECORD = {"members": ["lb1", "lb2"], "settings": json.dumps({"engine": "native", "interface": "eth0", "vips": []})}
 OUTSIDE = {"group_names": ["pair"]}
 
@@ -32,4 +31,7 @@ def test_a_member_outside_the_limit_has_its_engine_and_interface_from_the_invent
 
 
 def test_it_is_reached_where_the_inventory_says():
-    assert outside_limit.recorded(RECORD, "lb2", {**OUTSIDE, "ansible_host": "192.0.2.2"}, {}, "pair")["address"] == "192.0.2.2"
+    assert (
+        outside_limit.recorded(RECORD, "lb2", {**OUTSIDE, "ansible_host": "192.0.2.2"}, {}, "pair")["address"]
+        == "192.0.2.2"
+    )

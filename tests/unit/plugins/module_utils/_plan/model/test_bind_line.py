@@ -213,7 +213,12 @@ def test_a_bind_line_has_as_many_words_as_haproxy_reads(tmp_path, number, is_too
     for pem in pems[1:]:
         pem.write_text(pems[0].read_text())
     options = ["tfo", "maxconn 100", "name 'one word'"]
-    web = {**WEB, "bind": ["::"], "tls": {"certificate": list(map(str, pems)), "profile": "none"}, "bind_options": options}
+    web = {
+        **WEB,
+        "bind": ["::"],
+        "tls": {"certificate": list(map(str, pems)), "profile": "none"},
+        "bind_options": options,
+    }
     found = faults(web)
     assert [fault.partition(", and")[0] for fault in found] == (
         ["haproxy_services[0] (web) has 62 words for its bind line"] if is_too_long else []
