@@ -31,8 +31,9 @@ UNFIT = {
 }
 INTERFACE = "interface"
 TOLD = (
-    "{name}: tls.profile is {profile} by default, and HAProxy's own versions and ciphers have applied until now. Clients "
-    "below TLS 1.2 or without forward secrecy can no longer connect. To keep that as it was, set tls.profile to {none}."
+    "{name}: tls.profile is {profile} by default, and HAProxy's own versions and ciphers have applied until now. "
+    "Clients below TLS 1.2 or without forward secrecy can no longer connect. To keep that as it was, set tls.profile "
+    "to {none}."
 )
 BEHIND_PROXY = frozenset(("accept-proxy", "accept-netscaler-cip"))
 
