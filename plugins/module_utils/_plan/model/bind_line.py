@@ -27,6 +27,7 @@ OF_KEYS = {
 }
 UNFIT = {
     "id": "each address of the service would get the same number",
+    "ocsp-update": "HAProxy refuses the line: ocsp-update.mode in haproxy_global_lines is for all certificates",
     "namespace": "the VIPs are in the host's own namespace",
 }
 INTERFACE = "interface"

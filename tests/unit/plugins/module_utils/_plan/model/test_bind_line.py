@@ -54,6 +54,7 @@ def accepted(text, folder):
         (["alpn h2"], "alpn is said by tls.alpn of the service"),
         (["v4v6"], "v4v6 is said by bind of the service"),
         (["id 7"], "with id each address of the service would get the same number: leave it out."),
+        (["ocsp-update on"], "with ocsp-update HAProxy refuses the line: ocsp-update.mode in haproxy_global_lines"),
         (["namespace blue"], "with namespace the VIPs are in the host's own namespace: leave it out."),
     ],
 )
