@@ -91,7 +91,13 @@ def test_each_name_gets_its_certificate_of_several_files_or_of_a_folder(tmp_path
 
 
 VERSIONS = ("TLSv1", "TLSv1_1", "TLSv1_2", "TLSv1_3")
-CLIENTS = {"old": VERSIONS, "intermediate": VERSIONS[2:], "modern": VERSIONS[3:], "": VERSIONS[2:], "none": VERSIONS[2:]}
+CLIENTS = {
+    "old": VERSIONS,
+    "intermediate": VERSIONS[2:],
+    "modern": VERSIONS[3:],
+    "": VERSIONS[2:],
+    "none": VERSIONS[2:],
+}
 
 
 def spoken(version, ciphers="ALL:@SECLEVEL=0"):
