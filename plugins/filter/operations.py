@@ -21,6 +21,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.operations import 
     steps,
     switchover,
     turns,
+    updates,
 )
 from ansible_collections.onprem.lb.plugins.plugin_utils import command_line
 
@@ -97,6 +98,11 @@ def maintenance_settings(given, names):
     return playbooks.model(given, names)._asdict()
 
 
+def maintenance_updates(packages, manager, answer):
+    """Return ``{faults, newest, exact, asked}``, as `updates.of` does."""
+    return updates.of(packages, manager, answer)._asdict()
+
+
 def maintenance_plan(given, wanted, work):
     """Return ``{faults, lines, order, done}``: which member is maintained when.
 
@@ -155,6 +161,7 @@ class FilterModule:
             "maintenance_settings": maintenance_settings,
             "maintenance_stopped": maintenance.stopped,
             "maintenance_unproved": maintenance.unproved,
+            "maintenance_updates": maintenance_updates,
             "members_backup": members_backup,
             "members_locked": members_locked,
             "members_status": members_status,

@@ -13,7 +13,8 @@ author:
   - The onprem.lb authors (!UNKNOWN)
 description:
   - Internal to the roles of this collection. It may change in any release.
-  - It records every host of the play in one task, which must say C(run_once=true), and the members outside C(--limit), too.
+  - It records every host of the play in one task, which must say C(run_once=true).
+  - It records the members outside C(--limit), too.
   - It connects to no host. Variables that are close to one of the layout's are warned of.
 options:
   layout:

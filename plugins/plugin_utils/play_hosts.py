@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 from ansible.template import Templar
 from ansible_collections.onprem.lb.plugins.plugin_utils.evaluation import evaluator
 
-
 UNORDERED = ("free", "host_pinned")  # strategies, of Ansible or of a plugin, in which hosts do not wait for each other
 
 
@@ -62,6 +61,4 @@ def together(found: Mapping[str, Sequence[str]]) -> List[str]:
     for host, faults in found.items():
         for fault in dict.fromkeys(faults):
             hosts.setdefault(fault, []).append(host)
-    return [
-        fault if len(named) == len(found) else f"{', '.join(named)}: {fault}" for fault, named in hosts.items()
-    ]
+    return [fault if len(named) == len(found) else f"{', '.join(named)}: {fault}" for fault, named in hosts.items()]

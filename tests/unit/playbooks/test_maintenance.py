@@ -183,7 +183,7 @@ def test_packages_are_updated_with_the_hosts_own_manager(manager, module, newest
     settings = {"packages": newest + exact}
     (update,) = file_of("tasks/update.yml")
     update["tasks"].insert(0, {"ansible.builtin.setup": {}})
-    installed = {"stdout_lines": ["package a is not installed", "haproxy"]}
+    installed = {"stdout_lines": ["haproxy"], "stderr_lines": []}
     answers = {"setup": {"ansible_facts": {"pkg_mgr": manager}}, "command": installed}
     updated = run([update], {"pair": {"lb2": {}}}, answers, __maintenance_settings=settings).of("apt", "dnf")
     named = [exact] if module == "apt" else [[each.replace("=", "-") for each in exact]]
@@ -198,10 +198,25 @@ def test_of_what_dnf_is_to_install_in_a_version_it_gets_what_is_installed(instal
     settings = {"packages": ["haproxy=3.0-1", "keepalived=2.3-1"]}
     (update,) = file_of("tasks/update.yml")
     update["tasks"].insert(0, {"ansible.builtin.setup": {}})
-    answers = {"setup": {"ansible_facts": {"pkg_mgr": "dnf"}}, "command": {"stdout_lines": installed}}
+    missing = [f"package {name} is not installed" for name in ("haproxy", "keepalived") if name not in installed]
+    answers = {"setup": {"ansible_facts": {"pkg_mgr": "dnf"}}, "command": {"stdout_lines": installed + missing}}
     updated = run([update], {"pair": {"lb2": {}}}, answers, __maintenance_settings=settings).of("dnf")
     assert [call.given["name"] for call in updated] == [["haproxy-3.0-1"]] * len(installed)
     assert not any(call.given.get("update_only") for call in updated)
+
+
+def test_a_query_of_rpm_that_fails_updates_nothing_and_says_so():
+    (update,) = file_of("tasks/update.yml")
+    update["tasks"].insert(0, {"ansible.builtin.setup": {}})
+    failing = {"rc": 1, "stdout_lines": ["package haproxy is not installed"], "stderr_lines": ["error: no database"]}
+    answers = {"setup": {"ansible_facts": {"pkg_mgr": "dnf"}}, "command": failing}
+    settings = {"packages": ["curl", "haproxy=3.0-1"]}
+    play = run([update], {"pair": {"lb2": {}}}, answers, __maintenance_settings=settings)
+    assert (
+        play.code == 2
+        and play.of("dnf") == []
+        and "rpm does not say whether haproxy is installed" in str(play.faults())
+    )
 
 
 def test_an_unknown_package_manager_is_refused_before_anything_moves():

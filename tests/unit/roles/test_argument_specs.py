@@ -228,7 +228,7 @@ def test_the_translation_reads_every_variable_of_the_agent():
 
 @pytest.mark.parametrize("role", ["pair", "ipi", "haproxy", "keepalived", "agent"])
 def test_the_variables_are_judged_before_ansible_validates_them(role):
-    """Which it does before the first task of the role itself. A layout's members are planned together: one task will do."""
+    """Which it does before the first task of the role itself. One task does it for all members of a layout."""
     once = {"run_once": True} if role in ("pair", "ipi") else {}
     found = yaml.safe_load((ROLES / role / "meta" / "main.yml").read_text())
     assert found["dependencies"] == [{"role": "onprem.lb.variables", **once}]

@@ -8,7 +8,11 @@ import pytest
 from support.recorded_hosts import UNITS, host_info
 from support.recorded_layouts import HOSTS, stage
 
-RECORDS = {"__layout_records": {"members": {"lb9": {"name": "lb9"}}}, "__layout_outside": "lb9", "__layout_is_first": True}
+RECORDS = {
+    "__layout_records": {"members": {"lb9": {"name": "lb9"}}},
+    "__layout_outside": "lb9",
+    "__layout_is_first": True,
+}
 DENIED = {"failed": True, "msg": "sudo: a password is required", "answered": True}
 
 

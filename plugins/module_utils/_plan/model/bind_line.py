@@ -27,12 +27,14 @@ OF_KEYS = {
 }
 UNFIT = {
     "id": "each address of the service would get the same number",
+    "ocsp-update": "HAProxy refuses the line: ocsp-update.mode in haproxy_global_lines is for all certificates",
     "namespace": "the VIPs are in the host's own namespace",
 }
 INTERFACE = "interface"
 TOLD = (
-    "{name}: tls.profile is {profile} by default, and HAProxy's own versions and ciphers have applied until now. Clients "
-    "below TLS 1.2 or without forward secrecy can no longer connect. To keep that as it was, set tls.profile to {none}."
+    "{name}: tls.profile is {profile} by default, and HAProxy's own versions and ciphers have applied until now. "
+    "Clients below TLS 1.2 or without forward secrecy can no longer connect. To keep that as it was, set tls.profile "
+    "to {none}."
 )
 BEHIND_PROXY = frozenset(("accept-proxy", "accept-netscaler-cip"))
 

@@ -173,7 +173,9 @@ def _page_taken(services: List[Dict[str, Any]], monitors: List[Dict[str, Any]]) 
 
 
 def for_template(found: Mapping[str, Any], unrestricted: Collection[str] = ()) -> Dict[str, Any]:
-    """Return a model as the template takes it: its services are JSON, each with its backends. Runs say what is ``told``.
+    """Return a model as the template takes it: its services are JSON, each with its backends.
+
+    A run says what is ``told``.
 
     :param unrestricted: as `bind_line.told` takes it
     """

@@ -22,6 +22,7 @@ from ..model.services import ANY, backends, listeners
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 GROUP = "pair"  # the sync group of all VIPs
+ALIVE_LIMIT_S = 3600  # a late killall says that the host is busy, and keepalived would take that for a dead haproxy
 TRACKED = (ALIVE, answers.NAME, DOWN, direct.DOWN)  # what the pair itself tracks
 
 
@@ -85,7 +86,7 @@ class Pair(NamedTuple):
             "name": ALIVE,
             "command": engines.ALIVE[engine],
             "interval": self.settings["track_interval"],
-            "timeout": self.settings["track_interval"],
+            "timeout": ALIVE_LIMIT_S,
             "rise": self.settings["track_rise"],
             "fall": self.settings["track_fall"],
         }

@@ -185,8 +185,9 @@ def test_each_host_is_recorded_as_a_task_of_its_own_sees_it(tmp_path):
 
 
 def test_the_variables_of_each_host_are_judged_in_one_task_and_a_fault_names_those_that_have_it(tmp_path):
-    wrong = 'lb4 ansible_host=192.0.2.14 number=4 pair_domain="{{ nope }}" pair_notify="{{ [ }}"\nlb5 pair_domain="{{ nope }}"\n'
-    code, said = play(tmp_path, OWN.replace("[spare]", f"{wrong}[spare]"), "onprem.lb.forecast")
+    lb4 = 'lb4 number=4 pair_domain="{{ nope }}" pair_notify="{{ [ }}"'
+    lb5 = 'lb5 number=5 pair_domain="{{ nope }}"'
+    code, said = play(tmp_path, OWN.replace("[spare]", f"{lb4}\n{lb5}\n[spare]"), "onprem.lb.forecast")
     assert code == 2 and said.count("fatal:") == 1
     assert "lb4, lb5: pair_domain refers to nope, which is not set" in said
     assert "lb4: pair_notify has braces that are not a Jinja template" in said and "lb5: pair_notify" not in said

@@ -54,6 +54,7 @@ def accepted(text, folder):
         (["alpn h2"], "alpn is said by tls.alpn of the service"),
         (["v4v6"], "v4v6 is said by bind of the service"),
         (["id 7"], "with id each address of the service would get the same number: leave it out."),
+        (["ocsp-update on"], "with ocsp-update HAProxy refuses the line: ocsp-update.mode in haproxy_global_lines"),
         (["namespace blue"], "with namespace the VIPs are in the host's own namespace: leave it out."),
     ],
 )
@@ -213,7 +214,12 @@ def test_a_bind_line_has_as_many_words_as_haproxy_reads(tmp_path, number, is_too
     for pem in pems[1:]:
         pem.write_text(pems[0].read_text())
     options = ["tfo", "maxconn 100", "name 'one word'"]
-    web = {**WEB, "bind": ["::"], "tls": {"certificate": list(map(str, pems)), "profile": "none"}, "bind_options": options}
+    web = {
+        **WEB,
+        "bind": ["::"],
+        "tls": {"certificate": list(map(str, pems)), "profile": "none"},
+        "bind_options": options,
+    }
     found = faults(web)
     assert [fault.partition(", and")[0] for fault in found] == (
         ["haproxy_services[0] (web) has 62 words for its bind line"] if is_too_long else []

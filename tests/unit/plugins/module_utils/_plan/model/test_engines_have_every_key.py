@@ -83,7 +83,7 @@ OF_TLS = {
     "verify": {"ca": "/etc/ca.pem", "verify": "optional"},
     "crl": {"ca": "/etc/ca.pem", "crl": "/etc/crl.pem"},
     "alpn": ["h2"],
-    "profile": "intermediate",
+    "profile": "modern",
     "min_version": "TLSv1.3",
     "ciphers": "HIGH",
     "ciphersuites": "TLS_AES_128_GCM_SHA256",
