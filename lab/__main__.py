@@ -1,4 +1,6 @@
-"""The lab's command line: `python3 lab up`, `down`, `images`, `able`, `status`, `gone`, `inventory`, `ssh`."""
+"""The lab's command line: `python3 lab up`, `down`, `images`, `able`, `status`, `gone`, `inventory`, `off`, `on` and
+`ssh`.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +50,10 @@ def parser() -> argparse.ArgumentParser:
     gone.add_argument("scenarios", nargs="+", metavar="SCENARIO")
     command("status", "list the hosts of this checkout", status)
     command("inventory", "print the inventory's path", print_inventory)
+    for name, help_text in (("off", "cut the power of a host"), ("on", "give it back: the host boots")):
+        power = command(name, help_text, switch_power)
+        power.add_argument("host")
+        power.set_defaults(on=name == "on")
     open_shell = command("ssh", "open a shell on a host, or run a command there", ssh)
     open_shell.add_argument("host")
     open_shell.add_argument("command", nargs=argparse.REMAINDER)
@@ -87,6 +93,10 @@ def check_gone(arguments: argparse.Namespace) -> None:
 
 def print_inventory(arguments: argparse.Namespace) -> None:
     print(Lab(CHECKOUT, arguments.scenario).inventory)
+
+
+def switch_power(arguments: argparse.Namespace) -> None:
+    hosts.switch_power(Lab(CHECKOUT, arguments.scenario), arguments.host, arguments.on)
 
 
 def ssh(arguments: argparse.Namespace) -> None:

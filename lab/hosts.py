@@ -26,6 +26,11 @@ FILES = Path(__file__).resolve().parent / "files"
 SSH_PORT = 22
 GATEWAY = 1  # podman's bridge, which also answers for names
 RUN = "/run:size=64m,mode=755,exec"  # as small as that of a small host: podman's own takes half of the memory
+# The options of `podman run` of a host that is a container: as a host does that reboots, it comes back when its systemd
+# ends, with the hardware addresses that it had. A machine reboots by itself, from a disk that goes with it.
+CONTAINER = ("--restart", "on-failure", "--systemd=always", "--tmpfs", RUN)
+MACHINE = ("--volume", "/machine")
+BOOT_LIMIT_S = 600  # a machine boots in 45 s where no other work is done
 # ssh's sockets need a short path; see inventory.ssh_options.
 SOCKETS = Path("/tmp")
 
@@ -112,6 +117,12 @@ def left(lab: Lab) -> List[str]:
     return containers + here.podman("network", "ls", "--filter", ours, "--format", "{{.Name}}").split()
 
 
+def switch_power(lab: Lab, host: str, on: bool) -> None:
+    """Cut the power of a host, or give it back."""
+    _require(host, [each.name for each in lab.hosts])
+    machine.as_it_is(lab.cache).podman("start" if on else "kill", lab.container(host))
+
+
 def ssh_command(lab: Lab, host: str, shared: bool = True) -> List[str]:
     """Return the ssh command that opens a shell on a host.
 
@@ -125,13 +136,17 @@ def ssh_command(lab: Lab, host: str, shared: bool = True) -> List[str]:
         for group in described["children"].values()
         for name, variables in group["hosts"].items()
     }
-    if host not in addresses:
-        raise shell.LabError("There is no host {}; there are {}".format(host, ", ".join(addresses)))
+    _require(host, addresses)
     options = described["vars"]["ansible_ssh_common_args"].split(" ")
     key = described["vars"]["ansible_ssh_private_key_file"]
     # Of two values ssh takes the first.
     sharing = ["-oControlMaster=auto", "-oControlPersist=60s"] if shared else ["-oControlPath=none"]
     return ["ssh", "-i", key, *sharing, *options, f"{inventory.USER}@{addresses[host]}"]
+
+
+def _require(host: str, names: Iterable[str]) -> None:
+    if host not in names:
+        raise shell.LabError("There is no host {}; there are {}".format(host, ", ".join(names)))
 
 
 def _is_up(here: Machine, lab: Lab, image_name: str) -> bool:
@@ -212,13 +227,11 @@ def _start(lab_run: LabRun, host: Host) -> None:
     lab_run.machine.podman(
         *("run", "--detach", "--replace", "--name", name, "--hostname", host.name, *lab_run.lab.labels),
         *_network_options(lab_run, host),
-        # As a host does that reboots, it comes back when its systemd ends, with the hardware addresses that it had.
-        *("--restart", "on-failure"),
-        *("--privileged", "--systemd=always", "--volume", f"{FILES}:/lab:ro"),
+        *("--privileged", "--volume", f"{FILES}:/lab:ro"),
         *(("--dns", "none") if host.names else ()),
-        *("--tmpfs", RUN),
         *lab_run.fair_share,
-        *(lab_run.images[host.variant], "/sbin/init"),
+        *(MACHINE if host.machine else CONTAINER),
+        *(lab_run.images[host.variant], *(("sh", "/lab/machine.sh") if host.machine else ("/sbin/init",))),
     )
     environment = [f"--env={variable}={value}" for variable, value in _variables(lab_run, host).items()]
     output = lab_run.machine.podman("exec", *environment, name, "sh", "/lab/host.sh")
@@ -226,7 +239,8 @@ def _start(lab_run: LabRun, host: Host) -> None:
         shell.say(f"lab: {host.name}: {output.strip()}")
     for port in (SSH_PORT, *host.ports):
         answers = partial(_answers, first.address(host.number), port)
-        shell.wait_until(answers, 30, f"{host.name} answering on port {port}")
+        limit_s = BOOT_LIMIT_S if host.machine else 30
+        shell.wait_until(answers, limit_s, f"{host.name} answering on port {port}")
 
 
 def _network_options(lab_run: LabRun, host: Host) -> Iterator[str]:
@@ -253,6 +267,7 @@ def _variables(lab_run: LabRun, host: Host) -> Dict[str, str]:
         "ROUTERS6": " ".join(net.address6(router.gateway) or "" for router in routers).strip(),
         "OUTSIDE": "eth0" if host.router else "",
         "KEEPALIVED": gateways.keepalived(lab_run.lab, lab_run.networks, host) if host.router else "",
+        **({"SYSTEMD_OFFLINE": "1"} if host.machine else {}),
     }
 
 

@@ -45,8 +45,12 @@ OF_IMAGE = {
 VARIANTS = {
     "names": ("systemd-resolved", "network-manager", "isc-dhcp-client", "dnsmasq-base", "bind9-dnsutils"),
     "routers": ("frr", "bird2", "keepalived", "tcpdump"),
+    "machines": ("linux-image-cloud-amd64", "udev", "ifupdown", "e2fsprogs", "qemu-system-x86"),
 }
-DISABLED = {"routers": ('--customize-hook=systemctl --root="$1" disable frr.service bird.service keepalived.service',)}
+HOOKS = {
+    "routers": ('--customize-hook=systemctl --root="$1" disable frr.service bird.service keepalived.service',),
+    "machines": ('--customize-hook=systemctl --root="$1" unmask systemd-modules-load.service',),
+}
 # Throwaway hosts need no fsync. apt's timers would take its lock at random times, and a container cannot load kernel
 # modules.
 OPTIONS = (
@@ -89,7 +93,7 @@ def recipe(name: str) -> Tuple[str, ...]:
     """Return the mmdebstrap arguments that build this image, up to the target."""
     distribution, _dash, variant = name.partition("-")
     packages = PACKAGES + OF_IMAGE[distribution] + VARIANTS.get(variant, ())
-    hooks = (*OPTIONS, *DISABLED.get(variant, ()), *CONVERTED.get(distribution, ()))
+    hooks = (*OPTIONS, *HOOKS.get(variant, ()), *CONVERTED.get(distribution, ()))
     return (*hooks, "--include=" + ",".join(packages), SUITES[distribution])
 
 

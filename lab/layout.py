@@ -12,6 +12,7 @@ from typing import Dict, Tuple
 
 PREFIX = "onprem-lb-lab"
 LAB = "lab"  # the network of hosts that stand in one
+MACHINES = "machines"  # the variant of hosts with a kernel of their own
 VIPS = "vips"  # the network of the VIPs that no host of a lab with routers stands in
 LAB_LABEL = "onprem.lb.lab"
 CHECKOUT_LABEL = "onprem.lb.checkout"
@@ -50,6 +51,11 @@ class Host:
     def router(self) -> bool:
         return self.gateway > 0
 
+    @property
+    def machine(self) -> bool:
+        """Whether it is a virtual machine, with a kernel of its own, and not a container. It has one interface."""
+        return self.variant == MACHINES
+
     def mac(self, interface: int = 0) -> str:
         """Return a locally administered address, which no other host of this interface's network has."""
         return f"02:00:00:00:{interface:02x}:{self.number:02x}"
@@ -74,6 +80,8 @@ IPI = (
 PODS = tuple(host for host in IPI if host.name in ("master1", "master2", "client"))
 # A server more, which joins in the course of the tests.
 DIRECT = (*PAIR[:-1], Host("node3", "backends", 23, ports=(80,)), PAIR[-1])
+# The balancers are machines, which can be powered off, and boot.
+BOOTED = tuple(replace(host, variant=MACHINES) if host.group == "pair" else host for host in PAIR)
 # Their numbers are those of the addresses in `examples/`. The scenario starts more programs on the nodes.
 EXAMPLES = (
     Host("lb1", "pair", 11),
@@ -113,6 +121,7 @@ LAYOUTS = {
     "interruptions-ipi": IPI,
     "pods": PODS,
     "names": NAMES,
+    "machines": BOOTED,
     "bgp": BGP,
     "bgp-move": BGP_MOVE,
 }

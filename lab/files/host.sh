@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs inside a new host and prepares it like a user's machine: reachable over ssh as an ordinary user with
 # sudo. Installs sshd, sudo and Python if the image lacks them, and starts the backend if PORTS is not empty.
-# Environment: LAB_USER, LAB_KEY, PORTS, NAMES, NAME_SERVER, ROUTERS, ROUTERS6, OUTSIDE, KEEPALIVED.
+# Environment: LAB_USER, LAB_KEY, PORTS, NAMES, NAME_SERVER, ROUTERS, ROUTERS6, OUTSIDE, KEEPALIVED; with SYSTEMD_OFFLINE=1 it
+# prepares the container of a machine, which has yet to boot.
 set -eu
 
 install_missing() {
@@ -21,6 +22,7 @@ install_missing() {
 }
 
 wait_for_systemd() {
+    [ -z "${SYSTEMD_OFFLINE-}" ] || return 0
     tries=300
     until state=$(systemctl is-system-running 2>/dev/null) || [ "$state" = degraded ]; do
         tries=$((tries - 1))
@@ -46,10 +48,12 @@ keep_compiled_modules() {
 }
 
 start_services() {
-    systemctl enable --now --quiet sshd.service 2>/dev/null || systemctl enable --now --quiet ssh.service
+    now=--now
+    [ -z "${SYSTEMD_OFFLINE-}" ] || now=
+    systemctl enable $now --quiet sshd.service 2>/dev/null || systemctl enable $now --quiet ssh.service
     [ -n "$PORTS" ] || return 0
     echo "PORTS=$PORTS" >/etc/lab-backend
-    systemctl enable --now --quiet /lab/backend.service
+    systemctl enable $now --quiet /lab/backend.service
 }
 
 start_routing() {
@@ -68,3 +72,4 @@ install_missing >/dev/null
 keep_compiled_modules
 make_user
 start_services
+[ -z "${SYSTEMD_OFFLINE-}" ] || sh /lab/disk.sh

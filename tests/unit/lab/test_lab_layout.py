@@ -30,6 +30,13 @@ def test_each_variant_is_known_to_the_images(scenario):
 
 
 @every
+def test_a_machine_has_one_cable(scenario):
+    machines = [host for host in LABS[scenario].hosts if host.machine]
+    assert bool(machines) == (scenario == "machines")
+    assert not [host for host in machines if len(host.networks) > 1 or host.router or host.names]
+
+
+@every
 def test_each_host_has_a_way_out_of_its_first_network(scenario):
     lab = LABS[scenario]
     for host in lab.hosts:
