@@ -19,7 +19,9 @@ from typing import Iterable, List, Mapping, Tuple
 from support.paths import ROOT
 from support.scenarios import IMAGE_OF
 
-ALL = tuple(IMAGE_OF)
+# Emulated machines are slow: besides each night they go with what nothing else plays as well.
+MACHINES = ("machines",)
+ALL = tuple(scenario for scenario in IMAGE_OF if scenario not in MACHINES)
 NONE: Tuple[str, ...] = ()
 DEPLOYED = ("examples",)
 DIRECT = ("direct",)
@@ -43,6 +45,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "docs/": NONE,
     "examples/": DEPLOYED,
     "lab/demo.yml": NONE,
+    "lab/": (*ALL, *MACHINES),
     "playbooks/dns.yml": NONE,
     "playbooks/import.yml": NONE,
     "playbooks/survey.yml": NONE,
@@ -59,10 +62,10 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "tests/pictures/": NONE,
     "tests/unit/": NONE,
     # Only one scenario runs these.
-    "playbooks/maintenance.yml": ("default",),
+    "playbooks/maintenance.yml": ("default", *MACHINES),
     "playbooks/status.yml": ("default",),
     "playbooks/switchover.yml": ("default",),
-    "playbooks/tasks/": ("default",),
+    "playbooks/tasks/": ("default", *MACHINES),
     "playbooks/vars/": ("default",),
     "plugins/module_utils/_plan/operations/": ("default",),
     "molecule/pods/": PODS,
@@ -99,6 +102,7 @@ SCENARIOS: Mapping[str, Tuple[str, ...]] = {
     "molecule/ipi-agent/": ("ipi-agent",),
     "molecule/ipi/": ("ipi", "ipi-agent", "cluster"),  # both of them run its playbooks and tests, too
     "molecule/mixed/": ("mixed",),
+    "molecule/machines/": MACHINES,
     "molecule/names/": NAMES,
     "molecule/rke2/": ("rke2",),
     "molecule/roles/": ALONE,

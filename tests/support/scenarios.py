@@ -24,6 +24,7 @@ IMAGE_OF = {
     "names": "debian12",
     "bgp": "debian12",
     "bgp-move": "debian12",
+    "machines": "debian12",
 }
 # First each on its own image: the matrix plays it in full there, and finds most with it.
 _OWN = [f"{scenario}:{image}" for scenario, image in IMAGE_OF.items()]

@@ -22,6 +22,7 @@ CLUSTER = ["ipi:debian13", "ipi-agent:debian12", "cluster:debian13", *PODS]
 ALONE = ["roles:debian13"]
 NAMES = ["names:debian12"]
 BGP = ["bgp:debian12", "bgp-move:debian12"]
+MACHINES = ["machines:debian12"]
 EVERY = PAIR + CLUSTER + ALONE + NAMES + BGP
 PAIR_CYCLES = [f"interruptions:pair:{cycle}" for cycle in ("deployment", "change", "engine")]
 IPI_CYCLES = ["interruptions:ipi:change"]
@@ -33,7 +34,7 @@ CYCLES = PAIR_CYCLES + IPI_CYCLES
     [
         ("plugins/module_utils/_never_seen.py", EVERY),
         ("a-new-folder/file", EVERY),
-        ("lab/hosts.py", EVERY),
+        ("lab/hosts.py", EVERY + MACHINES),
         ("Makefile", EVERY),
         ("roles/agent/tasks/main.yml", EVERY + CYCLES),  # the layouts use it for native members, too
         ("roles/pair/tasks/main.yml", PAIR + PAIR_CYCLES),
@@ -43,6 +44,7 @@ CYCLES = PAIR_CYCLES + IPI_CYCLES
         ("plugins/module_utils/_plan/dns/resolver.py", NAMES),
         ("playbooks/site.yml", EVERY + CYCLES),
         ("playbooks/status.yml", ["default:debian12"]),
+        ("playbooks/maintenance.yml", ["default:debian12", *MACHINES]),
         ("plugins/module_utils/_host/states/undo.py", EVERY + CYCLES),
         ("tests/interruptions/hosts.py", CYCLES),
         ("plugins/module_utils/_plan/ipi/vips.py", CLUSTER),
@@ -54,6 +56,7 @@ CYCLES = PAIR_CYCLES + IPI_CYCLES
         ("molecule/ipi/drill.yml", CLUSTER[:3]),
         ("molecule/ipi-agent/drill.yml", CLUSTER[1:2]),
         ("molecule/bgp/files/router.bird.conf.j2", BGP),
+        ("molecule/machines/power.yml", MACHINES),
         ("playbooks/pods.yml", PODS),
         ("plugins/filter/pods.py", PODS),
         ("molecule/never-seen/molecule.yml", EVERY),
