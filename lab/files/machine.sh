@@ -15,7 +15,7 @@ for port in eth0 machine cable; do
     [ "$port" = cable ] || ip link set "$port" master cable
     ip link set "$port" up
 done
-exec qemu-system-x86_64 -accel tcg -cpu max -m 768 -display none -monitor none -serial stdio \
+exec qemu-system-x86_64 -accel tcg,tb-size=256 -cpu max -m 768 -display none -monitor none -serial stdio \
     -kernel /vmlinuz -initrd /initrd.img -append 'root=/dev/vda rw console=ttyS0 net.ifnames=0' \
     -drive file=/machine/disk,if=virtio,format=raw,cache=unsafe \
     -netdev tap,id=cable,ifname=machine,script=no,downscript=no -device "virtio-net-pci,netdev=cable,mac=$mac"
