@@ -36,8 +36,10 @@ log_warning_msg() { echo "$@" >&2; }
 log_failure_msg() { echo "$@" >&2; }
 export frr_global_options="--log stdout"
 trap 'exit 0' TERM
-rm -f /var/run/frr/*.pid
 . /usr/lib/frr/frrcommon.sh
+rm -rf /var/run/frr/* /var/tmp/frr
+chown "$FRR_USER:$FRR_GROUP" /var/run/frr /var/lib/frr
+chmod 1777 /var/tmp
 /usr/lib/frr/watchfrr $(daemon_list) &
 watchfrr=$!
 trap 'kill $watchfrr; all_stop; exit 0' TERM
