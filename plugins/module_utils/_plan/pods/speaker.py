@@ -29,7 +29,8 @@ SPEAKER = (
 LEAVES_AFTER = 1.0  # seconds
 
 # The unit of FRR's package does the same. The daemons log to the standard output, because there is no syslog here. A
-# pod's folders outlive its containers, in which another process soon has the number that a PID file of before names.
+# pod's folders outlive its containers, in which another process soon has the number that a PID file of before names,
+# and not every container runtime gives them to everybody.
 SCRIPT = """\
 log_success_msg() { echo "$@"; }
 log_warning_msg() { echo "$@" >&2; }
