@@ -46,8 +46,7 @@ def container(node, folder, without=""):
     mounts = {each["mountPath"]: folder / each["name"] for each in given["volumeMounts"]}
     for path in mounts.values():
         path.mkdir(exist_ok=True)
-        path.chmod(0o777)
-    mounts["/etc/frr"].chmod(0o755)
+        path.chmod(0o755)  # as podman makes them; the kubelet gives them to everybody
     for file in pods.made(**BGP).configurations:
         name = file.path.rpartition("/frr/")[2]
         if name != file.path:

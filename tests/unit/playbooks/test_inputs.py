@@ -183,7 +183,7 @@ MEANT = {
     "ipi": ("ipi_take_it_over", "ipi_take_over"),
     "maintenance": ("maintenance_hosts", "maintenance_tasks"),
     "pair": ("pair_vip_list", "pair_vips"),
-    "pods": ("pods_image", "pods_agent_image"),
+    "pods": ("pods_agents_image", "pods_agent_image"),
     "restore": ("restore_folder", "restore_file"),
     "rollback": ("rollback_id", "rollback_list"),
     "site": ("pair_vip_list", "pair_vips"),

@@ -29,15 +29,18 @@ SPEAKER = (
 LEAVES_AFTER = 1.0  # seconds
 
 # The unit of FRR's package does the same. The daemons log to the standard output, because there is no syslog here. A
-# pod's folders outlive its containers, in which another process soon has the number that a PID file of before names.
+# pod's folders outlive its containers, in which another process soon has the number that a PID file of before names,
+# and not every container runtime gives them to everybody.
 SCRIPT = """\
 log_success_msg() { echo "$@"; }
 log_warning_msg() { echo "$@" >&2; }
 log_failure_msg() { echo "$@" >&2; }
 export frr_global_options="--log stdout"
 trap 'exit 0' TERM
-rm -f /var/run/frr/*.pid
 . /usr/lib/frr/frrcommon.sh
+rm -rf /var/run/frr/* /var/tmp/frr
+chown "$FRR_USER:$FRR_GROUP" /var/run/frr /var/lib/frr
+chmod 1777 /var/tmp
 /usr/lib/frr/watchfrr $(daemon_list) &
 watchfrr=$!
 trap 'kill $watchfrr; all_stop; exit 0' TERM
