@@ -22,7 +22,7 @@ from ..model.services import ANY, backends, listeners
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 GROUP = "pair"  # the sync group of all VIPs
-ALIVE_LIMIT_S = 3600  # a late killall says that the host is busy, and keepalived would take that for a dead haproxy
+ALIVE_LIMIT_S = 3600  # a late killall says only that the host is busy, and keepalived takes a timeout for a failure
 TRACKED = (ALIVE, answers.NAME, DOWN, direct.DOWN)  # what the pair itself tracks
 
 
