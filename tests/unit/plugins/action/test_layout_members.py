@@ -123,6 +123,16 @@ def test_a_variable_that_the_layout_sets_is_a_fault(read):
     assert read(given)["faults"] == ["haproxy_services has no effect here: set pair_services instead."]
 
 
+def test_a_host_of_which_nobody_can_say_where_it_is_has_a_sentence(tmp_path):
+    (tmp_path / "vars.yml").write_text('ansible_host: "{{ nope }}"')
+    loader = DataLoader()
+    given = loader.load_from_file(str(tmp_path / "vars.yml"), trusted_as_template=True)
+    host = play_hosts.PlayHost(given, Templar(loader=loader, variables=given).template)
+    (fault,) = layout_members.unreadable(host)
+    assert fault.startswith("ansible_host refers to nope, which is not set")
+    assert layout_members.unreadable(host._replace(known={})) == []
+
+
 def test_members_that_have_failed_are_named_with_the_command_for_the_others():
     records = {"worker1": {"members": ["m1", "m2", "m3", "worker1"]}}
     (sentence,) = layout_members.failed(records, ["m1", "m2", "client"])

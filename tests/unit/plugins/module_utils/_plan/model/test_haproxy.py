@@ -100,6 +100,7 @@ def test_the_statistics_are_for_this_host_only():
     "stats, sentence",
     [
         ({"address": "0.0.0.0"}, "which others can reach: set haproxy_stats_user and haproxy_stats_password"),
+        ({"address": "*"}, "which others can reach: set haproxy_stats_user and haproxy_stats_password"),
         ({"address": "0.0.0.0", "user": "admin", "password": "password"}, "one of the first that attackers try"),
         ({"user": "ops", "password": "ops"}, "one of the first that attackers try"),
         ({"user": "ops"}, "go together: set both, or none."),
@@ -110,8 +111,9 @@ def test_statistics_that_strangers_could_read_are_refused(stats, sentence):
     assert any(sentence in fault for fault in model(**stats)["faults"])
 
 
-def test_statistics_with_a_password_of_ones_own_may_be_anywhere():
-    assert model(address="0.0.0.0", user="ops", password="Vq8-not-known")["faults"] == []
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "*"])
+def test_statistics_with_a_password_of_ones_own_may_be_anywhere(address):
+    assert model(address=address, user="ops", password="Vq8-not-known")["faults"] == []
 
 
 @pytest.mark.parametrize(
