@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.onprem.lb.plugins.module_utils._plan.ipi import layout as ipi
 from ansible_collections.onprem.lb.plugins.module_utils._plan.layouts import planner
+from ansible_collections.onprem.lb.plugins.module_utils._plan.model import pod_options
 from ansible_collections.onprem.lb.plugins.module_utils._plan.model.kubeconfig import Credentials
 from ansible_collections.onprem.lb.plugins.module_utils._plan.pods import files, manifests
 from ansible_collections.onprem.lb.plugins.plugin_utils import templates
@@ -32,6 +33,7 @@ OPTIONS = manifests.Options(
     namespace="kube-system",
     pull_policy="IfNotPresent",
 )
+OF_ROLE = {key: value for key, value in OPTIONS._asdict().items() if key in pod_options.OPTIONS}
 EVERY_OPTION = OPTIONS._replace(frr_image="registry.example/frr:10")  # the role has no pods of FRR
 
 

@@ -25,7 +25,7 @@ from ..._shared.definitions import digest
 from ..._shared.engines import AGENT, ROUTERS
 from ..forecast.cluster import hang_detection
 from ..model.agent import script_check
-from ..model.instances import read_scripts
+from ..model.instances import keepalived_timeout, read_scripts
 from ..model.plan import MemberPlan
 
 KILLED = 3.0  # seconds that keepalived, which ends a script by SIGTERM first, and the reload may take beside
@@ -80,7 +80,7 @@ def _definition(script: Mapping[str, Any], engine: str, user: str) -> Dict[str, 
     return {
         **{key: script[key] for key in ("name", "interval", "rise", "fall")},
         "command": quoting.keepalived_command(script["command"])[1:-1],
-        "timeout": math.ceil(script["timeout"]),
+        "timeout": keepalived_timeout(script),
         "user": script["user"] or user,
     }
 

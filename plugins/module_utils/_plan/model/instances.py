@@ -7,6 +7,7 @@ An instance as ``read_instances`` returns it has every key of ``INSTANCE``. Inte
 
 from __future__ import annotations
 
+import math
 import shlex
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -35,6 +36,7 @@ from .variables import as_role_variables
 
 GARP_REFRESH = 60  # seconds between two announcements of the addresses that a holder has
 ALIVE = ("killall", "-0")
+ALIVE_LIMIT_S = 3600
 ROOT = "root"
 AGAIN = "notify_master_rx_lower_pri"
 
@@ -293,7 +295,8 @@ def keepalived_model(settings: Dict[str, Any]) -> Dict[str, Any]:
         if wrong:
             found["faults"].append(f"keepalived_{kind} ({name}).{key} is {shown_of(key, written)}: {wrong}")
     again = [{**each, "notify_again": _notified_again(each, found["groups"])} for each in found["instances"]]
-    scripts = [_permitted(script, found["daemon"]["script_user"]) for script in found["scripts"]]
+    usual = found["daemon"]["script_user"]
+    scripts = [{**_permitted(each, usual), "timeout": keepalived_timeout(each)} for each in found["scripts"]]
     return {**found, "instances": again, "scripts": scripts, "programs": _notified(found)}
 
 
@@ -304,6 +307,14 @@ def _permitted(script: Dict[str, Any], usual: str) -> Dict[str, Any]:
     """
     needs_root = process_of(script) and not script["user"] and usual != ROOT
     return {**script, "user": ROOT} if needs_root else script
+
+
+def keepalived_timeout(script: Mapping[str, Any]) -> int:
+    """Return the timeout of a script as keepalived has it, which counts whole seconds, and takes one for a failure.
+
+    A `killall -0` that is late says only that the host is busy. The runs that fall due meanwhile are skipped.
+    """
+    return ALIVE_LIMIT_S if process_of(script) else math.ceil(script["timeout"])
 
 
 def _notified_again(instance: Dict[str, Any], groups: List[Dict[str, Any]]) -> Dict[str, str]:
@@ -351,7 +362,7 @@ def read_scripts(given: Any, place: str, faults: Faults) -> List[Dict[str, Any]]
     return scripts
 
 
-def process_of(script: Dict[str, Any]) -> str:
+def process_of(script: Mapping[str, Any]) -> str:
     """Return the process that a script looks for by ``killall -0 PROCESS``; nothing for any other script."""
     try:
         words = shlex.split(script["command"] or "")

@@ -22,7 +22,6 @@ from ..model.services import ANY, backends, listeners
 ALIVE = "haproxy_alive"  # the script: killall -0 haproxy
 DOWN = "haproxy_down"  # the track file that haproxy's unit writes
 GROUP = "pair"  # the sync group of all VIPs
-ALIVE_LIMIT_S = 3600  # a late killall says only that the host is busy, and keepalived takes a timeout for a failure
 TRACKED = (ALIVE, answers.NAME, DOWN, direct.DOWN)  # what the pair itself tracks
 
 
@@ -86,7 +85,7 @@ class Pair(NamedTuple):
             "name": ALIVE,
             "command": engines.ALIVE[engine],
             "interval": self.settings["track_interval"],
-            "timeout": ALIVE_LIMIT_S,
+            "timeout": self.settings["track_interval"],
             "rise": self.settings["track_rise"],
             "fall": self.settings["track_fall"],
         }

@@ -16,7 +16,7 @@ from ansible_collections.onprem.lb.plugins.module_utils._plan.model.plan import 
 from support.plans import clusters, pods
 
 RESOURCES = "/etc/kubernetes/static-pod-resources/onprem-lb"
-OPTIONS = pods.OPTIONS._asdict()
+OPTIONS = pods.OF_ROLE
 
 
 @functools.lru_cache(maxsize=None)

@@ -18,7 +18,7 @@ from support.scope import FULL
 from support.variable_tables import options
 
 OCP45 = {"preset": "ocp45"}
-PODS = {"delivery": "pod", "pods": pods.OPTIONS._asdict()}
+PODS = {"delivery": "pod", "pods": pods.OF_ROLE}
 NOTHING = {
     **dict.fromkeys(("migration_order", "leaving", "joining", "waiting", "departed"), []),
     "sole_router": "",

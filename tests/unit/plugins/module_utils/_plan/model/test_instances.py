@@ -44,6 +44,14 @@ def test_root_looks_for_a_process_whoever_else_runs_scripts(usual, user):
     assert [script["user"] for script in found["scripts"]] == [user, None, "haproxy"]
 
 
+@pytest.mark.parametrize("timeout", [0.5, 2, 7200])
+def test_a_killall_that_is_late_on_a_busy_host_is_no_failure_and_another_script_is(timeout):
+    own = [{**ALIVE, "timeout": timeout}, {"name": "own", "command": "/usr/bin/own", "timeout": timeout}]
+    settings = {**AS_AGENT, "instances": [GOOD], "scripts": own, "daemon": {"router_id": "lb1"}}
+    found = _instances.keepalived_model(settings)
+    assert [script["timeout"] for script in found["scripts"]] == [3600, max(1, timeout)]
+
+
 def test_offers_are_for_the_agent_alone():
     given = {**GOOD, "track_scripts": [{"name": "alive", "weight": -9, "offers": True}]}
     scripts = [{"name": "alive", "command": "/bin/true"}]

@@ -282,13 +282,6 @@ def test_weight_4_moves_the_vip_after_the_whole_wait():
     assert killed["outage_ms"] == pytest.approx(1000 + 3000 + 1000 * (256 - 102) / 256 + 60, abs=1)
 
 
-@pytest.mark.parametrize("interval", [0.1, 2, 3600])
-def test_a_killall_that_is_late_on_a_busy_host_is_no_failure(interval):
-    for member in _pair.plan(pair(track_interval=interval)).members.values():
-        (alive,) = [script for script in member.router.scripts if script["name"] == "haproxy_alive"]
-        assert (alive["interval"], alive["timeout"]) == (interval, 3600)
-
-
 def test_members_that_disagree_are_named_with_both_values():
     sentences = _pair.plan([member(1), member(2, vrid=77)]).faults
     assert "pair_vrid: lb1 and lb2 disagree (51 and 77): set it once, for the whole group." in sentences
