@@ -83,9 +83,9 @@ def test_the_routers_have_the_vips_on_lo_until_sigterm_and_nothing_else(link, tm
         (tmp_path / "frr-run").mkdir()
         (tmp_path / "frr-run" / "bgpd.pid").write_text("1")  # of a container before: now its first process has that
         with container(link.lb1, tmp_path) as (process, said):
-            until(lambda: set(router.paths()) == {VIP}, lambda: said.read_text())
+            until(lambda: set(router.paths()) == {VIP}, said.read_text)
             subprocess.run(["kill", "-TERM", str(first_of(process))], check=True)
-            until(lambda: not router.paths(), lambda: said.read_text())
+            until(lambda: not router.paths(), said.read_text)
             assert process.wait() == 0, said.read_text()
             assert "Stopped bgpd" in said.read_text(), "it has ended its sessions itself"
         assert VIP.partition("/")[0] in link.lb1.output("ip", "addr", "show", "dev", "lo")
@@ -94,4 +94,4 @@ def test_the_routers_have_the_vips_on_lo_until_sigterm_and_nothing_else(link, tm
 @pytest.mark.parametrize("capability", speaker.SPEAKER[:4])
 def test_frr_does_not_start_without_each_of_its_own_capabilities(link, tmp_path, capability):
     with container(link.lb1, tmp_path, without=capability) as (_process, said):
-        until(lambda: "cap_set_proc failed" in said.read_text(), lambda: said.read_text())
+        until(lambda: "cap_set_proc failed" in said.read_text(), said.read_text)

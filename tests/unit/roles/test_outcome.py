@@ -14,8 +14,9 @@ from support.paths import ROLES
 ROLES_OF_A_RUN = ("agent", "direct_server", "frr", "haproxy", "ipi", "keepalived", "layout", "packages", "resolver")
 TABLE = EVERY["present"]
 # They change no host, or only what lasts until the run has ended.
-READS = """agent_info component_info host_info layout_info assert debug fail meta raw refuse set_fact slurp
-stat validate_argument_spec member_lock include_role import_role include_tasks import_tasks"""
+READS = """agent_info component_info host_info layout_info layout_members member_info wait_for assert debug fail
+meta raw refuse set_fact slurp stat validate_argument_spec member_lock include_role import_role
+include_tasks import_tasks"""
 # Of what no run of a layout plays, of its undo, and of what follows the outcome.
 ELSEWHERE = {
     *(
@@ -39,6 +40,9 @@ ALONG = {
     "Remove | Cancel what an interrupted run has armed",
     "Remove | Have NetworkManager write /etc/resolv.conf again",
     "On the way | Have the resolver read both",
+    "Migrate | Have routers prefer the others",
+    "Migrate | Withdraw its paths, or have it stay",
+    "Migrate | Have FRR run its file again",
 }
 # Hosts take turns with these tasks, and each records under another name what its own turn changed.
 IN_TURN = {"__resolver_restarted": "__resolver_turned"}

@@ -12,7 +12,8 @@ import yaml
 from ansible_collections.onprem.lb.plugins.module_utils._host import module
 from support.paths import PLAYBOOKS, ROLES
 
-PLANNED = ("{{ item", "__steps.frr.", "__announce_as_before")  # commands that a plan has, with their path
+# Commands that a plan has, with their path.
+PLANNED = ("{{ item", "__steps.frr.", "__announce_as_before", "__layout_me.leaves.", "__migrate_")
 IN_BIN = ("apt-get", "find", "nmcli", "stat", "systemctl")  # /usr/bin is in every PATH
 FILES = [*ROLES.glob("*/tasks/**/*.yml"), *ROLES.glob("*/handlers/*.yml"), *PLAYBOOKS.rglob("*.yml")]
 

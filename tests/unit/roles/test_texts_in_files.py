@@ -110,7 +110,7 @@ def of_haproxy(values, folder):
     check = {"type": "https", "verify": True, "path": service.pop("path"), "host": service.pop("host"), "ca": ca}
     server = {"name": service.pop("server"), "address": service.pop("address"), "options": [service.pop("option")]}
     certificate = f"{folder}/{service.pop('certificate')}"
-    service["tls"] = {"certificate": [certificate]}
+    service["tls"] = {"certificate": [certificate], "profile": "none"}
     service["bind_options"] = [service.pop("bind_option")]
     monitor = {"name": values["haproxy_monitors:name"], "path": values["haproxy_monitors:path"], "port": 9444}
     return {
