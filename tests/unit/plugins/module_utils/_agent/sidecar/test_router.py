@@ -71,7 +71,7 @@ def test_what_one_left_that_ended_while_nobody_looked_is_removed_at_the_start(wa
 def test_what_stands_still_is_ended_if_it_is_a_vrrp_router(loop, tmp_path, monkeypatch, kind, resigned_for):
     """Beside a gate, what does not read its sockets is the router of somebody else."""
     watching = []
-    monkeypatch.setattr(router.Standstill, "start", lambda self: watching.append(self))
+    monkeypatch.setattr(router.Standstill, "start", lambda self: watching.append(self.__class__))
     settings = Router(str(tmp_path / "held"), **({kind: CONFIG} if kind else {}))
     router.RouterWatch(loop, settings, Log(os.open(os.devnull, os.O_WRONLY))).start()
     assert bool(watching) is bool(kind)
